@@ -21,6 +21,8 @@ pub mod relay;
 pub mod scylla_link;
 mod sqlite;
 pub mod store;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod vault;
 
 use std::sync::Arc;

@@ -75,7 +75,7 @@ impl EmbeddedRelay {
         millis(self.born.elapsed()) + 1_000
     }
 
-    fn with<T>(
+    pub(super) fn with<T>(
         &self,
         conversation: &ConversationId,
         work: impl FnOnce(&mut ConversationClaims, Millis) -> T,
@@ -112,7 +112,7 @@ impl EmbeddedRelay {
         Ok(())
     }
 
-    fn push(&self, to: Option<&IngressId>, envelope: impl FnOnce() -> IngressEnvelope) {
+    pub(super) fn push(&self, to: Option<&IngressId>, envelope: impl FnOnce() -> IngressEnvelope) {
         let Some(to) = to else { return };
         let mut listeners = lock(&self.listeners);
         let Some(senders) = listeners.get_mut(to) else {
@@ -132,7 +132,7 @@ impl EmbeddedRelay {
         }
     }
 
-    fn push_frame(&self, to: Option<&IngressId>, reply_id: &MessageId, frame: &Frame) {
+    pub(super) fn push_frame(&self, to: Option<&IngressId>, reply_id: &MessageId, frame: &Frame) {
         self.push(to, || {
             IngressEnvelope::Reply(reply_id.clone(), frame.clone())
         });

@@ -35,6 +35,8 @@ mod claim_state_properties;
 #[cfg(test)]
 mod conformance;
 pub mod embedded;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod fixtures;
 mod key_value_store;
 mod playground_store;
 pub mod redis;

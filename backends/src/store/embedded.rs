@@ -403,7 +403,7 @@ fn is_covered(
     Ok(tombstone.is_some_and(|tombstone| stamp <= tombstone.stamp()))
 }
 
-fn put_listed(
+pub(super) fn put_listed(
     connection: &Connection,
     org: &OrgId,
     id: &ConversationId,
@@ -416,7 +416,7 @@ fn put_listed(
     Ok(())
 }
 
-fn put_reply(
+pub(super) fn put_reply(
     connection: &Connection,
     org: &OrgId,
     reply: &MessageId,
@@ -427,7 +427,7 @@ fn put_reply(
     Ok(())
 }
 
-fn put_message(
+pub(super) fn put_message(
     connection: &Connection,
     org: &OrgId,
     id: &ConversationId,
@@ -456,7 +456,7 @@ pub(super) fn put_progress(
     Ok(())
 }
 
-fn put_metadata(
+pub(super) fn put_metadata(
     connection: &Connection,
     org: &OrgId,
     id: &ConversationId,

@@ -20,6 +20,8 @@ pub mod deletion;
 pub mod embedded;
 mod embedded_deletion;
 mod erasures;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod fixtures;
 pub mod listing;
 pub(crate) mod rows;
 pub mod scylla;

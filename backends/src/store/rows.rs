@@ -78,7 +78,7 @@ pub(super) struct Origin {
     pub(super) created_at: Timestamp,
     /// The deletion behind which the conversation began anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    tombstone: Option<Tombstone>,
+    pub(super) tombstone: Option<Tombstone>,
 }
 
 /// What stands in its place once the conversation is deleted, and, where it began anew, what both have in common.
@@ -95,10 +95,10 @@ pub(super) struct Grave {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Progress {
     pub(super) message_count: u64,
-    active_message_id: Option<MessageId>,
+    pub(super) active_message_id: Option<MessageId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    last_reply_id: Option<MessageId>,
-    updated_at: Timestamp,
+    pub(super) last_reply_id: Option<MessageId>,
+    pub(super) updated_at: Timestamp,
 }
 
 /// A conversation's row as it is read.

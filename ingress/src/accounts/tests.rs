@@ -1,4 +1,4 @@
-//! People over fakes: how they sign in, what other sites cannot make them do, what their roles allow, and how it ends.
+//! People over embedded backends: how they sign in, what other sites cannot make them do, what their roles allow, and how it ends.
 
 mod roles;
 
@@ -371,12 +371,7 @@ async fn session_is_stored_as_a_hash_and_its_token_is_no_key() {
     let world = World::with(unthrottled()).await;
     let (browser, _) = person(&world, "ada@example.org", "owner").await;
     let token = browser.cookie.split_once('=').unwrap().1;
-    let kept = format!(
-        "{:?}{:?}",
-        world.accounts.sessions.lock().unwrap(),
-        world.catalog.entries.lock().unwrap()
-    );
-    assert!(!kept.contains(token));
+    assert!(!world.is_stored(token), "the token itself is stored");
     let bearer = format!("Bearer {token}");
     for path in [World::agent_path(""), of("/agents"), SESSION.to_owned()] {
         let answer = world
@@ -423,7 +418,7 @@ async fn another_site_can_make_a_signed_in_browser_do_nothing() {
     let world = World::with(unthrottled()).await;
     let (browser, _) = person(&world, "ada@example.org", "owner").await;
     let (before, agent) = (
-        world.catalog.entries.lock().unwrap().clone(),
+        world.catalog_entries().await,
         of(&format!("/agents/{}", agent_id())),
     );
     let new_agent = json!({ "slug": "evil", "name": "Evil" });
@@ -488,7 +483,7 @@ async fn another_site_can_make_a_signed_in_browser_do_nothing() {
             "{form}"
         );
     }
-    assert_eq!(*world.catalog.entries.lock().unwrap(), before);
+    assert_eq!(world.catalog_entries().await, before);
     assert!(browser.is_signed_in().await);
     assert_eq!(
         browser.send("POST", &of("/agents"), new_agent).await.status,
@@ -509,16 +504,7 @@ async fn session_ends_when_idle_or_old_and_use_extends_it() {
         assert!(browser.is_signed_in().await, "used all the time");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    idle.accounts
-        .sessions
-        .lock()
-        .unwrap()
-        .values_mut()
-        .for_each(|session| {
-            session.seen_at = switchboard_schemas::time::Timestamp::from_micros(
-                session.seen_at.micros() - 1_600_000,
-            );
-        });
+    idle.age_sessions(1_600_000).await;
     assert!(!browser.is_signed_in().await, "unused for long enough");
 
     let old = World::with(IngressConfig {
@@ -686,10 +672,7 @@ async fn link_is_not_redeemed_without_the_relay() {
     let world = World::with(unthrottled()).await;
     let user = invited(&world, "ada@example.org", "owner").await;
     let body = json!({ "link": link_of(&user), "password": PASS });
-    world
-        .relay
-        .away
-        .store(true, std::sync::atomic::Ordering::SeqCst);
+    world.relay.faults.set_down(true);
     assert_eq!(
         Browser::new(&world)
             .keep(LINK, body.clone())
@@ -697,9 +680,6 @@ async fn link_is_not_redeemed_without_the_relay() {
             .problem(),
         (503, "UNAVAILABLE".into())
     );
-    world
-        .relay
-        .away
-        .store(false, std::sync::atomic::Ordering::SeqCst);
+    world.relay.faults.set_down(false);
     assert_eq!(Browser::new(&world).keep(LINK, body).await.status, 200);
 }

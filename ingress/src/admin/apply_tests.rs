@@ -1,4 +1,4 @@
-//! The administrative API over fakes: who may apply a document, and what applying it does.
+//! The administrative API over embedded backends: who may apply a document, and what applying it does.
 
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -32,9 +32,9 @@ fn acme(provider_key: Option<&str>) -> Value {
     })
 }
 
-fn provider(world: &World) -> (String, Vec<u8>) {
-    let entries = world.catalog.entries.lock().unwrap();
-    let found = entries.values().find_map(|entry| match entry {
+async fn provider(world: &World) -> (String, Vec<u8>) {
+    let entries = world.catalog_entries().await;
+    let found = entries.iter().find_map(|entry| match entry {
         CatalogEntry::Provider {
             provider,
             sealed_key,
@@ -95,12 +95,12 @@ async fn the_answer_mirrors_the_document_with_ids_and_new_keys_work() {
 async fn applying_a_document_again_changes_nothing_and_shows_no_key() {
     let world = World::new().await;
     let first = apply(&world, &acme(Some("sk-secret"))).await.json();
-    let entries = world.catalog.entries.lock().unwrap().clone();
-    world.bus.records.lock().unwrap().clear();
+    let entries = world.catalog_entries().await;
+    world.forget_published();
     let second = apply(&world, &acme(Some("sk-secret"))).await.json();
-    assert_eq!(*world.catalog.entries.lock().unwrap(), entries);
+    assert_eq!(world.catalog_entries().await, entries);
     assert!(
-        world.bus.records.lock().unwrap().is_empty(),
+        world.published_records().is_empty(),
         "no change is announced"
     );
     let key = |answer: &Value| answer["organizations"][0]["keys"][0].clone();
@@ -145,20 +145,20 @@ async fn a_later_document_narrows_and_ends_a_key_that_keeps_its_value() {
 async fn what_is_not_named_stays() {
     let world = World::new().await;
     apply(&world, &acme(None)).await;
-    let before = world.catalog.entries.lock().unwrap().len();
+    let before = world.catalog_entries().await.len();
     apply(
         &world,
         &json!({ "slug": "acme", "name": "Acme", "agents": [{ "slug": "help", "name": "Help" }] }),
     )
     .await;
-    assert_eq!(world.catalog.entries.lock().unwrap().len(), before + 1);
+    assert_eq!(world.catalog_entries().await.len(), before + 1);
 }
 
 #[tokio::test]
 async fn provider_key_is_sealed_and_kept_when_omitted() {
     let world = World::new().await;
     apply(&world, &acme(Some("sk-secret"))).await;
-    let (base_url, sealed) = provider(&world);
+    let (base_url, sealed) = provider(&world).await;
     assert_eq!(base_url, "http://127.0.0.1:9/v1");
     assert_eq!(
         SecretVault::new(&secret())
@@ -168,15 +168,15 @@ async fn provider_key_is_sealed_and_kept_when_omitted() {
         "sk-secret"
     );
     apply(&world, &acme(None)).await;
-    assert_eq!(provider(&world).1, sealed);
+    assert_eq!(provider(&world).await.1, sealed);
     apply(&world, &acme(Some("sk-other"))).await;
-    assert_ne!(provider(&world).1, sealed);
+    assert_ne!(provider(&world).await.1, sealed);
 }
 
 #[tokio::test]
 async fn invalid_document_names_the_path_and_writes_nothing() {
     let world = World::new().await;
-    let entries = world.catalog.entries.lock().unwrap().clone();
+    let entries = world.catalog_entries().await;
     let with = |field: &str, value: Value| {
         let mut organization = acme(None);
         organization[field] = value;
@@ -204,7 +204,7 @@ async fn invalid_document_names_the_path_and_writes_nothing() {
         let answer = apply(&world, &organization).await;
         assert_eq!(answer.problem(), (400, "INVALID_REQUEST_DATA".to_owned()));
         assert_eq!(answer.json()["param"], path);
-        assert_eq!(*world.catalog.entries.lock().unwrap(), entries);
+        assert_eq!(world.catalog_entries().await, entries);
     }
 }
 
@@ -212,7 +212,7 @@ async fn invalid_document_names_the_path_and_writes_nothing() {
 async fn each_changed_thing_is_announced_by_its_id() {
     let world = World::new().await;
     apply(&world, &acme(None)).await;
-    let records = world.bus.records.lock().unwrap();
+    let records = world.published_records();
     assert!(records.iter().all(|record| record.topic == Topic::Control));
     let agent = records
         .iter()

@@ -1,10 +1,10 @@
-//! The audit log over fakes: every route that changes something leaves an entry, and no entry holds a secret.
+//! The audit log over embedded backends: every route that changes something leaves an entry, and no entry holds a secret.
 
-use std::{collections::BTreeSet, sync::atomic::Ordering, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 use http::header;
 use serde_json::{Value, json};
-use switchboard_schemas::ids::OrgId;
+use switchboard_schemas::{erasure::Erasure, ids::OrgId};
 
 use crate::{
     IngressConfig,
@@ -171,7 +171,8 @@ async fn conversation_change(world: &World, method: &str, rest: &str, round: usi
         &agent_id(),
         i64::try_from(round).unwrap(),
         json!({}),
-    );
+    )
+    .await;
     if rest.starts_with("conversations") {
         return admin(
             world,
@@ -184,17 +185,25 @@ async fn conversation_change(world: &World, method: &str, rest: &str, round: usi
     let begun = admin(world, "POST", &of("/erasures"), visitor.clone())
         .await
         .json();
-    // As a process leaves it that dies.
-    for erasure in world.store.erasures.lock().unwrap().values_mut() {
-        erasure.finished_at = None;
-    }
-    admin(
+    // A process that died before the end of the erasure left it like this.
+    world
+        .store
+        .faults
+        .alter("erasure", |erasure: Option<Erasure>| {
+            erasure.map(|erasure| Erasure {
+                finished_at: None,
+                ..erasure
+            })
+        });
+    let resumed = admin(
         world,
         method,
         &of(&format!("/erasures/{}", begun["id"].as_str().unwrap())),
         visitor,
     )
-    .await
+    .await;
+    world.store.faults.clear("erasure");
+    resumed
 }
 
 async fn dashboard_change(world: &World, method: &str, path: &str, slug: &str) -> Option<Answer> {
@@ -265,8 +274,8 @@ async fn every_changing_route_records_an_audit_entry() {
             answer.text
         );
         let request = answer.headers["x-request-id"].to_str().unwrap();
-        let entries = world.accounts.entries.lock().unwrap();
-        let own = entries.values().filter(|entry| {
+        let entries = world.audit_entries();
+        let own = entries.iter().filter(|entry| {
             entry
                 .request_id
                 .as_ref()
@@ -274,16 +283,7 @@ async fn every_changing_route_records_an_audit_entry() {
         });
         assert!(own.count() >= 1, "{method} {path} leaves no entry");
     }
-    let entries = serde_json::to_string(
-        &*world
-            .accounts
-            .entries
-            .lock()
-            .unwrap()
-            .values()
-            .collect::<Vec<_>>(),
-    )
-    .unwrap();
+    let entries = serde_json::to_string(&world.audit_entries()).unwrap();
     for secret in ["sk-canary", "svc_live_", "argon2", PASS, ADMIN_TOKEN] {
         assert!(!entries.contains(secret), "{secret}");
     }
@@ -453,10 +453,10 @@ async fn the_log_of_an_organization_outlives_it() {
 #[tokio::test]
 async fn audit_entry_is_written_later_without_delaying_the_change() {
     let world = World::new().await;
-    world.accounts.away.store(true, Ordering::SeqCst);
+    world.accounts.faults.set_down(true);
     made(&world, "agents", thing("agents", "a")).await;
-    assert!(world.accounts.entries.lock().unwrap().is_empty());
-    world.accounts.away.store(false, Ordering::SeqCst);
+    assert!(world.audit_entries().is_empty());
+    world.accounts.faults.set_down(false);
     let began = tokio::time::Instant::now();
     while log(&world, "").await.is_empty() {
         assert!(began.elapsed() < DEADLINE, "the entry is written");

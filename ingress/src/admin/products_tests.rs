@@ -1,4 +1,4 @@
-//! Uploads of products over fakes: what is taken, what is refused, and that a refused upload changes nothing.
+//! Uploads of products over embedded backends: what is taken, what is refused, and that a refused upload changes nothing.
 
 use std::io;
 
@@ -106,9 +106,11 @@ async fn audit_log_records_product_changes_as_agent_changes() {
     );
     assert_eq!(send(&world, "DELETE", &path(), "", "").await.status, 204);
     let feed = json!({ "url": "https://shop.example/feed.csv" });
-    world.edit_agent(|agent| {
-        agent.settings.ecommerce.feed = Some(serde_json::from_value(feed).unwrap())
-    });
+    world
+        .edit_agent(|agent| {
+            agent.settings.ecommerce.feed = Some(serde_json::from_value(feed).unwrap())
+        })
+        .await;
     assert_eq!(
         send(&world, "POST", &format!("{}/refresh", path()), "", "")
             .await
@@ -228,9 +230,11 @@ async fn products_of_an_agent_with_a_feed_change_by_the_feed_only() {
         409
     );
     let feed = json!({ "url": "https://shop.example/feed.csv" });
-    world.edit_agent(|agent| {
-        agent.settings.ecommerce.feed = Some(serde_json::from_value(feed).unwrap())
-    });
+    world
+        .edit_agent(|agent| {
+            agent.settings.ecommerce.feed = Some(serde_json::from_value(feed).unwrap())
+        })
+        .await;
     for method in ["PUT", "DELETE"] {
         assert_eq!(
             send(&world, method, &path(), "text/csv", CSV)
@@ -251,9 +255,11 @@ async fn a_fetch_is_pending_until_it_was_made() {
     let world = World::new().await;
     let refresh = format!("{}/refresh", path());
     let feed = json!({ "url": "https://shop.example/feed.csv" });
-    world.edit_agent(|agent| {
-        agent.settings.ecommerce.feed = Some(serde_json::from_value(feed).unwrap())
-    });
+    world
+        .edit_agent(|agent| {
+            agent.settings.ecommerce.feed = Some(serde_json::from_value(feed).unwrap())
+        })
+        .await;
     let pending =
         async || send(&world, "GET", &path(), "", "").await.json()["feed"]["pending"].clone();
     let fetched = async |url: &str| {
@@ -292,7 +298,9 @@ async fn a_fetch_is_pending_until_it_was_made() {
 async fn whether_visitors_are_shown_the_products_is_told_with_them() {
     let world = World::new().await;
     for enabled in [false, true] {
-        world.edit_agent(|agent| agent.settings.ecommerce.enabled = enabled);
+        world
+            .edit_agent(|agent| agent.settings.ecommerce.enabled = enabled)
+            .await;
         assert_eq!(upload(&world, CSV).await.json()["shown"], enabled);
         let told = send(&world, "GET", &path(), "", "").await.json();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! One configured thing at a time over fakes: what is shown, what is refused, and that two editors do not undo each other.
+//! One configured thing at a time over embedded backends: what is shown, what is refused, and that two editors do not undo each other.
 
 use futures::future::join_all;
 use http::header;
@@ -103,7 +103,7 @@ async fn what_was_read_can_be_sent_back_whole_and_changes_nothing() {
         (&agent["provider"], &team["defaultAgent"]),
         (&json!("main"), &json!("a"))
     );
-    let entries = world.catalog.entries.lock().unwrap().clone();
+    let entries = world.catalog_entries().await;
     for (list, thing) in [("agents", agent), ("teams", team)] {
         let path = of(&format!("/{list}/{}", thing["id"].as_str().unwrap()));
         let read = admin(&world, "GET", &path, Value::Null).await.json();
@@ -116,7 +116,7 @@ async fn what_was_read_can_be_sent_back_whole_and_changes_nothing() {
             );
         }
     }
-    assert_eq!(*world.catalog.entries.lock().unwrap(), entries);
+    assert_eq!(world.catalog_entries().await, entries);
 }
 
 #[tokio::test]
@@ -159,7 +159,7 @@ async fn a_patch_keeps_what_it_does_not_name_and_a_put_sets_it_back() {
 #[tokio::test]
 async fn a_mistake_is_told_with_its_field_and_nothing_is_written() {
     let world = World::new().await;
-    let entries = world.catalog.entries.lock().unwrap().clone();
+    let entries = world.catalog_entries().await;
     let long = "x".repeat(201);
     for (method, path, body, param) in [
         ("POST", of("/agents"), json!({ "slug": "b" }), "name"),
@@ -245,7 +245,7 @@ async fn a_mistake_is_told_with_its_field_and_nothing_is_written() {
         );
         assert_eq!(answer.json()["param"], param, "{body}");
     }
-    assert_eq!(*world.catalog.entries.lock().unwrap(), entries);
+    assert_eq!(world.catalog_entries().await, entries);
 }
 
 #[tokio::test]
@@ -265,7 +265,7 @@ async fn things_of_another_organization_are_not_there() {
         .unwrap()
         .to_owned();
     let unknown = OrgId::derive(&secret(), "unknown");
-    let entries = world.catalog.entries.lock().unwrap().clone();
+    let entries = world.catalog_entries().await;
     for org in [other.as_str(), unknown.as_str(), "org_", "acme"] {
         for (method, path, body) in [
             ("GET", format!("/agents/{}", agent_id()), Value::Null),
@@ -294,7 +294,7 @@ async fn things_of_another_organization_are_not_there() {
             );
         }
     }
-    assert_eq!(*world.catalog.entries.lock().unwrap(), entries);
+    assert_eq!(world.catalog_entries().await, entries);
     assert_eq!(
         admin(&world, "GET", &format!("/{other}/agents"), Value::Null)
             .await
@@ -685,18 +685,12 @@ async fn each_change_is_announced_and_a_store_that_is_away_is_told() {
     let world = World::new().await;
     admin(&world, "PATCH", &shop(), json!({ "name": "New" })).await;
     let announced = world
-        .bus
-        .records
-        .lock()
-        .unwrap()
+        .published_records()
         .iter()
         .map(|record| record.key.clone())
         .collect::<Vec<_>>();
     assert_eq!(announced, [agent_id().as_str()]);
-    world
-        .catalog
-        .away
-        .store(true, std::sync::atomic::Ordering::SeqCst);
+    world.catalog.faults.set_down(true);
     for (method, path) in [
         ("GET", shop()),
         ("PATCH", shop()),

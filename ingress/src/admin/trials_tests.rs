@@ -1,6 +1,4 @@
-//! Trials over fakes: what is published, what is kept where, and what is refused.
-
-use std::sync::atomic::Ordering;
+//! Trials over embedded backends: what is published, what is kept where, and what is refused.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -52,8 +50,8 @@ async fn tried(world: &World, body: &Value, worker: impl AsyncFnOnce(&ReplyJob))
     tokio::join!(admin(world, &path, body), work).0
 }
 
-fn kept<T: serde::de::DeserializeOwned>(world: &World, job: &ReplyJob) -> T {
-    serde_json::from_str(&world.relay.trials.lock().unwrap()[&job.turn.message_id]).unwrap()
+async fn kept<T: serde::de::DeserializeOwned>(world: &World, job: &ReplyJob) -> T {
+    serde_json::from_str(&world.playground_run(&job.turn.message_id).await).unwrap()
 }
 
 #[tokio::test]
@@ -63,7 +61,7 @@ async fn playground_run_keeps_its_draft_out_of_the_bus_and_the_store() {
         json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ahoy"}]);
     let body = json!({"message": "Who?", "draft": {"instructions": "canary instructions"}, "history": history});
     let answer = tried(&world, &body, async |job| {
-        let trial: AgentPlaygroundRun = kept(&world, job);
+        let trial: AgentPlaygroundRun = kept(&world, job).await;
         assert_eq!(trial.agent.settings.instructions, "canary instructions");
         assert_eq!(
             (&trial.agent.id, trial.agent.name.as_str()),
@@ -84,7 +82,7 @@ async fn playground_run_keeps_its_draft_out_of_the_bus_and_the_store() {
             ]
         );
         for frame in reply_frames(&["A pirate."], ReplyStatus::Completed) {
-            world.relay.append_frame(&job.turn.reply_id(), frame);
+            world.append_frame(&job.turn.reply_id(), frame);
         }
     })
     .await;
@@ -94,27 +92,27 @@ async fn playground_run_keeps_its_draft_out_of_the_bus_and_the_store() {
         "{}",
         answer.text
     );
-    let records = world.bus.records.lock().unwrap();
+    let records = world.published_records();
     assert!(
         records
             .iter()
             .all(|record| !String::from_utf8_lossy(&record.payload).contains("canary"))
     );
-    assert!(world.store.accepted.lock().unwrap().is_empty());
+    assert_eq!(world.store.faults.call_count("accept"), 0);
 }
 
 #[tokio::test]
 async fn unavailable_relay_or_bus_is_503_and_publishes_no_job() {
     let world = World::new().await;
-    world.relay.away.store(true, Ordering::SeqCst);
+    world.relay.faults.set_down(true);
     assert_eq!(
         admin(&world, &shop(), &json!({"message": "m"}))
             .await
             .problem(),
         (503, "UNAVAILABLE".into())
     );
-    world.relay.away.store(false, Ordering::SeqCst);
-    world.set_bus_away(true);
+    world.relay.faults.set_down(false);
+    world.bus.faults.set_down(true);
     assert_eq!(
         admin(&world, &shop(), &json!({"message": "m"}))
             .await
@@ -148,15 +146,7 @@ async fn team_run_shows_names_and_a_score_for_each_member() {
     let body = json!({"message": "tea?", "draft": draft});
     let work = async {
         world.published().await;
-        let payload = world
-            .bus
-            .records
-            .lock()
-            .unwrap()
-            .last()
-            .unwrap()
-            .payload
-            .clone();
+        let payload = world.published_records().last().unwrap().payload.clone();
         let RoutingJob::Playground(TeamPlaygroundJob {
             run_id,
             org_id: org,
@@ -165,7 +155,7 @@ async fn team_run_shows_names_and_a_score_for_each_member() {
         else {
             panic!("no trial")
         };
-        let text = world.relay.trials.lock().unwrap()[&run_id].clone();
+        let text = world.playground_run(&run_id).await;
         let trial: TeamPlaygroundRun = serde_json::from_str(&text).unwrap();
         assert_eq!(
             (trial.message.as_str(), &trial.team.id),
@@ -185,7 +175,7 @@ async fn team_run_shows_names_and_a_score_for_each_member() {
             reason: "asks about tea".into(),
             facts,
         };
-        world.relay.push(IngressEnvelope::Playground(
+        world.push(IngressEnvelope::Playground(
             run_id,
             PlaygroundRouting::Agent(Box::new(chosen)),
         ));
@@ -219,21 +209,11 @@ async fn nobody_and_an_agent_that_has_gone_are_told_as_such() {
     ] {
         let work = async {
             world.published().await;
-            let payload = world
-                .bus
-                .records
-                .lock()
-                .unwrap()
-                .last()
-                .unwrap()
-                .payload
-                .clone();
+            let payload = world.published_records().last().unwrap().payload.clone();
             let RoutingJob::Playground(job) = versioned::decode(&payload).unwrap() else {
                 panic!("no trial")
             };
-            world
-                .relay
-                .push(IngressEnvelope::Playground(job.run_id, verdict));
+            world.push(IngressEnvelope::Playground(job.run_id, verdict));
         };
         let answer = tokio::join!(admin(&world, "/teams/new/try", &body), work).0;
         assert_eq!(

@@ -1,12 +1,11 @@
-//! What is accepted, what is a repeat, and what is refused, over fakes.
+//! What is accepted, what is a repeat, and what is refused over embedded backends.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::time::Duration;
 
-use switchboard_schemas::{
-    agent::OnDisconnect, conversation::ReplyStatus, ids::MessageId, topics::Topic,
-};
+use switchboard_backends::relay::Relay;
+use switchboard_schemas::{agent::OnDisconnect, conversation::ReplyStatus, topics::Topic};
 
-use crate::testing::{Answer, World, message_id, reply_frames, reply_of};
+use crate::testing::{Answer, World, reply_frames, reply_of};
 
 const BODY: &str = r#"{"message":"hi","sessionId":"s"}"#;
 
@@ -32,7 +31,7 @@ async fn answered(world: &World, key: &str) -> Answer {
         world.published().await;
         let job = world.jobs(Topic::Jobs).pop().unwrap();
         for frame in reply_frames(&["once"], ReplyStatus::Completed) {
-            world.relay.append_frame(&reply_of(&job), frame);
+            world.append_frame(&reply_of(&job), frame);
         }
     };
     tokio::join!(send(world, key, BODY), work).0
@@ -85,52 +84,52 @@ async fn duplicate_reads_the_reply_in_the_format_it_asks_for() {
 #[tokio::test]
 async fn a_repeat_that_goes_away_leaves_the_reply_alone() {
     let world = World::new().await;
-    world.edit_agent(|agent| agent.settings.on_disconnect = OnDisconnect::Cancel);
+    world
+        .edit_agent(|agent| agent.settings.on_disconnect = OnDisconnect::Cancel)
+        .await;
     let interrupted = async {
         world.published().await;
         let job = world.jobs(Topic::Jobs).pop().unwrap();
         let mut frames = reply_frames(&["once"], ReplyStatus::Completed).into_iter();
-        world
-            .relay
-            .append_frame(&reply_of(&job), frames.next().unwrap());
+        world.append_frame(&reply_of(&job), frames.next().unwrap());
         // It never comes to an end, because the reply does not.
         let repeat = tokio::time::timeout(Duration::from_millis(50), send(&world, "key", BODY));
         assert!(repeat.await.is_err());
         for frame in frames {
-            world.relay.append_frame(&reply_of(&job), frame);
+            world.append_frame(&reply_of(&job), frame);
         }
     };
     let (first, ()) = tokio::join!(send(&world, "key", BODY), interrupted);
     assert_eq!((first.text.as_str(), first.whole), ("once", true));
     world.background_is_done().await;
-    assert!(world.relay.cancelled.lock().unwrap().is_empty());
+    assert!(world.cancelled_replies().is_empty());
 }
 
 #[tokio::test]
 async fn a_message_whose_acceptance_cannot_be_recorded_keeps_no_place() {
     let world = World::new().await;
-    world.store.away.store(true, Ordering::SeqCst);
+    world.store.faults.set_down(true);
     let refused = send_as(&world, "key", BODY, ("prefer", "respond-async")).await;
     assert_eq!(refused.problem(), (503, "UNAVAILABLE".to_owned()));
-    assert!(world.jobs(Topic::Jobs).is_empty() && world.relay.places.lock().unwrap().is_empty());
+    assert!(world.jobs(Topic::Jobs).is_empty() && world.has_empty_queue().await);
 }
 
 #[tokio::test]
 async fn retry_of_a_refused_publish_keeps_the_message_id() {
     let world = World::new().await;
-    world.set_bus_away(true);
+    world.bus.faults.set_down(true);
     assert_eq!(
         send(&world, "key", BODY).await.problem(),
         (503, "UNAVAILABLE".to_owned())
     );
-    assert_eq!(world.relay.voided.lock().unwrap().len(), 1);
+    assert_eq!(world.voided_publishes().len(), 1);
     assert!(
-        world.relay.places.lock().unwrap().is_empty(),
+        world.has_empty_queue().await,
         "a refused message keeps no place"
     );
-    world.set_bus_away(false);
+    world.bus.faults.set_down(false);
     assert_eq!(answered(&world, "key").await.text, "once");
-    let voided = world.relay.voided.lock().unwrap().clone();
+    let voided = world.voided_publishes();
     let jobs = world.jobs(Topic::Jobs);
     let switchboard_schemas::conversation_job::ConversationJob::Reply(job) = &jobs[0] else {
         panic!("no answer job")
@@ -144,17 +143,17 @@ async fn retry_of_a_refused_publish_keeps_the_message_id() {
 #[tokio::test]
 async fn without_the_relay_only_requests_with_a_key_are_refused() {
     let world = World::new().await;
-    world.relay.away.store(true, Ordering::SeqCst);
+    world.relay.faults.set_down(true);
     let refused = send(&world, "key", BODY).await;
     assert_eq!(refused.problem(), (503, "UNAVAILABLE".to_owned()));
     assert!(refused.headers.contains_key("retry-after"));
     assert!(world.jobs(Topic::Jobs).is_empty());
     let published = async {
         world.published().await;
-        world.relay.away.store(false, Ordering::SeqCst);
+        world.relay.faults.set_down(false);
         let job = world.jobs(Topic::Jobs).remove(0);
         for frame in reply_frames(&["ok"], ReplyStatus::Completed) {
-            world.relay.append_frame(&reply_of(&job), frame);
+            world.append_frame(&reply_of(&job), frame);
         }
     };
     let path = World::agent_path("/chat");
@@ -165,9 +164,7 @@ async fn without_the_relay_only_requests_with_a_key_are_refused() {
 #[tokio::test]
 async fn a_tenth_message_of_a_conversation_is_told_to_come_again() {
     let world = World::new().await;
-    let conversation = message_id().conversation();
-    let waiting = (0..9).map(|_| MessageId::new_in(&conversation).reply());
-    world.relay.places.lock().unwrap().extend(waiting);
+    let waiting = world.fill_queue(9).await;
     let refused = world.send("POST", &World::agent_path("/chat"), BODY).await;
     assert_eq!(refused.problem(), (429, "RATE_LIMITED".to_owned()));
     assert!(
@@ -179,7 +176,7 @@ async fn a_tenth_message_of_a_conversation_is_told_to_come_again() {
             >= 1
     );
     assert!(world.jobs(Topic::Jobs).is_empty());
-    world.relay.places.lock().unwrap().pop();
+    world.relay.void(&waiting[0], "nonce").await.unwrap();
     assert_eq!(
         world
             .chat_answered(reply_frames(&["ok"], ReplyStatus::Completed))

@@ -1,7 +1,7 @@
-//! A chat message from its request to the last byte of its reply, over fakes: what is published, which headers go out,
+//! A chat message from its request to the last byte of its reply over embedded backends: what is published, which headers go out,
 //! and how each way of losing frames, workers or backends ends.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::time::Duration;
 
 use serde_json::json;
 use switchboard_backends::store::ReplyRecord;
@@ -35,8 +35,8 @@ fn beat(attempt: u32) -> Frame {
 }
 
 /// Stores a finished reply, as a worker does without a relay.
-fn store_reply(world: &World, reply: &MessageId, text: &str) {
-    let conversation = world.put_conversation(org_id());
+async fn store_reply(world: &World, reply: &MessageId, text: &str) {
+    let conversation = world.put_conversation(org_id()).await;
     let end = end_of(text, ReplyStatus::Completed);
     let record = ReplyRecord {
         user_message_id: reply.clone(),
@@ -77,17 +77,10 @@ fn store_reply(world: &World, reply: &MessageId, text: &str) {
         author: MessageAuthor::Assistant(Box::new(facts)),
     };
     world
-        .store
-        .messages
-        .lock()
-        .unwrap()
-        .insert(conversation, vec![message]);
-    world
-        .store
-        .replies
-        .lock()
-        .unwrap()
-        .insert(reply.clone(), record);
+        .edit_conversation(&conversation, |conversation| conversation.message_count = 2)
+        .await;
+    world.store_message(&conversation, &message).await;
+    world.store_reply(reply, &record).await;
 }
 
 #[tokio::test]
@@ -127,7 +120,7 @@ async fn job_is_complete_and_keyed_by_its_conversation() {
     world
         .chat_answered(reply_frames(&["a"], ReplyStatus::Completed))
         .await;
-    let record = world.bus.records.lock().unwrap()[0].clone();
+    let record = world.published_records()[0].clone();
     let ConversationJob::Reply(job) = world.jobs(Topic::Jobs).remove(0) else {
         panic!("an answer is asked for")
     };
@@ -309,11 +302,8 @@ async fn lost_frames_are_read_from_the_log() {
                 .into_iter()
                 .enumerate()
             {
-                world
-                    .relay
-                    .deaf
-                    .store(number == 0 || number == 2, Ordering::SeqCst);
-                world.relay.append_frame(&reply_of(&job), frame);
+                world.drop_pushes(number == 0 || number == 2);
+                world.append_frame(&reply_of(&job), frame);
             }
         })
         .await;
@@ -323,7 +313,7 @@ async fn lost_frames_are_read_from_the_log() {
 #[tokio::test(start_paused = true)]
 async fn a_reply_of_which_nothing_is_pushed_is_read_from_the_log() {
     let world = World::new().await;
-    world.relay.deaf.store(true, Ordering::SeqCst);
+    world.drop_pushes(true);
     let answer = world
         .chat_answered(reply_frames(&["a", "b"], ReplyStatus::Completed))
         .await;
@@ -339,11 +329,11 @@ async fn relay_outage_continues_from_the_stored_reply() {
                 .into_iter()
                 .take(2)
             {
-                world.relay.append_frame(&reply_of(&job), frame);
+                world.append_frame(&reply_of(&job), frame);
             }
-            world.relay.away.store(true, Ordering::SeqCst);
+            world.relay.faults.set_down(true);
             tokio::time::sleep(Duration::from_secs(40)).await;
-            store_reply(&world, &reply_of(&job), "Hello");
+            store_reply(&world, &reply_of(&job), "Hello").await;
         })
         .await;
     assert_eq!((answer.text.as_str(), answer.whole), ("Hello", true));
@@ -362,10 +352,10 @@ async fn stored_reply_with_another_beginning_breaks_the_transfer() {
                 .into_iter()
                 .take(2)
             {
-                world.relay.append_frame(&reply_of(&job), frame);
+                world.append_frame(&reply_of(&job), frame);
             }
-            world.relay.away.store(true, Ordering::SeqCst);
-            store_reply(&world, &reply_of(&job), "Good day");
+            world.relay.faults.set_down(true);
+            store_reply(&world, &reply_of(&job), "Good day").await;
         })
         .await;
     assert_eq!((answer.text.as_str(), answer.whole), ("He", false));
@@ -377,14 +367,12 @@ async fn silent_reply_is_retried_with_a_higher_attempt() {
     let answer = world
         .chat(async |job| {
             let frames = reply_frames(&["a", "b"], ReplyStatus::Completed);
-            world.relay.append_frame(&reply_of(&job), frames[0].clone());
-            world.relay.append_frame(&reply_of(&job), frames[1].clone());
-            world
-                .relay
-                .push(switchboard_schemas::reply_event::IngressEnvelope::Reply(
-                    reply_of(&job),
-                    beat(1),
-                ));
+            world.append_frame(&reply_of(&job), frames[0].clone());
+            world.append_frame(&reply_of(&job), frames[1].clone());
+            world.push(switchboard_schemas::reply_event::IngressEnvelope::Reply(
+                reply_of(&job),
+                beat(1),
+            ));
             world.published().await;
             let ConversationJob::Reply(retry) = world.jobs(Topic::JobsRetry).remove(0) else {
                 panic!("an answer")
@@ -394,7 +382,7 @@ async fn silent_reply_is_retried_with_a_higher_attempt() {
                 (2, reply_of(&job))
             );
             for frame in &frames[2..] {
-                world.relay.append_frame(
+                world.append_frame(
                     &reply_of(&job),
                     Frame {
                         attempt: 2,
@@ -424,16 +412,14 @@ async fn beats_keep_a_queued_message_waiting() {
     let answer = world
         .chat(async |job| {
             for _ in 0..60 {
-                world
-                    .relay
-                    .push(switchboard_schemas::reply_event::IngressEnvelope::Reply(
-                        reply_of(&job),
-                        beat(1),
-                    ));
+                world.push(switchboard_schemas::reply_event::IngressEnvelope::Reply(
+                    reply_of(&job),
+                    beat(1),
+                ));
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
             for frame in reply_frames(&["late"], ReplyStatus::Completed) {
-                world.relay.append_frame(&reply_of(&job), frame);
+                world.append_frame(&reply_of(&job), frame);
             }
         })
         .await;
@@ -444,7 +430,7 @@ async fn beats_keep_a_queued_message_waiting() {
 #[tokio::test]
 async fn a_message_that_the_bus_does_not_take_is_refused_and_voided() {
     let world = World::new().await;
-    world.set_bus_away(true);
+    world.bus.faults.set_down(true);
     let answer = world
         .send(
             "POST",
@@ -453,7 +439,7 @@ async fn a_message_that_the_bus_does_not_take_is_refused_and_voided() {
         )
         .await;
     assert_eq!(answer.problem(), (503, "UNAVAILABLE".to_owned()));
-    assert_eq!(world.relay.voided.lock().unwrap().len(), 1);
+    assert_eq!(world.voided_publishes().len(), 1);
 }
 
 #[tokio::test]

@@ -1,6 +1,4 @@
-//! Limits, origins and the headers around every answer, over fakes.
-
-use std::sync::atomic::Ordering;
+//! Limits, origins and the headers around every answer over embedded backends.
 
 use http::header;
 use serde_json::json;
@@ -110,7 +108,7 @@ async fn limiter_outage_grants_the_full_limit_and_is_counted() {
             json!({ "name": "slow", "limits": { "configPerMinute": 2 } }),
         )
         .await;
-    world.limiter.away.store(true, Ordering::SeqCst);
+    world.limiter.faults.set_down(true);
     let mut statuses = Vec::new();
     for _ in 0..3 {
         statuses.push(agent_with(&world, &key).await.status.as_u16());
@@ -122,8 +120,10 @@ async fn limiter_outage_grants_the_full_limit_and_is_counted() {
 #[tokio::test]
 async fn agent_limit_counts_valid_messages_by_visitor_or_session() {
     let world = World::new().await;
-    world.edit_agent(|agent| agent.settings.limits.rate_limit_per_minute = 1);
-    world.set_bus_away(true);
+    world
+        .edit_agent(|agent| agent.settings.limits.rate_limit_per_minute = 1)
+        .await;
+    world.bus.faults.set_down(true);
     let send = async |visitor: &str, session: &str| {
         let body =
             json!({ "message": "hi", "sessionId": session, "visitorId": visitor }).to_string();
@@ -219,7 +219,7 @@ async fn who_guesses_sessions_is_refused_even_when_one_is_right() {
         ..IngressConfig::default()
     };
     let world = World::with(config).await;
-    world.put_conversation(org_id());
+    world.put_conversation(org_id()).await;
     let read = async |session: &str| {
         world
             .send(
@@ -295,7 +295,9 @@ async fn preflight_needs_no_key_on_public_routes_only() {
 #[tokio::test]
 async fn errors_are_readable_by_pages_of_refused_origins() {
     let world = World::new().await;
-    world.edit_agent(|agent| agent.settings.allowed_domains = vec!["shop.example".into()]);
+    world
+        .edit_agent(|agent| agent.settings.allowed_domains = vec!["shop.example".into()])
+        .await;
     for (origin, echo) in [(ORIGIN.1, ORIGIN.1), ("null", "*")] {
         let headers = [("x-api-key", world.key.as_str()), ("origin", origin)];
         let answer = world

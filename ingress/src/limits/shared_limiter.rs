@@ -89,9 +89,7 @@ impl SharedLimiter {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU32;
-
-    use async_trait::async_trait;
+    use switchboard_backends::testing::{Fault, Faulty};
     use tokio::{task::JoinSet, time::Instant};
 
     use super::*;
@@ -103,47 +101,17 @@ mod tests {
     /// Delay before a call of the unavailable limiter fails.
     const STALL: Duration = Duration::from_millis(500);
 
-    /// Answers like the embedded limiter, or lets its callers wait in vain.
-    #[derive(Default)]
-    struct Flaky {
-        inner: EmbeddedLimiter,
-        is_away: AtomicBool,
-        asked: AtomicU32,
-    }
-
-    #[async_trait]
-    impl RateLimiter for Flaky {
-        async fn take(
-            &self,
-            key: &str,
-            quota: RequestQuota,
-        ) -> Result<RateLimitOutcome, RateLimiterError> {
-            self.asked.fetch_add(1, Ordering::SeqCst);
-            if self.is_away.load(Ordering::SeqCst) {
-                tokio::time::sleep(STALL).await;
-                return Err(RateLimiterError::Unavailable("away".into()));
-            }
-            self.inner.take(key, quota).await
-        }
-
-        async fn check(&self) -> Result<(), RateLimiterError> {
-            Ok(())
-        }
-    }
-
-    fn limiter() -> (Arc<Flaky>, Arc<SharedLimiter>, IntCounter) {
-        let (flaky, fallbacks) = (
-            Arc::new(Flaky::default()),
-            IntCounter::new("fallbacks", "test").unwrap(),
-        );
-        let shared = SharedLimiter::new(Arc::clone(&flaky) as _, fallbacks.clone());
-        (flaky, Arc::new(shared), fallbacks)
+    fn limiter() -> (Arc<Faulty<EmbeddedLimiter>>, Arc<SharedLimiter>, IntCounter) {
+        let backend = Arc::new(Faulty::new(EmbeddedLimiter::new()));
+        let fallbacks = IntCounter::new("fallbacks", "test").unwrap();
+        let shared = SharedLimiter::new(Arc::clone(&backend) as _, fallbacks.clone());
+        (backend, Arc::new(shared), fallbacks)
     }
 
     #[tokio::test(start_paused = true)]
     async fn outage_delays_one_request_and_grants_the_local_limit() {
-        let (flaky, limiter, fallbacks) = limiter();
-        flaky.is_away.store(true, Ordering::SeqCst);
+        let (backend, limiter, fallbacks) = limiter();
+        backend.faults.inject("take", Fault::Stall(STALL));
         let began = Instant::now();
         let mut admitted = Vec::new();
         for _ in 0..4 {
@@ -151,21 +119,19 @@ mod tests {
         }
         assert_eq!(admitted, [true, true, false, false]);
         assert_eq!(began.elapsed(), STALL);
-        assert_eq!(
-            (flaky.asked.load(Ordering::SeqCst), fallbacks.get()),
-            (1, 4)
-        );
+        assert_eq!(backend.faults.call_count("take"), 1);
+        assert_eq!(fallbacks.get(), 4);
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_shared_limiter_counts_again_once_it_answers() {
-        let (flaky, limiter, fallbacks) = limiter();
+        let (backend, limiter, fallbacks) = limiter();
         let mut watch = JoinSet::new();
         let watched = Arc::clone(&limiter);
         watch.spawn(async move { watched.watch().await });
-        flaky.is_away.store(true, Ordering::SeqCst);
+        backend.faults.inject("take", Fault::Stall(STALL));
         limiter.take("key", QUOTA).await;
-        flaky.is_away.store(false, Ordering::SeqCst);
+        backend.faults.clear("take");
         let counted = async {
             while limiter.is_away.load(Ordering::SeqCst) {
                 tokio::time::sleep(Duration::from_millis(10)).await;

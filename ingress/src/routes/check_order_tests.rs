@@ -1,7 +1,5 @@
 //! The contract's order of checks: one test for each neighbouring pair, where both are wrong and the first one is told.
 
-use std::sync::atomic::Ordering;
-
 use http::header;
 use serde_json::json;
 use switchboard_schemas::agent::ActivationStatus;
@@ -56,7 +54,7 @@ async fn unknown_key_precedes_scope_and_a_mistyped_one_is_not_read() {
         chat(&world, &path, &[("x-api-key", unknown.expose())], "").await,
         problem(401, "INVALID_API_KEY")
     );
-    world.catalog.away.store(true, Ordering::SeqCst);
+    world.catalog.faults.set_down(true);
     let test_key = world.key.replace("svc_live_", "svc_test_");
     assert_eq!(
         chat(&world, &path, &[("x-api-key", &test_key)], "").await,
@@ -148,7 +146,9 @@ async fn a_missing_agent_is_told_before_the_body() {
 #[tokio::test]
 async fn another_organization_is_told_before_an_inactive_agent() {
     let world = World::new().await;
-    world.edit_agent(|agent| agent.settings.status = ActivationStatus::Inactive);
+    world
+        .edit_agent(|agent| agent.settings.status = ActivationStatus::Inactive)
+        .await;
     let key = world.new_key("other", json!({ "name": "foreign" })).await;
     let answer = chat(
         &world,
@@ -163,11 +163,13 @@ async fn another_organization_is_told_before_an_inactive_agent() {
 #[tokio::test]
 async fn an_inactive_agent_is_told_before_one_that_is_not_public() {
     let world = World::new().await;
-    world.edit_agent(|agent| {
-        agent.settings.status = ActivationStatus::Draft;
-        agent.settings.public = false;
-        agent.settings.widget.offline_message = "gone fishing".into();
-    });
+    world
+        .edit_agent(|agent| {
+            agent.settings.status = ActivationStatus::Draft;
+            agent.settings.public = false;
+            agent.settings.widget.offline_message = "gone fishing".into();
+        })
+        .await;
     for (method, rest) in [("POST", "/chat"), ("GET", ""), ("GET", "/widget")] {
         let answer = world
             .send(method, &World::agent_path(rest), GOOD_BODY)
@@ -187,10 +189,12 @@ async fn an_inactive_agent_is_told_before_one_that_is_not_public() {
 #[tokio::test]
 async fn an_agent_that_is_not_public_is_told_before_the_origin() {
     let world = World::new().await;
-    world.edit_agent(|agent| {
-        agent.settings.public = false;
-        agent.settings.allowed_domains = vec!["shop.example".into()];
-    });
+    world
+        .edit_agent(|agent| {
+            agent.settings.public = false;
+            agent.settings.allowed_domains = vec!["shop.example".into()];
+        })
+        .await;
     let headers = [
         ("x-api-key", world.key.as_str()),
         ("origin", "https://evil.example"),
@@ -204,7 +208,9 @@ async fn an_agent_that_is_not_public_is_told_before_the_origin() {
 #[tokio::test]
 async fn the_origin_is_told_before_the_json_and_counts_for_chat_alone() {
     let world = World::new().await;
-    world.edit_agent(|agent| agent.settings.allowed_domains = vec!["shop.example".into()]);
+    world
+        .edit_agent(|agent| agent.settings.allowed_domains = vec!["shop.example".into()])
+        .await;
     let headers = [
         ("x-api-key", world.key.as_str()),
         ("origin", "https://evil.example"),
@@ -275,7 +281,7 @@ async fn the_fields_are_told_before_a_missing_conversation() {
     let answer = world.send("PATCH", &path, r#"{"rating":5}"#).await;
     assert_eq!(answer.problem(), problem(404, "CONVERSATION_NOT_FOUND"));
     assert!(
-        world.bus.records.lock().unwrap().is_empty(),
+        world.published_records().is_empty(),
         "a refused change is not published"
     );
 }
@@ -283,7 +289,7 @@ async fn the_fields_are_told_before_a_missing_conversation() {
 #[tokio::test]
 async fn scope_opens_its_routes_and_chat_opens_the_widget_too() {
     let world = World::new().await;
-    world.put_conversation(org_id());
+    world.put_conversation(org_id()).await;
     let routes = [
         ("POST", "/chat"),
         ("GET", ""),

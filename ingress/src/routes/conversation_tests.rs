@@ -1,6 +1,4 @@
-//! Conversations and configuration through the routes, over fakes.
-
-use std::sync::atomic::Ordering;
+//! Conversations and configuration through the routes over embedded backends.
 
 use serde_json::{Value, json};
 use switchboard_schemas::{
@@ -17,8 +15,8 @@ use crate::testing::{Answer, World, org_id, secret};
 
 const PATH: &str = "/conversations/s";
 
-fn put_messages(world: &World, count: u64) {
-    let id = world.put_conversation(org_id());
+async fn put_messages(world: &World, count: u64) {
+    let id = world.put_conversation(org_id()).await;
     let message = |position| Message {
         id: MessageId::new_in(&id),
         position,
@@ -26,20 +24,12 @@ fn put_messages(world: &World, count: u64) {
         created_at: Timestamp::from_micros(1_700_000_000_000_000),
         author: MessageAuthor::User,
     };
+    for position in 0..count {
+        world.store_message(&id, &message(position)).await;
+    }
     world
-        .store
-        .messages
-        .lock()
-        .unwrap()
-        .insert(id.clone(), (0..count).map(message).collect());
-    world
-        .store
-        .conversations
-        .lock()
-        .unwrap()
-        .get_mut(&id)
-        .unwrap()
-        .message_count = count;
+        .edit_conversation(&id, |conversation| conversation.message_count = count)
+        .await;
 }
 
 /// A change, with what the owning worker answers.
@@ -51,9 +41,7 @@ async fn patch(world: &World, body: Value, outcome: PatchOutcome) -> Answer {
         let ConversationJob::Patch(job) = world.jobs(Topic::Jobs).remove(0) else {
             panic!("a change is asked for")
         };
-        world
-            .relay
-            .push(IngressEnvelope::Patch(job.event_id.clone(), outcome));
+        world.push(IngressEnvelope::Patch(job.event_id.clone(), outcome));
     };
     tokio::join!(request, worker).0
 }
@@ -61,7 +49,7 @@ async fn patch(world: &World, body: Value, outcome: PatchOutcome) -> Answer {
 #[tokio::test]
 async fn a_page_of_the_history_says_where_it_stands() {
     let world = World::new().await;
-    put_messages(&world, 3);
+    put_messages(&world, 3).await;
     let page = world
         .send(
             "GET",
@@ -100,7 +88,9 @@ async fn a_page_of_the_history_says_where_it_stands() {
 #[tokio::test]
 async fn a_conversation_of_another_organization_is_not_there() {
     let world = World::new().await;
-    world.put_conversation(OrgId::derive(&secret(), "other"));
+    world
+        .put_conversation(OrgId::derive(&secret(), "other"))
+        .await;
     assert_eq!(
         world
             .send("GET", &World::agent_path(PATH), "")
@@ -131,8 +121,10 @@ async fn a_session_that_cannot_exist_has_no_conversation() {
 #[tokio::test]
 async fn conversation_of_an_inactive_agent_is_readable_and_writable() {
     let world = World::new().await;
-    world.put_conversation(org_id());
-    world.edit_agent(|agent| agent.settings.status = ActivationStatus::Inactive);
+    world.put_conversation(org_id()).await;
+    world
+        .edit_agent(|agent| agent.settings.status = ActivationStatus::Inactive)
+        .await;
     assert_eq!(
         world.send("GET", &World::agent_path(PATH), "").await.status,
         200
@@ -148,7 +140,7 @@ async fn conversation_of_an_inactive_agent_is_readable_and_writable() {
 #[tokio::test]
 async fn a_change_is_published_and_told_once_it_is_applied() {
     let world = World::new().await;
-    let id = world.put_conversation(org_id());
+    let id = world.put_conversation(org_id()).await;
     let body = json!({ "rating": 4.5, "visitorName": null, "metadata": { "plan": "pro", "source": "forged" } });
     let answer = patch(&world, body, PatchOutcome::Applied).await;
     let updated = json!({ "rating": 4.5, "visitorName": null, "metadata": { "plan": "pro" } });
@@ -163,24 +155,24 @@ async fn a_change_is_published_and_told_once_it_is_applied() {
         Value::Object(job.changes),
         json!({ "rating": 4.5, "visitorName": null, "plan": "pro" })
     );
-    assert_eq!(world.bus.records.lock().unwrap()[0].key, id.as_str());
+    assert_eq!(world.published_records()[0].key, id.as_str());
 }
 
 #[tokio::test]
 async fn a_change_of_nothing_is_fine_and_not_published() {
     let world = World::new().await;
-    world.put_conversation(org_id());
+    world.put_conversation(org_id()).await;
     for body in ["{}", r#"{"status":"x"}"#] {
         let answer = world.send("PATCH", &World::agent_path(PATH), body).await;
         assert_eq!(answer.json(), json!({ "success": true, "updated": {} }));
     }
-    assert!(world.bus.records.lock().unwrap().is_empty());
+    assert!(world.published_records().is_empty());
 }
 
 #[tokio::test]
 async fn a_conversation_that_went_meanwhile_is_not_found() {
     let world = World::new().await;
-    world.put_conversation(org_id());
+    world.put_conversation(org_id()).await;
     let answer = patch(&world, json!({ "rating": 4 }), PatchOutcome::NotFound).await;
     assert_eq!(answer.problem().1, "CONVERSATION_NOT_FOUND");
 }
@@ -188,21 +180,17 @@ async fn a_conversation_that_went_meanwhile_is_not_found() {
 #[tokio::test(start_paused = true)]
 async fn without_the_relay_the_store_tells_that_a_change_is_applied() {
     let world = World::new().await;
-    let id = world.put_conversation(org_id());
-    world.relay.away.store(true, Ordering::SeqCst);
+    let id = world.put_conversation(org_id()).await;
+    world.relay.faults.set_down(true);
     let path = World::agent_path(PATH);
     let request = world.send("PATCH", &path, r#"{"rating":4}"#);
     let worker = async {
         world.published().await;
         world
-            .store
-            .conversations
-            .lock()
-            .unwrap()
-            .get_mut(&id)
-            .unwrap()
-            .metadata
-            .insert("rating".into(), json!(4));
+            .edit_conversation(&id, |conversation| {
+                conversation.metadata.insert("rating".into(), json!(4));
+            })
+            .await;
     };
     assert_eq!(tokio::join!(request, worker).0.status, 200);
     let answer = world.send("PATCH", &path, r#"{"rating":1}"#).await;
@@ -212,7 +200,9 @@ async fn without_the_relay_the_store_tells_that_a_change_is_applied() {
 #[tokio::test]
 async fn public_agent_view_has_exactly_the_specified_fields() {
     let world = World::new().await;
-    world.edit_agent(|agent| agent.settings.instructions = "canary".into());
+    world
+        .edit_agent(|agent| agent.settings.instructions = "canary".into())
+        .await;
     let agent = world.send("GET", &World::agent_path(""), "").await;
     let widget = world.send("GET", &World::agent_path("/widget"), "").await;
     assert!(!agent.text.contains("canary") && !widget.text.contains("canary"));

@@ -1,9 +1,9 @@
-//! Messages by their ids, and the shapes of a reply, over fakes: what is known before a worker is, which failures become
-//! which answers, where readers go on, and what stops a reply.
+//! Message lookup, reply formats, resumption and cancellation over embedded backends.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use switchboard_backends::testing::Faults;
 use switchboard_schemas::{
     agent::OnDisconnect,
     conversation::{Conversation, ReplyStatus},
@@ -16,7 +16,6 @@ use switchboard_schemas::{
 use crate::testing::{Answer, World, end_of, org_id, reply_frames, reply_of};
 
 const BODY: &str = r#"{"message":"hi","sessionId":"s"}"#;
-/// Longest wait for what must happen.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 fn frame(seq: u64, body: FrameBody) -> Frame {
@@ -48,9 +47,7 @@ impl World {
         let work = async {
             self.published().await;
             let reply = reply_of(&self.jobs(Topic::Jobs)[0]);
-            frames
-                .into_iter()
-                .for_each(|frame| self.relay.append_frame(&reply, frame));
+            self.append_frames(&reply, frames);
         };
         tokio::join!(self.ask("POST", &path, &headers, BODY), work).0
     }
@@ -131,7 +128,7 @@ async fn an_accepted_message_is_known_before_any_worker_knows_it() {
 #[tokio::test]
 async fn reply_is_known_while_its_final_state_is_stored() {
     let world = World::new().await;
-    let conversation = world.put_conversation(org_id());
+    let conversation = world.put_conversation(org_id()).await;
     let reply = MessageId::new_in(&conversation).reply();
     let stages: [fn(&mut Conversation, MessageId); 2] = [
         |conversation, reply| conversation.active_message_id = Some(reply),
@@ -141,23 +138,18 @@ async fn reply_is_known_while_its_final_state_is_stored() {
     ];
     assert_eq!(world.message(&reply, "").await.problem().0, 404);
     for stage in stages {
-        stage(
-            world
-                .store
-                .conversations
-                .lock()
-                .unwrap()
-                .get_mut(&conversation)
-                .unwrap(),
-            reply.clone(),
-        );
+        world
+            .edit_conversation(&conversation, |conversation| {
+                stage(conversation, reply.clone());
+            })
+            .await;
         let answer = world.message(&reply, "").await;
         assert_eq!(
             (answer.status.as_u16(), &answer.json()["status"]),
             (200, &json!("in_progress"))
         );
     }
-    world.put_final(&reply, ReplyStatus::Cancelled);
+    world.put_final(&reply, ReplyStatus::Cancelled).await;
     assert_eq!(
         world.message(&reply, "").await.json()["status"],
         "cancelled"
@@ -167,7 +159,7 @@ async fn reply_is_known_while_its_final_state_is_stored() {
 #[tokio::test]
 async fn without_a_record_there_is_no_202_and_no_job() {
     let world = World::new().await;
-    world.store.away.store(true, Ordering::SeqCst);
+    world.store.faults.set_down(true);
     let answer = world
         .ask(
             "POST",
@@ -183,7 +175,7 @@ async fn without_a_record_there_is_no_202_and_no_job() {
 #[tokio::test]
 async fn a_stream_of_events_goes_on_without_the_store() {
     let world = World::new().await;
-    world.store.away.store(true, Ordering::SeqCst);
+    world.store.faults.set_down(true);
     let answer = world
         .chat_in(
             ("accept", "text/event-stream"),
@@ -293,15 +285,11 @@ async fn comments_keep_an_event_stream_alive_while_it_waits() {
         world.published().await;
         let reply = reply_of(&world.jobs(Topic::Jobs)[0]);
         for _ in 0..34 {
-            world
-                .relay
-                .append_frame(&reply, frame(0, FrameBody::Heartbeat));
+            world.append_frame(&reply, frame(0, FrameBody::Heartbeat));
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         let frames = reply_frames(&["late"], ReplyStatus::Completed);
-        frames
-            .into_iter()
-            .for_each(|frame| world.relay.append_frame(&reply, frame));
+        world.append_frames(&reply, frames);
     };
     let asked = world.ask("POST", &path, &[("accept", "text/event-stream")], BODY);
     let (answer, ()) = tokio::join!(asked, work);
@@ -317,13 +305,11 @@ async fn comments_keep_an_event_stream_alive_while_it_waits() {
 #[tokio::test]
 async fn a_running_reply_is_read_from_any_byte_without_being_pushed() {
     let world = World::new().await;
-    world.relay.deaf.store(true, Ordering::SeqCst);
+    world.drop_pushes(true);
     let reply = world.accepted().await;
     let mut frames = reply_frames(&["Grü", "ße"], ReplyStatus::Completed);
     let later = frames.split_off(2);
-    frames
-        .into_iter()
-        .for_each(|frame| world.relay.append_frame(&reply, frame));
+    world.append_frames(&reply, frames);
     assert_eq!(world.message(&reply, "").await.json()["content"], "Grü");
     assert_eq!(
         world.message(&reply, "/stream?after=5").await.problem(),
@@ -331,10 +317,11 @@ async fn a_running_reply_is_read_from_any_byte_without_being_pushed() {
     );
     let restarted = world.message(&reply, "/stream?after=1&generation=2").await;
     assert_eq!(restarted.problem(), (409, "REPLY_RESTARTED".into()));
+    let reads = world.relay.faults.call_count("read_log");
     let append = async {
-        later
-            .into_iter()
-            .for_each(|frame| world.relay.append_frame(&reply, frame));
+        let both_read = |faults: &Faults| faults.call_count("read_log") >= reads + 2;
+        world.relay.faults.wait_until(both_read).await;
+        world.append_frames(&reply, later);
     };
     let path = format!("/api/public/messages/{reply}/stream");
     let resumed = [("accept", "text/event-stream"), ("last-event-id", "1.3")];
@@ -361,16 +348,13 @@ async fn another_generation_breaks_a_reader_and_is_never_joined() {
     let world = World::new().await;
     let reply = world.accepted().await;
     let frames = reply_frames(&["old text"], ReplyStatus::Completed);
-    frames
-        .into_iter()
-        .take(2)
-        .for_each(|frame| world.relay.append_frame(&reply, frame));
+    world.append_frames(&reply, frames.into_iter().take(2));
     let restart = async {
         world
             .wait_until("the reader waits", |world| world.replies_awaited(&reply))
             .await;
         for frame in reply_frames(&["new text"], ReplyStatus::Completed) {
-            world.relay.append_frame(
+            world.append_frame(
                 &reply,
                 Frame {
                     generation: 2,
@@ -389,20 +373,20 @@ async fn cancellation_reaches_the_relay_and_spares_final_messages() {
     let world = World::new().await;
     let reply = world.accepted().await;
     let path = format!("/api/public/messages/{reply}/cancel");
-    world.relay.away.store(true, Ordering::SeqCst);
+    world.relay.faults.set_down(true);
     assert_eq!(
         world.send("POST", &path, "").await.problem(),
         (503, "UNAVAILABLE".into())
     );
-    world.relay.away.store(false, Ordering::SeqCst);
+    world.relay.faults.set_down(false);
     let store = async {
         world
             .wait_until("the relay is asked", |world| {
-                !world.relay.cancelled.lock().unwrap().is_empty()
+                !world.cancelled_replies().is_empty()
             })
             .await;
-        world.put_conversation(org_id());
-        world.put_final(&reply, ReplyStatus::Cancelled);
+        world.put_conversation(org_id()).await;
+        world.put_final(&reply, ReplyStatus::Cancelled).await;
     };
     let (answer, ()) = tokio::join!(world.send("POST", &path, ""), store);
     assert_eq!(
@@ -415,7 +399,7 @@ async fn cancellation_reaches_the_relay_and_spares_final_messages() {
         (200, &json!("cancelled"))
     );
     assert_eq!(
-        *world.relay.cancelled.lock().unwrap(),
+        world.cancelled_replies(),
         [reply],
         "nothing is asked of a final reply"
     );
@@ -424,7 +408,9 @@ async fn cancellation_reaches_the_relay_and_spares_final_messages() {
 #[tokio::test]
 async fn a_page_of_another_origin_neither_follows_nor_cancels() {
     let world = World::new().await;
-    world.edit_agent(|agent| agent.settings.allowed_domains = vec!["shop.example".into()]);
+    world
+        .edit_agent(|agent| agent.settings.allowed_domains = vec!["shop.example".into()])
+        .await;
     let reply = world.accepted().await;
     let foreign = [("origin", "https://evil.example")];
     let path = format!("/api/public/messages/{reply}");
@@ -438,7 +424,7 @@ async fn a_page_of_another_origin_neither_follows_nor_cancels() {
             "{rest}"
         );
     }
-    assert!(world.relay.cancelled.lock().unwrap().is_empty());
+    assert!(world.cancelled_replies().is_empty());
     assert_eq!(world.ask("GET", &path, &foreign, "").await.status, 200);
 }
 
@@ -466,7 +452,7 @@ async fn messages_of_other_organizations_and_of_nobody_are_not_found() {
             );
         }
     }
-    assert!(world.relay.cancelled.lock().unwrap().is_empty());
+    assert!(world.cancelled_replies().is_empty());
 }
 
 #[tokio::test]
@@ -476,7 +462,9 @@ async fn disconnect_cancels_only_where_the_agent_says_so() {
         (OnDisconnect::Continue, false),
     ] {
         let world = World::new().await;
-        world.edit_agent(|agent| agent.settings.on_disconnect = on_disconnect);
+        world
+            .edit_agent(|agent| agent.settings.on_disconnect = on_disconnect)
+            .await;
         let path = World::agent_path("/chat");
         tokio::select! {
             _ = world.ask("POST", &path, &[], BODY) => panic!("nobody answers"),
@@ -484,7 +472,7 @@ async fn disconnect_cancels_only_where_the_agent_says_so() {
         }
         world.background_is_done().await;
         assert_eq!(
-            !world.relay.cancelled.lock().unwrap().is_empty(),
+            !world.cancelled_replies().is_empty(),
             cancels,
             "{on_disconnect:?}"
         );
@@ -494,9 +482,11 @@ async fn disconnect_cancels_only_where_the_agent_says_so() {
 #[tokio::test]
 async fn a_reply_that_was_read_to_its_end_is_not_cancelled() {
     let world = World::new().await;
-    world.edit_agent(|agent| agent.settings.on_disconnect = OnDisconnect::Cancel);
+    world
+        .edit_agent(|agent| agent.settings.on_disconnect = OnDisconnect::Cancel)
+        .await;
     for accept in ["text/plain", "application/json", "text/event-stream"] {
-        world.bus.records.lock().unwrap().clear();
+        world.forget_published();
         let answer = world
             .chat_in(
                 ("accept", accept),
@@ -506,5 +496,5 @@ async fn a_reply_that_was_read_to_its_end_is_not_cancelled() {
         assert!(answer.status == 200 && answer.whole, "{accept}");
     }
     world.background_is_done().await;
-    assert!(world.relay.cancelled.lock().unwrap().is_empty());
+    assert!(world.cancelled_replies().is_empty());
 }

@@ -71,7 +71,7 @@ impl Running {
     fn append(&self, frames: Vec<Frame>) {
         let job = self.world.jobs(Topic::Jobs).remove(0);
         for frame in frames {
-            self.world.relay.append_frame(&reply_of(&job), frame);
+            self.world.append_frame(&reply_of(&job), frame);
         }
     }
 

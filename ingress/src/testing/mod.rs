@@ -1,13 +1,13 @@
-//! Fakes of the outside world for this crate's tests. They keep the contracts that the tests rely on: what was put is
-//! found, what was published is kept in order, what is logged is pushed, and what is away says so.
+//! Support for the unit tests of this crate: an ingress over embedded backends that fail on request, and
+//! the values that the tests share.
 
-mod accounts;
-mod backends;
 mod world;
 
-pub(crate) use accounts::FakeAccounts;
-pub(crate) use backends::{FakeBus, FakeCatalog, FakeRelay, FakeStore};
-pub(crate) use world::{ADMIN_TOKEN, Answer, World, put_conversation, reply_of};
+pub(crate) use world::{
+    ADMIN_TOKEN, Answer, World,
+    backends::{empty_conversation, put_conversation},
+    reply_of,
+};
 
 use switchboard_schemas::{
     conversation::{FinishReason, ReplyStatus, TokenUsage},

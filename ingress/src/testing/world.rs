@@ -1,8 +1,13 @@
-//! An ingress over fakes, with an organization, an agent and a key for each scope, and requests to it.
+//! An ingress over embedded backends, with an organization, an agent and a key for each scope, and requests to it.
+
+pub(super) mod backends;
 
 use std::{
     net::{IpAddr, Ipv4Addr},
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -13,26 +18,21 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use switchboard_backends::{
     Backends,
-    catalog::{CatalogEntry, cache::CatalogCache},
+    accounts::embedded::EmbeddedAccounts,
+    bus::{OutgoingRecord, embedded::EmbeddedBus},
+    catalog::{cache::CatalogCache, embedded::EmbeddedCatalog},
+    limiter::embedded::EmbeddedLimiter,
     products::embedded::EmbeddedProducts,
-    store::{ReplyRecord, embedded::EmbeddedStore},
+    relay::embedded::EmbeddedRelay,
+    store::embedded::EmbeddedStore,
+    testing::{Faults, Faulty},
 };
 use switchboard_schemas::{
-    agent::Agent,
-    conversation::{Conversation, ConversationOwner, ReplyStatus},
-    conversation_job::ConversationJob,
-    ids::{AgentId, ConversationId, MessageId, OrgId},
-    reply_event::Frame,
-    time::Timestamp,
-    topics::Topic,
-    versioned,
+    conversation_job::ConversationJob, ids::MessageId, reply_event::Frame, topics::Topic, versioned,
 };
 use tower::ServiceExt;
 
-use super::{
-    FakeAccounts, FakeBus, FakeCatalog, FakeRelay, FakeStore, agent_id, backends::FakeLimiter,
-    end_of, org_id, secret,
-};
+use super::{agent_id, secret};
 use crate::{
     Ingress, IngressConfig,
     admin::{
@@ -51,15 +51,13 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A running ingress and what surrounds it.
 pub(crate) struct World {
-    pub(crate) bus: Arc<FakeBus>,
-    pub(crate) relay: Arc<FakeRelay>,
-    pub(crate) store: Arc<FakeStore>,
-    pub(crate) catalog: Arc<FakeCatalog>,
-    pub(crate) limiter: Arc<FakeLimiter>,
+    pub(crate) bus: Arc<Faulty<EmbeddedBus>>,
+    pub(crate) relay: Arc<Faulty<EmbeddedRelay>>,
+    pub(crate) store: Arc<Faulty<EmbeddedStore>>,
+    pub(crate) catalog: Arc<Faulty<EmbeddedCatalog>>,
+    pub(crate) limiter: Arc<Faulty<EmbeddedLimiter>>,
     pub(crate) products: Arc<EmbeddedProducts>,
-    pub(crate) accounts: Arc<FakeAccounts>,
-    /// A real store, which what is counted lies in.
-    pub(crate) counted: Arc<EmbeddedStore>,
+    pub(crate) accounts: Arc<Faulty<EmbeddedAccounts>>,
     _directory: Arc<tempfile::TempDir>,
     ingress: Option<Ingress>,
     state: AppState,
@@ -67,20 +65,22 @@ pub(crate) struct World {
     registry: prometheus::Registry,
     /// Tasks that run as long as the ingress does.
     lasting_tasks: usize,
+    /// Published jobs that a test has waited for.
+    jobs_seen: AtomicUsize,
+    drops_pushes: AtomicBool,
     /// A key without scopes, which may do everything.
     pub(crate) key: String,
 }
 
 /// What surrounds an ingress.
 struct Outside {
-    bus: Arc<FakeBus>,
-    relay: Arc<FakeRelay>,
-    store: Arc<FakeStore>,
-    catalog: Arc<FakeCatalog>,
-    limiter: Arc<FakeLimiter>,
+    bus: Arc<Faulty<EmbeddedBus>>,
+    relay: Arc<Faulty<EmbeddedRelay>>,
+    store: Arc<Faulty<EmbeddedStore>>,
+    catalog: Arc<Faulty<EmbeddedCatalog>>,
+    limiter: Arc<Faulty<EmbeddedLimiter>>,
     products: Arc<EmbeddedProducts>,
-    accounts: Arc<FakeAccounts>,
-    counted: Arc<EmbeddedStore>,
+    accounts: Arc<Faulty<EmbeddedAccounts>>,
     directory: Arc<tempfile::TempDir>,
 }
 
@@ -117,23 +117,21 @@ impl World {
 
     pub(crate) async fn with(config: IngressConfig) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let products = EmbeddedProducts::open(&directory.path().join("products.db")).unwrap();
-        let counted = EmbeddedStore::open(&directory.path().join("store.db")).unwrap();
+        let path = |name: &str| directory.path().join(name);
         let outside = Outside {
-            products: Arc::new(products),
-            counted: Arc::new(counted),
+            bus: faulty(EmbeddedBus::open(&path("bus.db"), 4).unwrap()),
+            relay: faulty(EmbeddedRelay::open(None).unwrap()),
+            store: faulty(EmbeddedStore::open(&path("store.db")).unwrap()),
+            catalog: faulty(EmbeddedCatalog::open(&path("catalog.db")).unwrap()),
+            limiter: faulty(EmbeddedLimiter::new()),
+            products: Arc::new(EmbeddedProducts::open(&path("products.db")).unwrap()),
+            accounts: faulty(EmbeddedAccounts::open(&path("accounts.db")).unwrap()),
             directory: Arc::new(directory),
-            bus: Arc::new(FakeBus::default()),
-            relay: Arc::new(FakeRelay::default()),
-            store: Arc::new(FakeStore::default()),
-            catalog: Arc::new(FakeCatalog::default()),
-            limiter: Arc::new(FakeLimiter::default()),
-            accounts: Arc::new(FakeAccounts::default()),
         };
         let mut world = Self::around(outside, config).await;
         world.apply(json!({ "slug": "acme", "name": "Acme", "agents": [{ "slug": "shop", "name": "Shop" }] })).await;
         world.key = world.new_key("acme", json!({ "name": "all" })).await;
-        world.bus.records.lock().unwrap().clear();
+        world.forget_published();
         world
     }
 
@@ -147,7 +145,6 @@ impl World {
             limiter: Arc::clone(&self.limiter),
             products: Arc::clone(&self.products),
             accounts: Arc::clone(&self.accounts),
-            counted: Arc::clone(&self.counted),
             directory: Arc::clone(&self._directory),
         };
         Self {
@@ -165,14 +162,13 @@ impl World {
             limiter,
             products,
             accounts,
-            counted,
             directory,
         } = outside;
         let backends = Backends {
             bus: Arc::clone(&bus) as _,
             relay: Arc::clone(&relay) as _,
             store: Arc::clone(&store) as _,
-            analytics: Arc::clone(&counted) as _,
+            analytics: store.inner() as _,
             catalog: Arc::clone(&catalog) as _,
             products: Arc::clone(&products) as _,
             limiter: Arc::clone(&limiter) as _,
@@ -196,13 +192,14 @@ impl World {
             limiter,
             products,
             accounts,
-            counted,
             _directory: directory,
             ingress: Some(ingress),
             state,
             router,
             registry,
             lasting_tasks,
+            jobs_seen: AtomicUsize::new(0),
+            drops_pushes: AtomicBool::new(false),
             key: String::new(),
         }
     }
@@ -224,60 +221,6 @@ impl World {
         let context = ApplyContext::new(&self.state.backends, secret());
         let document = Document::from_json(json!({ "organizations": [organization] })).unwrap();
         apply(&context, document).await.unwrap()
-    }
-
-    /// Changes the agent in the catalogue.
-    pub(crate) fn edit_agent(&self, edit: impl FnOnce(&mut Agent)) {
-        let mut entries = self.catalog.entries.lock().unwrap();
-        let id = ("agent", agent_id().as_str().to_owned());
-        let Some(CatalogEntry::Agent(agent)) = entries.get_mut(&id) else {
-            panic!("the agent is missing")
-        };
-        edit(agent);
-    }
-
-    /// Puts an empty conversation of session `s` into the store.
-    pub(crate) fn put_conversation(&self, org: OrgId) -> ConversationId {
-        let session = "s".parse().unwrap();
-        let id = ConversationId::of_agent(&org_id(), &agent_id(), &session);
-        let conversation = Conversation {
-            id: id.clone(),
-            org_id: org,
-            session_id: session,
-            owner: ConversationOwner::Agent(agent_id()),
-            message_count: 0,
-            active_message_id: None,
-            last_reply_id: None,
-            created_at: Timestamp::from_micros(1),
-            updated_at: Timestamp::from_micros(2),
-            metadata: serde_json::Map::new(),
-        };
-        self.store
-            .conversations
-            .lock()
-            .unwrap()
-            .insert(id.clone(), conversation);
-        id
-    }
-
-    /// Puts a final reply without text into the store.
-    pub(crate) fn put_final(&self, reply: &MessageId, status: ReplyStatus) {
-        let record = ReplyRecord {
-            user_message_id: reply.clone(),
-            user_position: 0,
-            position: None,
-            head: None,
-            end: end_of("", status),
-            generation: 1,
-            attempt: 1,
-            finished_at: Timestamp::from_micros(3),
-            first_text_ms: None,
-        };
-        self.store
-            .replies
-            .lock()
-            .unwrap()
-            .insert(reply.clone(), record);
     }
 
     /// Whether a request waits for frames of this reply.
@@ -363,7 +306,7 @@ impl World {
     pub(crate) async fn chat_with(&self, headers: &[(&str, &str)], frames: Vec<Frame>) -> Answer {
         self.chat_as(headers, async |job| {
             for frame in frames {
-                self.relay.append_frame(&reply_of(&job), frame);
+                self.append_frame(&reply_of(&job), frame);
             }
         })
         .await
@@ -389,16 +332,28 @@ impl World {
         tokio::join!(chat, work).0
     }
 
-    /// Waits for the next publish.
+    /// Waits until a job is published that was not waited for yet.
     pub(crate) async fn published(&self) {
-        tokio::time::timeout(DEADLINE, self.bus.published.notified())
+        let jobs = |faults: &Faults| -> usize {
+            let topics = [Topic::Route, Topic::Jobs, Topic::JobsRetry];
+            let records: Vec<OutgoingRecord> = faults.arguments("publish");
+            let jobs = records
+                .iter()
+                .filter(|record| topics.contains(&record.topic));
+            jobs.count()
+        };
+        let seen = self.jobs_seen.load(Ordering::SeqCst);
+        let wait = self.bus.faults.wait_until(|faults| jobs(faults) > seen);
+        tokio::time::timeout(DEADLINE, wait)
             .await
-            .expect("something is published");
+            .expect("a job is published");
+        self.jobs_seen
+            .store(jobs(&self.bus.faults), Ordering::SeqCst);
     }
 
     /// What was published on a topic of jobs.
     pub(crate) fn jobs(&self, topic: Topic) -> Vec<ConversationJob> {
-        let records = self.bus.records.lock().unwrap();
+        let records = self.published_records();
         let records = records.iter().filter(|record| record.topic == topic);
         records
             .map(|record| versioned::decode(&record.payload).unwrap())
@@ -418,10 +373,6 @@ impl World {
             .map(|metric| metric.get_counter().get_value() as u64)
             .sum()
     }
-
-    pub(crate) fn set_bus_away(&self, away: bool) {
-        self.bus.away.store(away, Ordering::SeqCst);
-    }
 }
 
 /// The reply that a job asks for.
@@ -432,33 +383,6 @@ pub(crate) fn reply_of(job: &ConversationJob) -> switchboard_schemas::ids::Messa
     }
 }
 
-/// A conversation that began at that microsecond.
-pub(crate) fn put_conversation(
-    world: &World,
-    org: &OrgId,
-    agent: &AgentId,
-    micros: i64,
-    metadata: Value,
-) -> ConversationId {
-    let session = format!("session {micros}").parse().unwrap();
-    let id = ConversationId::of_agent(org, agent, &session);
-    let conversation = Conversation {
-        id: id.clone(),
-        org_id: org.clone(),
-        session_id: session,
-        owner: ConversationOwner::Agent(agent.clone()),
-        message_count: 0,
-        active_message_id: None,
-        last_reply_id: None,
-        created_at: Timestamp::from_micros(micros),
-        updated_at: Timestamp::from_micros(micros),
-        metadata: metadata.as_object().unwrap().clone(),
-    };
-    world
-        .store
-        .conversations
-        .lock()
-        .unwrap()
-        .insert(id.clone(), conversation);
-    id
+fn faulty<B>(backend: B) -> Arc<Faulty<B>> {
+    Arc::new(Faulty::new(backend))
 }

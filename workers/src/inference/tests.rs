@@ -1,7 +1,6 @@
 //! One message against the embedded twins: what the client is shown, what is stored, what analytics is told.
 
 mod deletion;
-mod faults;
 mod long_conversations;
 mod shopping;
 mod trials;
@@ -14,7 +13,8 @@ use std::time::Duration;
 use serde_json::json;
 use switchboard_backends::{
     bus::{BusEvent, MessageBus},
-    relay::{ClaimTask, Relay},
+    relay::{ClaimOutcome, ClaimTask, Relay},
+    testing::Fault,
 };
 use switchboard_schemas::{
     conversation::{FinishReason, ReplyStatus},
@@ -353,7 +353,7 @@ async fn a_handed_over_reply_that_nobody_can_continue_ends_as_a_visible_cut() {
 async fn without_the_relay_the_reply_is_stored_and_announced_all_the_same() {
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
-    world.relay.set_away(true);
+    world.relay.faults.set_down(true);
     assert!(finished(&world.run(&job).await));
     assert_eq!(world.messages(&job).await[1].content, "Hello");
     assert_eq!(world.events(2).await[1]["type"], json!("message.assistant"));
@@ -363,10 +363,10 @@ async fn without_the_relay_the_reply_is_stored_and_announced_all_the_same() {
 async fn without_the_relay_a_job_that_another_worker_may_have_begun_waits() {
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
-    world.relay.set_away(true);
+    world.relay.faults.set_down(true);
     assert!(matches!(world.run_inherited(&job).await, JobEnd::Open(_)));
     assert!(world.messages(&job).await.is_empty());
-    world.relay.set_away(false);
+    world.relay.faults.set_down(false);
     assert!(finished(&world.run_inherited(&job).await));
     assert_eq!(world.messages(&job).await[1].content, "Hello");
 }
@@ -387,7 +387,7 @@ async fn a_relay_that_lost_its_memory_gets_the_whole_reply_again() {
             world.logged_text(&job).await == "Hel"
         })
         .await;
-        world.relay.forget();
+        world.lose_relay_data();
         eventually("it was written again", async || {
             world.logged_text(&job).await.starts_with("Hel")
         })
@@ -413,7 +413,7 @@ async fn a_worker_that_was_overtaken_writes_nothing_more() {
             world.logged_text(&job).await == "Hel"
         })
         .await;
-        world.relay.set_fenced(true);
+        world.fence_worker();
     };
     let inference = world.patient();
     let (end, ()) = tokio::join!(World::run_on(&inference, &job), overtake);
@@ -425,7 +425,7 @@ async fn a_worker_that_was_overtaken_writes_nothing_more() {
 async fn a_store_that_comes_back_gets_the_turn_and_nothing_is_shown_before() {
     let mut world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
-    world.store.set_away_for(Duration::from_millis(400));
+    world.store.faults.set_down_for(Duration::from_millis(400));
     world.inference.histories.clear();
     assert!(finished(&world.run(&job).await));
     assert_eq!(world.messages(&job).await.len(), 2);
@@ -436,11 +436,13 @@ async fn a_store_that_comes_back_gets_the_turn_and_nothing_is_shown_before() {
 async fn a_sealed_reply_is_stored_by_the_next_holder_without_a_model_call() {
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
-    world.store.set_ends_away(true);
+    world.store.faults.inject("finish_turn", Fault::Refuse);
     world
-        .hand_over_when(&job, async || world.store.ends_tried() > 0)
+        .hand_over_when(&job, async || {
+            world.store.faults.call_count("finish_turn") > 0
+        })
         .await;
-    world.store.set_ends_away(false);
+    world.store.faults.clear("finish_turn");
     assert!(finished(&world.run(&job).await));
     assert_eq!(world.provider.requests().len(), 1);
     let record = world.record(&job).await.unwrap();
@@ -455,7 +457,7 @@ async fn a_sealed_reply_is_stored_by_the_next_holder_without_a_model_call() {
 async fn a_stored_reply_is_shown_before_analytics_answers_and_announced_by_the_next_holder() {
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
-    world.bus.set_events_away(true);
+    world.refuse_events();
     let end = world
         .hand_over_when(&job, async || world.has_settled_end(&job).await)
         .await;
@@ -463,7 +465,7 @@ async fn a_stored_reply_is_shown_before_analytics_answers_and_announced_by_the_n
         matches!(end, JobEnd::Open(_)),
         "not settled while analytics does not have it"
     );
-    world.bus.set_events_away(false);
+    world.accept_events();
     assert!(finished(&world.run(&job).await));
     assert_eq!(world.provider.requests().len(), 1);
     let events = world.events(2).await;
@@ -477,13 +479,13 @@ async fn a_stored_reply_is_shown_before_analytics_answers_and_announced_by_the_n
 async fn an_event_that_lags_is_waited_for() {
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
-    world.bus.set_events_away(true);
+    world.refuse_events();
     let back = async {
         eventually("the client has its end", async || {
             world.has_settled_end(&job).await
         })
         .await;
-        world.bus.set_events_away(false);
+        world.accept_events();
     };
     let (end, ()) = tokio::join!(world.run(&job), back);
     assert!(finished(&end));
@@ -494,7 +496,18 @@ async fn an_event_that_lags_is_waited_for() {
 async fn a_reply_whose_attempts_all_died_fails_visibly_and_is_buried() {
     let mut world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
-    world.relay.force_duty(ClaimTask::GiveUp);
+    world.relay.faults.alter("claim", |claim| match claim {
+        ClaimOutcome::Granted {
+            token,
+            message_count,
+            ..
+        } => ClaimOutcome::Granted {
+            token,
+            task: ClaimTask::GiveUp,
+            message_count,
+        },
+        refused => refused,
+    });
     let JobEnd::Dead(cause) = world.run(&job).await else {
         panic!("not buried")
     };

@@ -239,11 +239,9 @@ async fn last_owner_stays_even_if_two_demote_each_other_at_once() {
     for round in 0..5 {
         let (_, bob) = person(&world, &format!("bob{round}@example.org"), "owner").await;
         let owners: Vec<String> = world
-            .catalog
-            .entries
-            .lock()
-            .unwrap()
-            .values()
+            .catalog_entries()
+            .await
+            .iter()
             .filter_map(|entry| match entry {
                 CatalogEntry::User(account)
                     if account.user.role == UserRole::Owner

@@ -75,7 +75,7 @@ async fn put(
         finished_at: turn.accepted_at,
         first_text_ms: Some(took_ms / 2),
     };
-    let (owner, store) = (ConversationOwner::Agent(agent.clone()), &world.counted);
+    let (owner, store) = (ConversationOwner::Agent(agent.clone()), world.store.inner());
     store
         .begin_turn(&TurnStart {
             turn: turn.clone(),

@@ -1,4 +1,4 @@
-//! Lists of conversations over fakes: what a filter lets through, and how a reader goes on.
+//! Lists of conversations over embedded backends: what a filter lets through, and how a reader goes on.
 
 use serde_json::json;
 use switchboard_schemas::ids::{AgentId, OrgId};
@@ -38,8 +38,7 @@ async fn walk(world: &World, query: &str) -> Vec<String> {
 async fn a_list_is_walked_latest_first_whatever_few_pass_its_filter() {
     let world = World::new().await;
     let other = AgentId::derive(&secret(), &org_id(), "other");
-    let mut all = Vec::new();
-    for number in 0..1200_i64 {
+    let put = async |number| {
         let agent = if number % 2 == 0 {
             agent_id()
         } else {
@@ -50,17 +49,20 @@ async fn a_list_is_walked_latest_first_whatever_few_pass_its_filter() {
             900 => json!({ "rating": 2.5, "visitorEmail": "a@shop.example" }),
             _ => json!({ "visitorId": format!("v{number}") }),
         };
-        all.push(
-            put_conversation(&world, &org_id(), &agent, 1_000_000 * number, metadata).to_string(),
-        );
-    }
+        put_conversation(&world, &org_id(), &agent, 1_000_000 * number, metadata)
+            .await
+            .to_string()
+    };
+    // Writes that wait together share a commit.
+    let all = futures::future::join_all((0..1200).map(put)).await;
     put_conversation(
         &world,
         &OrgId::derive(&secret(), "other"),
         &agent_id(),
         5,
         json!({ "rating": 5 }),
-    );
+    )
+    .await;
     let newest_first = |numbers: &mut dyn Iterator<Item = usize>| {
         let mut numbers: Vec<usize> = numbers.collect();
         numbers.sort_unstable_by(|left, right| right.cmp(left));
@@ -102,9 +104,9 @@ async fn a_list_is_walked_latest_first_whatever_few_pass_its_filter() {
 #[tokio::test]
 async fn one_request_looks_at_a_bounded_part_of_a_list() {
     let world = World::new().await;
-    for number in 0..600 {
-        put_conversation(&world, &org_id(), &agent_id(), number, json!({}));
-    }
+    let put =
+        async |number| put_conversation(&world, &org_id(), &agent_id(), number, json!({})).await;
+    futures::future::join_all((0..600).map(put)).await;
     let page = get(&world, "?minRating=1").await.json();
     assert_eq!(page["items"], json!([]));
     assert!(
@@ -145,14 +147,15 @@ async fn a_conversation_of_another_organization_is_not_there() {
         &agent_id(),
         5,
         json!({}),
-    );
+    )
+    .await;
     for id in [theirs.as_str(), "conv_", "x"] {
         assert_eq!(
             get(&world, &format!("/{id}")).await.problem(),
             (404, "NOT_FOUND".into())
         );
     }
-    let ours = put_conversation(&world, &org_id(), &agent_id(), 5, json!({ "rating": 4 }));
+    let ours = put_conversation(&world, &org_id(), &agent_id(), 5, json!({ "rating": 4 })).await;
     let shown = get(&world, &format!("/{ours}")).await.json();
     assert_eq!(
         (&shown["metadata"]["rating"], &shown["messages"]["items"]),

@@ -1,4 +1,4 @@
-//! Visitor tokens over fakes: who gets one, what it opens, whose sessions it reads, and how much it may ask for.
+//! Visitor tokens over embedded backends: who gets one, what it opens, whose sessions it reads, and how much it may ask for.
 
 mod issue;
 mod limits;

@@ -73,12 +73,12 @@ async fn a_deletion_of_nothing_says_so_and_one_outlasts_an_outage_of_the_store()
     assert!(finished(&world.run_deletion(&world.deletion(&job)).await));
     assert_eq!(world.patch_answer().await, PatchOutcome::NotFound);
     assert!(finished(&world.run(&job).await));
-    world.store.set_away_for(Duration::from_millis(300));
+    world.store.faults.set_down_for(Duration::from_millis(300));
     assert!(finished(&world.run_deletion(&world.deletion(&job)).await));
     assert_eq!(
         world
             .store
-            .inner
+            .inner()
             .history_state(&job.turn.org_id, &job.turn.conversation_id)
             .await
             .unwrap()
@@ -92,7 +92,7 @@ async fn a_relay_that_is_away_does_not_keep_a_conversation() {
     let world = World::new(vec![complete(&["one"])], false).await;
     let job = world.job("hi");
     assert!(finished(&world.run(&job).await));
-    world.relay.set_away(true);
+    world.relay.faults.set_down(true);
     assert!(finished(&world.run_deletion(&world.deletion(&job)).await));
     assert_eq!(world.messages(&job).await, []);
 }

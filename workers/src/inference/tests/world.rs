@@ -11,8 +11,9 @@ use switchboard_backends::{
     catalog::{CatalogEntry, CatalogStore, cache::CatalogCache, embedded::EmbeddedCatalog},
     limiter::embedded::EmbeddedLimiter,
     products::embedded::EmbeddedProducts,
-    relay::{Relay, embedded::EmbeddedRelay},
+    relay::{ClaimStatus, Relay, embedded::EmbeddedRelay},
     store::{ConversationStore, ReplyRecord, embedded::EmbeddedStore},
+    testing::{Fault, Faulty},
     vault::SecretVault,
 };
 use switchboard_schemas::{
@@ -31,10 +32,7 @@ use switchboard_schemas::{
 use tokio::{sync::mpsc, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    faults::{FaultyBus, FaultyRelay, FaultyStore},
-    is_end,
-};
+use super::is_end;
 use crate::{
     DefaultProvider, WorkerContext,
     config::WorkersConfig,
@@ -49,9 +47,9 @@ const WAIT: Duration = Duration::from_secs(10);
 pub(super) struct World {
     pub(super) inference: Arc<Inference>,
     pub(super) provider: Provider,
-    pub(super) relay: Arc<FaultyRelay>,
-    pub(super) store: Arc<FaultyStore>,
-    pub(super) bus: Arc<FaultyBus>,
+    pub(super) relay: Arc<Faulty<EmbeddedRelay>>,
+    pub(super) store: Arc<Faulty<EmbeddedStore>>,
+    pub(super) bus: Arc<Faulty<EmbeddedBus>>,
     context: WorkerContext,
     ingress: IngressId,
     listener: mpsc::Receiver<IngressEnvelope>,
@@ -73,12 +71,12 @@ impl World {
     ) -> Self {
         let provider = Provider::start(acts).await;
         let dir = tempfile::tempdir().unwrap();
-        let bus = Arc::new(FaultyBus::new(
+        let bus = Arc::new(Faulty::new(
             EmbeddedBus::open(&dir.path().join("bus.db"), 4).unwrap(),
         ));
-        let relay = Arc::new(FaultyRelay::new());
+        let relay = Arc::new(Faulty::new(EmbeddedRelay::open(None).unwrap()));
         let analytics = EmbeddedStore::open(&dir.path().join("store.db")).unwrap();
-        let store = Arc::new(FaultyStore::new(analytics.clone()));
+        let store = Arc::new(Faulty::new(analytics.clone()));
         let catalog = Arc::new(EmbeddedCatalog::open(&dir.path().join("catalog.db")).unwrap());
         catalog
             .put(&CatalogEntry::Agent(Box::new(agent.clone())))
@@ -307,6 +305,31 @@ impl World {
             .any(|frame| matches!(frame.body, FrameBody::End(_)))
     }
 
+    /// Makes the topic for analytics refuse events.
+    pub(super) fn refuse_events(&self) {
+        self.bus
+            .faults
+            .inject(Topic::Messages.name(), Fault::Refuse);
+    }
+
+    pub(super) fn accept_events(&self) {
+        self.bus.faults.clear(Topic::Messages.name());
+    }
+
+    /// Replaces the relay by an empty one.
+    pub(super) fn lose_relay_data(&self) {
+        self.relay.replace(EmbeddedRelay::open(None).unwrap());
+    }
+
+    /// Makes every write of a claim holder fail as if another worker had claimed the reply.
+    pub(super) fn fence_worker(&self) {
+        for operation in ["append", "restore", "seal", "settle"] {
+            self.relay
+                .faults
+                .alter(operation, |_: ClaimStatus| ClaimStatus::Fenced);
+        }
+    }
+
     pub(super) fn relay(&self) -> Arc<EmbeddedRelay> {
         self.relay.inner()
     }
@@ -360,7 +383,7 @@ impl World {
 
     pub(super) async fn messages(&self, job: &ReplyJob) -> Vec<Message> {
         self.store
-            .inner
+            .inner()
             .messages(&job.turn.org_id, &job.turn.conversation_id, 0, 100)
             .await
             .unwrap()
@@ -368,7 +391,7 @@ impl World {
 
     pub(super) async fn record(&self, job: &ReplyJob) -> Option<ReplyRecord> {
         self.store
-            .inner
+            .inner()
             .reply(&job.turn.org_id, &job.turn.reply_id())
             .await
             .unwrap()

@@ -59,10 +59,12 @@ async fn page_gets_a_15_minute_token_and_the_widget_settings() {
 #[tokio::test]
 async fn inactive_agent_gives_tokens_but_no_configuration() {
     let world = World::new().await;
-    world.edit_agent(|agent| {
-        agent.settings.status = ActivationStatus::Inactive;
-        agent.settings.widget.offline_message = "gone fishing".into();
-    });
+    world
+        .edit_agent(|agent| {
+            agent.settings.status = ActivationStatus::Inactive;
+            agent.settings.widget.offline_message = "gone fishing".into();
+        })
+        .await;
     let answer = world.new_visitor().await;
     let offline = json!({
         "name": "Shop", "offlineMessage": "gone fishing", "position": "bottom-right", "size": "medium",
@@ -174,10 +176,12 @@ async fn the_checks_of_the_agent_are_in_the_usual_order() {
     );
 
     let evil = [("origin", "https://evil.example")];
-    world.edit_agent(|agent| {
-        agent.settings.public = false;
-        agent.settings.allowed_domains = vec!["shop.example".into()];
-    });
+    world
+        .edit_agent(|agent| {
+            agent.settings.public = false;
+            agent.settings.allowed_domains = vec!["shop.example".into()];
+        })
+        .await;
     let foreign = world.new_key("other", json!({ "name": "foreign" })).await;
     assert_eq!(
         with_key(&world, &foreign, &evil).await.problem(),
@@ -188,7 +192,9 @@ async fn the_checks_of_the_agent_are_in_the_usual_order() {
         problem(403, "AGENT_NOT_PUBLIC")
     );
     let world = World::new().await;
-    world.edit_agent(|agent| agent.settings.allowed_domains = vec!["shop.example".into()]);
+    world
+        .edit_agent(|agent| agent.settings.allowed_domains = vec!["shop.example".into()])
+        .await;
     for origin in ["https://evil.example", "null"] {
         let answer = world
             .ask_for_token(&[("origin", origin)], bad_field.clone())

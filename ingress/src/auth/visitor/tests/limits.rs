@@ -12,7 +12,7 @@ use crate::{
 /// The bus is away, so that a message that passed every limit is told at once.
 async fn world(config: IngressConfig) -> World {
     let world = World::with(config).await;
-    world.set_bus_away(true);
+    world.bus.faults.set_down(true);
     world
 }
 
@@ -99,7 +99,9 @@ async fn a_route_that_a_token_does_not_open_counts_all_the_same() {
 #[tokio::test]
 async fn the_agents_limit_holds_for_each_visitor_in_whatever_session() {
     let world = world(IngressConfig::default()).await;
-    world.edit_agent(|agent| agent.settings.limits.rate_limit_per_minute = 1);
+    world
+        .edit_agent(|agent| agent.settings.limits.rate_limit_per_minute = 1)
+        .await;
     let (ada, bob) = (claims(), claims());
     assert_eq!(chat(&world, &ada).await.problem().0, 503);
     let other = r#"{"message":"hi","sessionId":"other"}"#;
@@ -119,7 +121,9 @@ async fn refused_requests_take_nothing_from_the_site_limit() {
         ..IngressConfig::default()
     };
     let world = world(config).await;
-    world.edit_agent(|agent| agent.settings.limits.rate_limit_per_minute = 2);
+    world
+        .edit_agent(|agent| agent.settings.limits.rate_limit_per_minute = 2)
+        .await;
     let from = async |address: &str, visitor: &VisitorClaims| {
         let token = token_of(visitor);
         let headers = [

@@ -1,40 +1,36 @@
 //! Whose sessions a token reads: those that its visitor began, and no others, not even to the extent of their existence.
 
 use serde_json::{Value, json};
+use switchboard_backends::store::{ConversationStore, SessionLink};
 use switchboard_schemas::{
     conversation::{Conversation, ReplyStatus},
     conversation_job::{ConversationJob, ReplyJob},
     ids::{ConversationId, MessageId},
     reply_event::{IngressEnvelope, PatchOutcome},
+    time::Timestamp,
     topics::Topic,
     turn::MessageSource,
     visitor_token::VisitorClaims,
 };
 
 use super::{CHAT, claims, problem, token_of};
-use crate::testing::{Answer, World, agent_id, org_id};
+use crate::testing::{Answer, World, agent_id, empty_conversation, org_id};
 
 impl World {
     /// Puts a visitor's conversation of session `s` into the store, with a final reply in it.
-    pub(super) fn put_visitor_conversation(
+    pub(super) async fn put_visitor_conversation(
         &self,
         claims: &VisitorClaims,
     ) -> (VisitorClaims, MessageId) {
         let session = "s".parse().unwrap();
-        let template = self.put_conversation(org_id());
-        let mut conversations = self.store.conversations.lock().unwrap();
-        let conversation = conversations.remove(&template).unwrap();
         let id = ConversationId::of_visitor(&org_id(), &agent_id(), &claims.visitor_id, &session);
-        conversations.insert(
-            id.clone(),
-            Conversation {
-                id: id.clone(),
-                ..conversation
-            },
-        );
-        drop(conversations);
+        self.store_conversation(&Conversation {
+            id: id.clone(),
+            ..empty_conversation(org_id())
+        })
+        .await;
         let reply = MessageId::new_in(&id).reply();
-        self.put_final(&reply, ReplyStatus::Cancelled);
+        self.put_final(&reply, ReplyStatus::Cancelled).await;
         (claims.clone(), reply)
     }
 
@@ -108,8 +104,8 @@ async fn the_body_cannot_say_that_the_visitor_is_another_one() {
 #[tokio::test]
 async fn a_visitor_reads_its_own_session_and_others_are_not_there() {
     let world = World::new().await;
-    let (ada, reply) = world.put_visitor_conversation(&claims());
-    let of_a_key = world.put_conversation(org_id());
+    let (ada, reply) = world.put_visitor_conversation(&claims()).await;
+    let of_a_key = world.put_conversation(org_id()).await;
     let (bob, session) = (claims(), World::agent_path("/conversations/s"));
     let read = world.read_as(&ada, &session).await.json();
     assert_eq!(
@@ -148,7 +144,7 @@ async fn a_visitor_reads_its_own_session_and_others_are_not_there() {
 #[tokio::test]
 async fn visitor_follows_and_cancels_its_own_messages_only() {
     let world = World::new().await;
-    let (ada, reply) = world.put_visitor_conversation(&claims());
+    let (ada, reply) = world.put_visitor_conversation(&claims()).await;
     let bob = claims();
     for (method, rest) in [("GET", ""), ("POST", "/cancel")] {
         let path = format!("/api/public/messages/{reply}{rest}");
@@ -190,29 +186,25 @@ async fn accepted_message_is_visible_to_its_visitor_only() {
 #[tokio::test]
 async fn organization_key_reads_a_visitor_session_after_an_answer() {
     let world = World::new().await;
-    let (_, reply) = world.put_visitor_conversation(&claims());
+    let (_, reply) = world.put_visitor_conversation(&claims()).await;
     let path = World::agent_path("/conversations/s");
     assert_eq!(
         world.send("GET", &path, "").await.problem(),
         problem(404, "CONVERSATION_NOT_FOUND")
     );
-    world
-        .store
-        .links
-        .lock()
-        .unwrap()
-        .push(switchboard_backends::store::SessionLink {
-            org_id: org_id(),
-            agent_id: agent_id(),
-            session_id: "s".parse().unwrap(),
-            conversation_id: reply.conversation(),
-            answered_at: switchboard_schemas::time::Timestamp::from_micros(1),
-        });
+    let link = SessionLink {
+        org_id: org_id(),
+        agent_id: agent_id(),
+        session_id: "s".parse().unwrap(),
+        conversation_id: reply.conversation(),
+        answered_at: Timestamp::from_micros(1),
+    };
+    world.store.link_session(&link).await.unwrap();
     assert_eq!(
         world.send("GET", &path, "").await.json()["id"],
         reply.conversation().as_str()
     );
-    let own = world.put_conversation(org_id());
+    let own = world.put_conversation(org_id()).await;
     assert_eq!(
         world.send("GET", &path, "").await.json()["id"],
         own.as_str(),
@@ -223,14 +215,14 @@ async fn organization_key_reads_a_visitor_session_after_an_answer() {
 #[tokio::test]
 async fn a_change_is_the_visitors_and_reaches_its_own_conversation() {
     let world = World::new().await;
-    let (ada, reply) = world.put_visitor_conversation(&claims());
+    let (ada, reply) = world.put_visitor_conversation(&claims()).await;
     let (token, path) = (token_of(&ada), World::agent_path("/conversations/s"));
     let worker = async {
         world.published().await;
         let ConversationJob::Patch(job) = world.jobs(Topic::Jobs).remove(0) else {
             panic!("a change is asked for")
         };
-        world.relay.push(IngressEnvelope::Patch(
+        world.push(IngressEnvelope::Patch(
             job.event_id.clone(),
             PatchOutcome::Applied,
         ));

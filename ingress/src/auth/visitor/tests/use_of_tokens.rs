@@ -189,7 +189,7 @@ async fn another_agent_is_out_of_scope_even_if_it_does_not_exist() {
 #[tokio::test]
 async fn other_origin_is_refused_and_a_missing_origin_is_accepted() {
     let world = World::new().await;
-    let (claims, reply) = world.put_visitor_conversation(&claims());
+    let (claims, reply) = world.put_visitor_conversation(&claims()).await;
     let (token, message) = (token_of(&claims), format!("/api/public/messages/{reply}"));
     let authorization = format!("Bearer {token}");
     let routes = [
@@ -235,7 +235,9 @@ async fn other_origin_is_refused_and_a_missing_origin_is_accepted() {
 async fn what_shuts_a_key_out_of_an_agent_shuts_its_tokens_out() {
     let world = World::new().await;
     let token = token_of(&claims());
-    world.edit_agent(|agent| agent.settings.allowed_domains = vec!["https://other.example".into()]);
+    world
+        .edit_agent(|agent| agent.settings.allowed_domains = vec!["https://other.example".into()])
+        .await;
     let answer = world
         .send_as(&token, "POST", &World::agent_path("/chat"), CHAT)
         .await;
@@ -245,7 +247,9 @@ async fn what_shuts_a_key_out_of_an_agent_shuts_its_tokens_out() {
         "the page went off the list"
     );
     let world = World::new().await;
-    world.edit_agent(|agent| agent.settings.public = false);
+    world
+        .edit_agent(|agent| agent.settings.public = false)
+        .await;
     for (method, rest) in [("POST", "/chat"), ("GET", "/conversations/s")] {
         let answer = world
             .send_as(&token, method, &World::agent_path(rest), CHAT)

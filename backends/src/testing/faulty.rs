@@ -1,0 +1,184 @@
+//! A decorator that adds [`Faults`] to any backend.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+use switchboard_schemas::{
+    api_key::{ApiKey, ApiKeyHash},
+    audit::AuditEntry,
+    client_text::SessionId,
+    conversation::{Conversation, Message},
+    erasure::Erasure,
+    ids::{AgentId, AuditId, ConversationId, ErasureId, EventId, IngressId, MessageId, OrgId},
+    playground::PlaygroundRouting,
+    random_token::TokenHash,
+    reply_event::{Frame, IngressEnvelope, PatchOutcome},
+    time::Timestamp,
+    topics::Topic,
+};
+use tokio::sync::mpsc;
+
+use super::Faults;
+use crate::{
+    accounts::{AccountStore, DashboardSession},
+    bus::{BusConsumer, BusError, MessageBus, OutgoingRecord},
+    catalog::{CatalogEntry, CatalogStore, EntryKind, KeyUse, VersionedEntry},
+    limiter::{RateLimitOutcome, RateLimiter, RateLimiterError, RequestQuota},
+    relay::{
+        ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimToken, RecordedDecisions,
+        Relay, RelayError, RoundRobinOffer, RoutingDecision,
+    },
+    store::{
+        AcceptedReply, ConversationStore, ReplyState, SessionLink, StoreError, TurnEnd, TurnStart,
+        deletion::{ConversationDeletion, HistoryState},
+        listing::{ListQuery, ListedConversation},
+    },
+};
+
+/// A backend whose calls can be made to fail.
+pub struct Faulty<B> {
+    /// Faults of this backend.
+    pub faults: Faults,
+    inner: Mutex<Arc<B>>,
+}
+
+impl<B> Faulty<B> {
+    /// Wraps a backend without faults.
+    pub fn new(inner: B) -> Self {
+        Self {
+            faults: Faults::default(),
+            inner: Mutex::new(Arc::new(inner)),
+        }
+    }
+
+    /// Returns the backend without faults.
+    pub fn inner(&self) -> Arc<B> {
+        Arc::clone(&self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Replaces the backend, as if it had lost its data.
+    pub fn replace(&self, inner: B) {
+        *self.inner.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(inner);
+    }
+}
+
+/// Implements a backend trait for [`Faulty`]; `records` names the recorded argument of a call.
+macro_rules! faulty {
+    ($backend:ident {
+        $( $operation:ident($($argument:ident: $type:ty),*) -> $result:ty $(, records $value:expr)?; )*
+    }) => {
+        #[async_trait]
+        impl<B: $backend + 'static> $backend for Faulty<B> {
+            $(
+                async fn $operation(&self, $($argument: $type),*) -> $result {
+                    let recorded = ($($value)?);
+                    let inner = self.inner();
+                    let call = inner.$operation($($argument),*);
+                    self.faults.call(stringify!($operation), recorded, call).await
+                }
+            )*
+        }
+    };
+}
+
+#[async_trait]
+impl<B: MessageBus + 'static> MessageBus for Faulty<B> {
+    async fn publish(&self, record: OutgoingRecord, timeout: Duration) -> Result<(), BusError> {
+        let (topic, recorded) = (record.topic.name(), record.clone());
+        let inner = self.inner();
+        let publish = self.faults.call(topic, (), inner.publish(record, timeout));
+        self.faults.call("publish", recorded, publish).await
+    }
+
+    async fn consume(
+        &self,
+        group: &str,
+        topics: &[Topic],
+    ) -> Result<Box<dyn BusConsumer>, BusError> {
+        self.inner().consume(group, topics).await
+    }
+
+    async fn migrate(&self) -> Result<(), BusError> {
+        self.inner().migrate().await
+    }
+
+    async fn check(&self) -> Result<(), BusError> {
+        let inner = self.inner();
+        self.faults.call("check", (), inner.check()).await
+    }
+}
+
+faulty!(ConversationStore {
+    begin_turn(start: &TurnStart) -> Result<(), StoreError>;
+    finish_turn(end: &TurnEnd) -> Result<(), StoreError>;
+    accept(accepted: &AcceptedReply) -> Result<(), StoreError>;
+    known_reply(org: &OrgId, reply: &MessageId) -> Result<Option<ReplyState>, StoreError>;
+    conversation(org: &OrgId, id: &ConversationId) -> Result<Option<Conversation>, StoreError>;
+    history_state(org: &OrgId, id: &ConversationId) -> Result<HistoryState, StoreError>;
+    delete_conversation(deletion: &ConversationDeletion) -> Result<bool, StoreError>;
+    messages(org: &OrgId, id: &ConversationId, from: u64, limit: u32) -> Result<Vec<Message>, StoreError>;
+    conversations(org: &OrgId, query: &ListQuery) -> Result<Vec<ListedConversation>, StoreError>;
+    update_metadata(org: &OrgId, id: &ConversationId, changes: &Map<String, Value>, at: Timestamp) -> Result<bool, StoreError>;
+    link_session(link: &SessionLink) -> Result<(), StoreError>;
+    linked_conversations(org: &OrgId, agent: &AgentId, session: &SessionId) -> Result<Vec<ConversationId>, StoreError>;
+    put_erasure(erasure: &Erasure) -> Result<(), StoreError>;
+    erasure(org: &OrgId, id: &ErasureId) -> Result<Option<Erasure>, StoreError>;
+    erasures(org: &OrgId, before: Option<&ErasureId>, limit: u32) -> Result<Vec<Erasure>, StoreError>;
+    check() -> Result<(), StoreError>;
+});
+
+faulty!(CatalogStore {
+    get(kind: EntryKind, id: &str) -> Result<Option<CatalogEntry>, StoreError>;
+    versioned(kind: EntryKind, id: &str) -> Result<Option<VersionedEntry>, StoreError>;
+    key_by_hash(hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError>;
+    put(entry: &CatalogEntry) -> Result<(), StoreError>;
+    remove(kind: EntryKind, org: &OrgId, id: &str) -> Result<(), StoreError>;
+    list(kind: EntryKind, org: Option<&OrgId>) -> Result<Vec<CatalogEntry>, StoreError>;
+    note_uses(uses: &[KeyUse]) -> Result<(), StoreError>;
+    uses(org: &OrgId) -> Result<Vec<KeyUse>, StoreError>;
+    check() -> Result<(), StoreError>;
+});
+
+faulty!(AccountStore {
+    begin_session(hash: &TokenHash, session: &DashboardSession) -> Result<(), StoreError>, records (*hash, session.clone());
+    session(hash: &TokenHash) -> Result<Option<DashboardSession>, StoreError>;
+    touch_session(hash: &TokenHash, session: &DashboardSession) -> Result<(), StoreError>;
+    end_session(hash: &TokenHash) -> Result<(), StoreError>;
+    record(entry: &AuditEntry) -> Result<(), StoreError>, records entry.clone();
+    log(org: &OrgId, before: Option<&AuditId>, limit: u32) -> Result<Vec<AuditEntry>, StoreError>;
+    check() -> Result<(), StoreError>;
+});
+
+faulty!(RateLimiter {
+    take(key: &str, quota: RequestQuota) -> Result<RateLimitOutcome, RateLimiterError>;
+    check() -> Result<(), RateLimiterError>;
+});
+
+faulty!(Relay {
+    claim(request: &ClaimRequest) -> Result<ClaimOutcome, RelayError>;
+    append(token: &ClaimToken, push_to: Option<&IngressId>, frames: &[Frame]) -> Result<ClaimStatus, RelayError>;
+    restore(token: &ClaimToken, push_to: Option<&IngressId>, frames: &[Frame]) -> Result<ClaimStatus, RelayError>;
+    seal(token: &ClaimToken, end: &Frame) -> Result<ClaimStatus, RelayError>;
+    settle(token: &ClaimToken, settlement: &ClaimCompletion) -> Result<ClaimStatus, RelayError>;
+    release(token: &ClaimToken) -> Result<(), RelayError>;
+    answer_patch(push_to: &IngressId, patch: &EventId, outcome: PatchOutcome) -> Result<(), RelayError>;
+    keep_trial(trial: &MessageId, text: &str) -> Result<(), RelayError>;
+    trial(trial: &MessageId) -> Result<Option<String>, RelayError>;
+    answer_trial(push_to: &IngressId, trial: &MessageId, verdict: PlaygroundRouting) -> Result<(), RelayError>;
+    say_waiting(push_to: &IngressId, reply: &MessageId) -> Result<(), RelayError>;
+    listen(ingress: &IngressId) -> Result<mpsc::Receiver<IngressEnvelope>, RelayError>;
+    read_log(reply: &MessageId, after_seq: u64) -> Result<Vec<Frame>, RelayError>;
+    void(reply: &MessageId, publish_nonce: &str) -> Result<(), RelayError>, records publish_nonce.to_owned();
+    enqueue(reply: &MessageId, places_max: u32) -> Result<bool, RelayError>;
+    remember(name: &str, value: &str) -> Result<String, RelayError>;
+    decide(message: &MessageId, decision: &RoutingDecision) -> Result<RoutingDecision, RelayError>;
+    decide_in_turn(message: &MessageId, offer: &RoundRobinOffer) -> Result<Option<RoutingDecision>, RelayError>;
+    decisions(message: &MessageId) -> Result<RecordedDecisions, RelayError>;
+    cancel(reply: &MessageId) -> Result<bool, RelayError>, records reply.clone();
+    forget(message: &MessageId) -> Result<(), RelayError>;
+    check() -> Result<(), RelayError>;
+});

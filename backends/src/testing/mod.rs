@@ -1,0 +1,12 @@
+//! Embedded backends with injected faults, for unit tests of the crates above this one.
+
+mod faults;
+mod faulty;
+
+pub use crate::{
+    relay::fixtures::{push_envelope, put_frame},
+    store::fixtures::{put_conversation, put_message, put_reply},
+};
+pub(crate) use faults::with_clock_stopped;
+pub use faults::{Fault, Faults, Unavailable};
+pub use faulty::Faulty;

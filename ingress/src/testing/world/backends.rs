@@ -1,0 +1,252 @@
+//! Access to the backends of a [`World`]: what a test puts there as a worker does, and what the
+//! ingress did with them.
+
+use std::{fs, sync::atomic::Ordering};
+
+use serde_json::Value;
+use switchboard_backends::{
+    accounts::{AccountStore, DashboardSession},
+    bus::OutgoingRecord,
+    catalog::{CatalogEntry, CatalogStore, EntryKind},
+    relay::Relay,
+    store::{ConversationStore, ReplyRecord},
+    testing,
+};
+use switchboard_schemas::{
+    agent::Agent,
+    audit::AuditEntry,
+    conversation::{Conversation, ConversationOwner, Message, ReplyStatus},
+    ids::{AgentId, ConversationId, MessageId, OrgId},
+    random_token::TokenHash,
+    reply_event::{Frame, IngressEnvelope},
+    time::Timestamp,
+};
+
+use super::World;
+use crate::testing::{agent_id, end_of, org_id};
+
+impl World {
+    /// Changes the agent in the catalog.
+    pub(crate) async fn edit_agent(&self, edit: impl FnOnce(&mut Agent)) {
+        let catalog = self.catalog.inner();
+        let entry = catalog.get(EntryKind::Agent, agent_id().as_str()).await;
+        let Some(CatalogEntry::Agent(mut agent)) = entry.unwrap() else {
+            panic!("the agent is missing")
+        };
+        edit(&mut agent);
+        catalog.put(&CatalogEntry::Agent(agent)).await.unwrap();
+    }
+
+    /// Returns everything in the catalog.
+    pub(crate) async fn catalog_entries(&self) -> Vec<CatalogEntry> {
+        let catalog = self.catalog.inner();
+        let mut entries = catalog.list(EntryKind::Organization, None).await.unwrap();
+        let orgs: Vec<_> = entries.iter().map(|entry| entry.org_id().clone()).collect();
+        for org in orgs {
+            for kind in [
+                EntryKind::Provider,
+                EntryKind::Agent,
+                EntryKind::Team,
+                EntryKind::Key,
+                EntryKind::User,
+            ] {
+                entries.extend(catalog.list(kind, Some(&org)).await.unwrap());
+            }
+        }
+        entries
+    }
+
+    /// Returns the audit entries that were recorded, oldest first.
+    pub(crate) fn audit_entries(&self) -> Vec<AuditEntry> {
+        self.accounts.faults.arguments("record")
+    }
+
+    /// Makes all dashboard sessions look unused for a time.
+    pub(crate) async fn age_sessions(&self, micros: i64) {
+        let begun: Vec<(TokenHash, DashboardSession)> =
+            self.accounts.faults.arguments("begin_session");
+        for (hash, mut session) in begun {
+            session.seen_at = Timestamp::from_micros(session.seen_at.micros() - micros);
+            self.accounts.begin_session(&hash, &session).await.unwrap();
+        }
+    }
+
+    /// Returns whether a text stands in any file of the backends.
+    pub(crate) fn is_stored(&self, text: &str) -> bool {
+        let files = fs::read_dir(self._directory.path()).unwrap();
+        let mut contents = files.map(|file| fs::read(file.unwrap().path()).unwrap());
+        contents.any(|bytes| {
+            bytes
+                .windows(text.len())
+                .any(|part| part == text.as_bytes())
+        })
+    }
+
+    /// Puts an empty conversation of session `s` into the store.
+    pub(crate) async fn put_conversation(&self, org: OrgId) -> ConversationId {
+        let conversation = empty_conversation(org);
+        self.store_conversation(&conversation).await;
+        conversation.id
+    }
+
+    pub(crate) async fn store_conversation(&self, conversation: &Conversation) {
+        let store = self.store.inner();
+        testing::put_conversation(&store, conversation)
+            .await
+            .unwrap();
+    }
+
+    /// Changes a conversation in the store.
+    pub(crate) async fn edit_conversation(
+        &self,
+        id: &ConversationId,
+        edit: impl FnOnce(&mut Conversation),
+    ) {
+        let conversation = self.store.conversation(&org_id(), id).await.unwrap();
+        let mut conversation = conversation.expect("the conversation exists");
+        edit(&mut conversation);
+        self.store_conversation(&conversation).await;
+    }
+
+    pub(crate) async fn store_message(&self, id: &ConversationId, message: &Message) {
+        let store = self.store.inner();
+        testing::put_message(&store, &org_id(), id, message)
+            .await
+            .unwrap();
+    }
+
+    pub(crate) async fn store_reply(&self, reply: &MessageId, record: &ReplyRecord) {
+        let store = self.store.inner();
+        testing::put_reply(&store, &org_id(), reply, record)
+            .await
+            .unwrap();
+    }
+
+    /// Puts a final reply without text into the store.
+    pub(crate) async fn put_final(&self, reply: &MessageId, status: ReplyStatus) {
+        let record = ReplyRecord {
+            user_message_id: reply.clone(),
+            user_position: 0,
+            position: None,
+            head: None,
+            end: end_of("", status),
+            generation: 1,
+            attempt: 1,
+            finished_at: Timestamp::from_micros(3),
+            first_text_ms: None,
+        };
+        self.store_reply(reply, &record).await;
+    }
+
+    /// Logs a frame of a reply and pushes it, as a worker does.
+    pub(crate) fn append_frame(&self, reply: &MessageId, frame: Frame) {
+        let is_pushed = !self.drops_pushes.load(Ordering::SeqCst);
+        let push_to = is_pushed.then_some(&self.state.ingress_id);
+        testing::put_frame(&self.relay.inner(), reply, &frame, push_to);
+    }
+
+    pub(crate) fn append_frames(&self, reply: &MessageId, frames: impl IntoIterator<Item = Frame>) {
+        for frame in frames {
+            self.append_frame(reply, frame);
+        }
+    }
+
+    /// Makes frames reach the log only.
+    pub(crate) fn drop_pushes(&self, drops: bool) {
+        self.drops_pushes.store(drops, Ordering::SeqCst);
+    }
+
+    /// Pushes an envelope to the ingress.
+    pub(crate) fn push(&self, envelope: IngressEnvelope) {
+        testing::push_envelope(&self.relay.inner(), &self.state.ingress_id, envelope);
+    }
+
+    /// Returns the replies for which a cancellation was asked.
+    pub(crate) fn cancelled_replies(&self) -> Vec<MessageId> {
+        self.relay.faults.arguments("cancel")
+    }
+
+    /// Returns the nonces of publishes that were voided.
+    pub(crate) fn voided_publishes(&self) -> Vec<String> {
+        self.relay.faults.arguments("void")
+    }
+
+    /// Returns what a playground run was published with.
+    pub(crate) async fn playground_run(&self, id: &MessageId) -> String {
+        self.relay
+            .trial(id)
+            .await
+            .unwrap()
+            .expect("the run is kept")
+    }
+
+    /// Takes slots in the queue of session `s`.
+    pub(crate) async fn fill_queue(&self, slots: u32) -> Vec<MessageId> {
+        let conversation = empty_conversation(org_id()).id;
+        let mut replies = Vec::new();
+        for _ in 0..slots {
+            let reply = MessageId::new_in(&conversation).reply();
+            assert!(self.relay.enqueue(&reply, slots).await.unwrap());
+            replies.push(reply);
+        }
+        replies
+    }
+
+    /// Returns whether no reply has a slot in the queue of session `s`.
+    pub(crate) async fn has_empty_queue(&self) -> bool {
+        let probe = MessageId::new_in(&empty_conversation(org_id()).id).reply();
+        let is_empty = self.relay.inner().enqueue(&probe, 1).await.unwrap();
+        self.relay.inner().void(&probe, "probe").await.unwrap();
+        is_empty
+    }
+
+    /// Returns the records that were published, oldest first.
+    pub(crate) fn published_records(&self) -> Vec<OutgoingRecord> {
+        self.bus.faults.arguments("publish")
+    }
+
+    pub(crate) fn forget_published(&self) {
+        self.bus.faults.forget_calls();
+        self.jobs_seen.store(0, Ordering::SeqCst);
+    }
+}
+
+/// Returns the conversation of session `s` before its first message.
+pub(crate) fn empty_conversation(org: OrgId) -> Conversation {
+    let session = "s".parse().unwrap();
+    Conversation {
+        id: ConversationId::of_agent(&org_id(), &agent_id(), &session),
+        org_id: org,
+        session_id: session,
+        owner: ConversationOwner::Agent(agent_id()),
+        message_count: 0,
+        active_message_id: None,
+        last_reply_id: None,
+        created_at: Timestamp::from_micros(1),
+        updated_at: Timestamp::from_micros(2),
+        metadata: serde_json::Map::new(),
+    }
+}
+
+/// Puts a conversation that began at that microsecond into the store.
+pub(crate) async fn put_conversation(
+    world: &World,
+    org: &OrgId,
+    agent: &AgentId,
+    micros: i64,
+    metadata: Value,
+) -> ConversationId {
+    let session = format!("session {micros}").parse().unwrap();
+    let id = ConversationId::of_agent(org, agent, &session);
+    let conversation = Conversation {
+        id: id.clone(),
+        session_id: session,
+        owner: ConversationOwner::Agent(agent.clone()),
+        created_at: Timestamp::from_micros(micros),
+        updated_at: Timestamp::from_micros(micros),
+        metadata: metadata.as_object().unwrap().clone(),
+        ..empty_conversation(org.clone())
+    };
+    world.store_conversation(&conversation).await;
+    id
+}
