@@ -24,7 +24,7 @@ const PLAIN_DOC_COMMENTS: &[&str] = &[
     "ingress/src/reply",
     "ingress/src/routes",
     "ingress/src/state",
-    "ingress/src/testing/world",
+    "ingress/src/testing",
     "src/commands",
     "src/config",
     "tests/bench/products",

@@ -1,5 +1,5 @@
-//! Support for the unit tests of this crate: an ingress over embedded backends that fail on request, and
-//! the values that the tests share.
+//! Support for the unit tests of this crate: an ingress over embedded backends that fail on request,
+//! and shared values.
 
 mod world;
 
@@ -50,7 +50,7 @@ pub(crate) fn head() -> ReplyHead {
     }
 }
 
-/// The frames of a whole reply of generation 1: head, one frame for each part, end.
+/// Returns the frames of a complete reply of generation 1: head, one frame for each part, end.
 pub(crate) fn reply_frames(parts: &[&str], status: ReplyStatus) -> Vec<Frame> {
     let mut bodies = vec![FrameBody::Head(Box::new(head()))];
     let mut offset = 0;

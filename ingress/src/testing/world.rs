@@ -1,4 +1,4 @@
-//! An ingress over embedded backends, with an organization, an agent and a key for each scope, and requests to it.
+//! An ingress over embedded backends with an organization, an agent and a key, and requests to it.
 
 pub(super) mod backends;
 
@@ -44,12 +44,12 @@ use crate::{
 };
 
 pub(crate) const ADMIN_TOKEN: &str = "administrator";
-/// Where requests come from.
+/// Address of the client.
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 7));
-/// How long a test waits for something that must happen.
+/// Longest wait for an event that a test expects.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// A running ingress and what surrounds it.
+/// A running ingress and its backends.
 pub(crate) struct World {
     pub(crate) bus: Arc<Faulty<EmbeddedBus>>,
     pub(crate) relay: Arc<Faulty<EmbeddedRelay>>,
@@ -63,16 +63,16 @@ pub(crate) struct World {
     state: AppState,
     router: Router,
     registry: prometheus::Registry,
-    /// Tasks that run as long as the ingress does.
+    /// Number of background tasks that run as long as the ingress.
     lasting_tasks: usize,
-    /// Published jobs that a test has waited for.
+    /// Number of published jobs that the test has waited for.
     jobs_seen: AtomicUsize,
     drops_pushes: AtomicBool,
-    /// A key without scopes, which may do everything.
+    /// An API key without scopes, which opens every route.
     pub(crate) key: String,
 }
 
-/// What surrounds an ingress.
+/// The backends of an ingress and the folder of their files.
 struct Outside {
     bus: Arc<Faulty<EmbeddedBus>>,
     relay: Arc<Faulty<EmbeddedRelay>>,
@@ -84,14 +84,14 @@ struct Outside {
     directory: Arc<tempfile::TempDir>,
 }
 
-/// A response, read to its end.
+/// A response with its whole body.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
-    /// What arrived of the body.
+    /// The received part of the body.
     pub(crate) text: String,
-    /// Whether the body ended cleanly.
+    /// True if the body ended cleanly.
     pub(crate) whole: bool,
 }
 
@@ -100,7 +100,7 @@ impl Answer {
         serde_json::from_str(&self.text).unwrap()
     }
 
-    /// The status with the code of the problem, if it is one.
+    /// Returns the status and the problem code, which is empty for a success.
     pub(crate) fn problem(&self) -> (u16, String) {
         let body: Value = serde_json::from_str(&self.text).unwrap_or_default();
         (
@@ -135,7 +135,7 @@ impl World {
         world
     }
 
-    /// Another process over the same backends.
+    /// Creates another ingress process over the same backends.
     pub(crate) async fn second_ingress(&self) -> Self {
         let outside = Outside {
             bus: Arc::clone(&self.bus),
@@ -204,12 +204,12 @@ impl World {
         }
     }
 
-    /// The ingress itself, to be served; the world's own requests go on.
+    /// Takes the ingress out to serve it; requests of the world keep working.
     pub(crate) fn take_ingress(&mut self) -> Ingress {
         self.ingress.take().expect("taken once")
     }
 
-    /// Makes a key of an organization.
+    /// Creates an API key of an organization.
     pub(crate) async fn new_key(&self, org: &str, key: Value) -> String {
         let applied = self
             .apply(json!({ "slug": org, "name": org, "keys": [key] }))
@@ -223,12 +223,12 @@ impl World {
         apply(&context, document).await.unwrap()
     }
 
-    /// Whether a request waits for frames of this reply.
+    /// Returns whether a request waits for frames of a reply.
     pub(crate) fn replies_awaited(&self, reply: &MessageId) -> bool {
         self.state.pending_replies.is_awaited(reply)
     }
 
-    /// Waits until nothing runs beside the requests but what always runs.
+    /// Waits until only the lasting background tasks run.
     pub(crate) async fn background_is_done(&self) {
         let wait = async {
             while self.state.background.len() > self.lasting_tasks {
@@ -240,12 +240,12 @@ impl World {
             .expect("small work ends");
     }
 
-    /// The path of the agent, with something behind it.
+    /// Returns the public path of the agent with a suffix.
     pub(crate) fn agent_path(rest: &str) -> String {
         format!("/api/public/agents/{}{rest}", agent_id())
     }
 
-    /// A request with the world's key.
+    /// Sends a request with the key of the world.
     pub(crate) async fn send(&self, method: &str, path: &str, body: impl Into<Body>) -> Answer {
         self.send_with(
             method,
@@ -292,17 +292,17 @@ impl World {
         }
     }
 
-    /// A chat message, whose reply is what `worker` does with the job.
+    /// Sends a chat message and lets `worker` process its job.
     pub(crate) async fn chat(&self, worker: impl AsyncFnOnce(ConversationJob)) -> Answer {
         self.chat_as(&[], worker).await
     }
 
-    /// A chat message, answered with these frames by an append of each.
+    /// Sends a chat message that is answered with frames, appended one by one.
     pub(crate) async fn chat_answered(&self, frames: Vec<Frame>) -> Answer {
         self.chat_with(&[], frames).await
     }
 
-    /// The same with further headers.
+    /// Sends a chat message with further headers that is answered with frames.
     pub(crate) async fn chat_with(&self, headers: &[(&str, &str)], frames: Vec<Frame>) -> Answer {
         self.chat_as(headers, async |job| {
             for frame in frames {
@@ -332,7 +332,7 @@ impl World {
         tokio::join!(chat, work).0
     }
 
-    /// Waits until a job is published that was not waited for yet.
+    /// Waits for a published job that no earlier call has waited for.
     pub(crate) async fn published(&self) {
         let jobs = |faults: &Faults| -> usize {
             let topics = [Topic::Route, Topic::Jobs, Topic::JobsRetry];
@@ -351,7 +351,7 @@ impl World {
             .store(jobs(&self.bus.faults), Ordering::SeqCst);
     }
 
-    /// What was published on a topic of jobs.
+    /// Returns the jobs that were published on a topic, oldest first.
     pub(crate) fn jobs(&self, topic: Topic) -> Vec<ConversationJob> {
         let records = self.published_records();
         let records = records.iter().filter(|record| record.topic == topic);
@@ -360,7 +360,7 @@ impl World {
             .collect()
     }
 
-    /// The value of a counter, summed over its labels.
+    /// Returns the value of a counter, summed over its labels.
     pub(crate) fn counter(&self, name: &str) -> u64 {
         let families = self.registry.gather();
         let family = families
@@ -375,7 +375,7 @@ impl World {
     }
 }
 
-/// The reply that a job asks for.
+/// Returns the id of the reply that a job asks for.
 pub(crate) fn reply_of(job: &ConversationJob) -> switchboard_schemas::ids::MessageId {
     match job {
         ConversationJob::Reply(job) | ConversationJob::Playground(job) => job.turn.reply_id(),
