@@ -31,7 +31,7 @@ pub struct Agent {
 }
 
 /// The settings of an agent that mean the same in a document, in the store and in a worker.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentSettings {
     /// What the agent is for, in public words.
@@ -92,7 +92,7 @@ impl Default for AgentSettings {
 }
 
 /// State of an agent or a team; only `active` is active.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ActivationStatus {
     /// Not ready yet.
@@ -196,7 +196,7 @@ impl Default for AgentLimits {
 }
 
 /// Widget settings that no other part of the agent holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WidgetSettings {
     /// Corner of the page.
@@ -262,7 +262,7 @@ pub enum WidgetSize {
 }
 
 /// The products that an agent may show.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EcommerceSettings {
     /// Whether the agent has its product tools.
@@ -274,7 +274,7 @@ pub struct EcommerceSettings {
 }
 
 /// A file of products on the web.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProductFeed {
     /// Its address.
@@ -292,7 +292,9 @@ const fn default_every_minutes() -> u32 {
 }
 
 /// How a file of products is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum FeedFormat {
     /// Its first character tells: JSON begins with a bracket.
@@ -322,7 +324,7 @@ pub struct Product {
 }
 
 /// What a client's disconnect does to the running reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnDisconnect {
     /// The reply is finished and stored.

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use rand::{RngExt, distr::Alphanumeric};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::{
     ids::{KeyId, OrgId},
@@ -33,7 +34,7 @@ pub struct InvalidApiKey;
 pub struct ApiKeyHash(pub [u8; 32]);
 
 /// What a key allows (specification: Scopes).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyScope {
     /// Send and receive messages.
@@ -68,7 +69,7 @@ pub struct ApiKey {
 }
 
 /// Requests a minute of one key; absent means the usual limit (specification: Limits).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KeyLimits {
     /// Agent and team chat together.

@@ -142,7 +142,7 @@ pub struct ReplySteps {
 }
 
 /// Messages that did not fit into a prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ContextTruncation {
     /// How many.
     pub messages: u64,

@@ -3,6 +3,10 @@
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{KnownFormat, ObjectBuilder, RefOr, SchemaFormat, schema},
+};
 
 /// Longest address that mail systems accept, in bytes (RFC 5321, section 4.5.3.1.3).
 pub const EMAIL_BYTES_MAX: usize = 254;
@@ -34,6 +38,19 @@ impl FromStr for EmailAddress {
         } else {
             Err(InvalidEmailAddress)
         }
+    }
+}
+
+impl ToSchema for EmailAddress {}
+
+impl PartialSchema for EmailAddress {
+    fn schema() -> RefOr<schema::Schema> {
+        ObjectBuilder::new()
+            .schema_type(schema::Type::String)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Email)))
+            .max_length(Some(EMAIL_BYTES_MAX))
+            .examples(["ada@example.org"])
+            .into()
     }
 }
 

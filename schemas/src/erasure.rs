@@ -2,6 +2,7 @@
 //! about can be checked by who knows the visitor already, and read by nobody.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::{
     ids::{ConversationId, ErasureId, OrgId, UserId, keyed_bits},
@@ -38,7 +39,7 @@ pub struct Erasure {
 }
 
 /// Keyed hashes of what a visitor is known by, 32 hexadecimal digits each: without the installation's secret nobody can try names.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VisitorDigest {
     /// Of the visitor id.
@@ -48,7 +49,7 @@ pub struct VisitorDigest {
 }
 
 /// Who asked for an erasure; a person by id alone, because the receipt outlives the account.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum ErasureRequester {
     /// A person who was signed in.

@@ -7,6 +7,7 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::{
     conversation::{FinishReason, ReplyStatus, TokenUsage},
@@ -114,7 +115,7 @@ pub struct ReplyEnd {
 }
 
 /// Why a reply failed, in the words of the public API's codes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplyFailure {
     /// The provider refused, or sent what is no answer.

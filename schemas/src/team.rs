@@ -1,6 +1,7 @@
 //! A team: agents behind one address, and how a message finds its member (specification: Team).
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::{
     agent::ActivationStatus,
@@ -44,7 +45,7 @@ pub struct TeamMember {
 }
 
 /// How a team chooses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RoutingStrategy {
     /// By what the message asks for.

@@ -31,6 +31,7 @@ use switchboard_schemas::{
     ids::{AgentId, OrgId},
     time::Timestamp,
 };
+use utoipa::ToSchema;
 
 pub use self::version::ProductsVersion;
 use crate::store::StoreError;
@@ -148,7 +149,7 @@ pub struct PublishedProducts {
 }
 
 /// Where products are from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum ProductSource {
     /// An administrator sent them.
@@ -161,7 +162,7 @@ pub enum ProductSource {
 }
 
 /// Rows that are no products.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FeedRejections {
     /// How many.
     pub count: u64,
@@ -170,7 +171,7 @@ pub struct FeedRejections {
 }
 
 /// A row that is no product.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RejectedRow {
     /// Its place: in CSV the head is row 1, in JSON the first object is.
     pub row: u64,

@@ -26,8 +26,8 @@ use super::{
     session::{account, begin, end_held},
 };
 use crate::{
-    admin::rights_of,
     audit::{AuditChange, AuditTrail},
+    auth::permissions::rights_of,
     http::{
         ApiError, ApiResult, RateLimitAddress,
         body::{self, BodyLimits},

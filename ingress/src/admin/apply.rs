@@ -1,5 +1,5 @@
-//! Makes a document so: all of it is checked, then all of it is written. Ids are derived from slugs, so that applying a
-//! document twice, or from two places at once, makes one thing.
+//! Applying a document: all of it is validated, then all of it is written. Ids are derived from slugs, so that a document
+//! that is applied twice, or on two processes at once, creates each resource once.
 
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
@@ -15,25 +15,27 @@ use switchboard_schemas::{
     provider::Provider,
     team::{Team, TeamMember},
 };
+use utoipa::ToSchema;
 
 use super::{
-    audit_fields::WrittenEntry,
-    check::check,
-    document::{
-        AgentDocument, Document, Invalid, OrganizationDocument, ProviderDocument, TeamDocument,
-    },
-    keys::{AppliedKey, apply_keys},
-    publish_changes::publish_changes,
+    announcements::publish_changes,
+    applied_keys::{AppliedKey, apply_keys},
+    audit_entries::WrittenEntry,
+    document::{Document, OrganizationDocument},
+    errors::{Validate, ValidationError},
+    resources::{agents::AgentFields, providers::ProviderFields, teams::TeamFields},
 };
+use crate::http::ApiError;
 pub use crate::state::apply_context::ApplyContext;
 
-/// Why a document was not applied. Only [`ApplyError::Store`] can leave a part of it written; applying it again completes it.
+/// An error for which a document was not applied. Only [`ApplyError::Store`] can leave a part of it written; applying
+/// the document again completes it.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// The document has a mistake; nothing was written.
+    /// A field of the document is wrong; nothing was written.
     #[error(transparent)]
-    Invalid(#[from] Invalid),
-    /// The catalogue did not answer.
+    Invalid(#[from] ValidationError),
+    /// The catalog failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A provider's key could not be sealed.
@@ -41,54 +43,69 @@ pub enum ApplyError {
     Seal(#[from] UnsealError),
 }
 
-/// The document with ids. Holds the values of new keys, and is therefore not to be logged.
-#[derive(Serialize)]
+/// An applied document with the ids of its resources. It holds the texts of new keys and must not be logged.
+#[derive(Serialize, ToSchema)]
 pub struct Applied {
-    /// In the document's order.
+    /// The organizations, in the order of the document.
     pub organizations: Vec<AppliedOrganization>,
-    /// What was written for it.
+    /// The entries that were written.
     #[serde(skip)]
     pub(super) written: Vec<WrittenEntry>,
 }
 
-/// An organization with ids.
-#[derive(Serialize)]
+/// An organization of an applied document.
+#[derive(Serialize, ToSchema)]
 pub struct AppliedOrganization {
-    /// As in the document.
+    /// The slug in the document.
     pub slug: String,
-    /// Its id.
+    /// The id of the organization.
     pub id: OrgId,
-    /// Its providers.
+    /// The model providers that the document names.
     pub providers: Vec<AppliedEntry<ProviderId>>,
-    /// Its agents.
+    /// The agents that the document names.
     pub agents: Vec<AppliedEntry<AgentId>>,
-    /// Its teams.
+    /// The teams that the document names.
     pub teams: Vec<AppliedEntry<TeamId>>,
-    /// Its keys.
+    /// The API keys that the document names.
     pub keys: Vec<AppliedKey>,
 }
 
-/// A thing of an organization with its id.
-#[derive(Serialize)]
+/// A resource of an applied document.
+#[derive(Serialize, ToSchema)]
 pub struct AppliedEntry<Id> {
-    /// As in the document.
+    /// The slug in the document.
     pub slug: String,
-    /// Its id.
+    /// The id of the resource.
     pub id: Id,
 }
 
-/// Makes `document` so.
+impl ApplyError {
+    fn below(self, path: &str) -> Self {
+        match self {
+            Self::Invalid(error) => Self::Invalid(error.below(path)),
+            other => other,
+        }
+    }
+}
+
+impl From<ApplyError> for ApiError {
+    fn from(error: ApplyError) -> Self {
+        match error {
+            ApplyError::Invalid(error) => error.into(),
+            ApplyError::Store(error) => error.into(),
+            ApplyError::Seal(error) => Self::internal(&error),
+        }
+    }
+}
+
+/// Creates and updates the resources that `document` names.
 pub async fn apply(context: &ApplyContext, document: Document) -> Result<Applied, ApplyError> {
-    let _guard = context.write_lock.lock().await;
-    check(&document)?;
+    let _write_lock = context.write_lock.lock().await;
+    document.validate()?;
     let mut entries = Vec::new();
     for (index, organization) in document.organizations.iter().enumerate() {
-        let plan = Plan {
-            context,
-            organization,
-            id: OrgId::derive(&context.secret, &organization.slug),
-        };
-        entries.extend(plan.entries(&format!("organizations[{index}]")).await?);
+        let planned = plan_organization(context, organization).await;
+        entries.extend(planned.map_err(|error| error.below(&format!("organizations[{index}]")))?);
     }
     let mut written = Vec::new();
     for entry in entries {
@@ -96,39 +113,48 @@ pub async fn apply(context: &ApplyContext, document: Document) -> Result<Applied
     }
     let mut organizations = Vec::new();
     for organization in document.organizations {
-        let (applied, keys) = applied(context, organization).await?;
-        organizations.push(applied);
-        written.extend(keys);
+        let id = OrgId::derive(&context.secret, &organization.slug);
+        let (keys, written_keys) = apply_keys(context, &id, &organization.keys).await?;
+        organizations.push(AppliedOrganization::new(context, id, organization, keys));
+        written.extend(written_keys);
     }
-    publish_changes(
-        context,
-        &written
-            .iter()
-            .map(|written| &written.after)
-            .collect::<Vec<_>>(),
-    )
-    .await;
+    let changed: Vec<_> = written.iter().map(|written| &written.after).collect();
+    publish_changes(context, &changed).await;
     Ok(Applied {
         organizations,
         written,
     })
 }
 
-/// The entry that the one thing of `organization` stands for, as [`apply`] would write it. Writes nothing.
-pub(super) async fn planned_entry(
+/// Plans all entries of an organization except keys, each before those that refer to it. Writes nothing.
+async fn plan_organization(
     context: &ApplyContext,
-    organization: &OrganizationDocument,
-    path: &str,
-) -> Result<Option<CatalogEntry>, ApplyError> {
-    let plan = Plan {
+    document: &OrganizationDocument,
+) -> Result<Vec<CatalogEntry>, ApplyError> {
+    let org = OrgId::derive(&context.secret, &document.slug);
+    let planner = EntryPlanner {
         context,
-        organization,
-        id: OrgId::derive(&context.secret, &organization.slug),
+        org: &org,
+        document: Some(document),
     };
-    Ok(plan.entries(path).await?.pop())
+    let OrganizationDocument { slug, name, .. } = document;
+    let mut entries = vec![planner.organization(slug, name)];
+    for (index, provider) in document.providers.iter().enumerate() {
+        let planned = planner.provider(provider).await;
+        entries.push(planned.map_err(|error| error.below(&format!("providers[{index}]")))?);
+    }
+    for (index, agent) in document.agents.iter().enumerate() {
+        let planned = planner.agent(agent).await;
+        entries.push(planned.map_err(|error| error.below(&format!("agents[{index}]")))?);
+    }
+    for (index, team) in document.teams.iter().enumerate() {
+        let planned = planner.team(team).await;
+        entries.push(planned.map_err(|error| error.below(&format!("teams[{index}]")))?);
+    }
+    Ok(entries)
 }
 
-/// A document that was applied before costs reads only, and tells no one of a change.
+/// Writes an entry unless it is stored already: a document that is applied again only reads and announces nothing.
 async fn write_if_changed(
     context: &ApplyContext,
     after: CatalogEntry,
@@ -141,223 +167,207 @@ async fn write_if_changed(
     Ok(Some(WrittenEntry { before, after }))
 }
 
-async fn applied(
-    context: &ApplyContext,
-    organization: OrganizationDocument,
-) -> Result<(AppliedOrganization, Vec<WrittenEntry>), ApplyError> {
-    let id = OrgId::derive(&context.secret, &organization.slug);
-    let (keys, new_keys) = apply_keys(context, &id, organization.keys).await?;
-    let secret = &context.secret;
-    let providers = organization
-        .providers
-        .into_iter()
-        .map(|provider| provider.slug);
-    let agents = organization
-        .agents
-        .into_iter()
-        .map(|agent| agent.names.slug);
-    let teams = organization.teams.into_iter().map(|team| team.slug);
-    let applied = AppliedOrganization {
-        providers: providers
-            .map(|slug| AppliedEntry {
-                id: ProviderId::derive(secret, &id, &slug),
-                slug,
-            })
-            .collect(),
-        agents: agents
-            .map(|slug| AppliedEntry {
-                id: AgentId::derive(secret, &id, &slug),
-                slug,
-            })
-            .collect(),
-        teams: teams
-            .map(|slug| AppliedEntry {
-                id: TeamId::derive(secret, &id, &slug),
-                slug,
-            })
-            .collect(),
-        slug: organization.slug,
-        id,
-        keys,
-    };
-    Ok((applied, new_keys))
+impl AppliedOrganization {
+    fn new(
+        context: &ApplyContext,
+        id: OrgId,
+        document: OrganizationDocument,
+        keys: Vec<AppliedKey>,
+    ) -> Self {
+        fn applied<Id>(
+            slugs: impl Iterator<Item = String>,
+            derive_id: impl Fn(&str) -> Id,
+        ) -> Vec<AppliedEntry<Id>> {
+            slugs
+                .map(|slug| AppliedEntry {
+                    id: derive_id(&slug),
+                    slug,
+                })
+                .collect()
+        }
+        let secret = &context.secret;
+        Self {
+            providers: applied(document.providers.into_iter().map(|it| it.slug), |slug| {
+                ProviderId::derive(secret, &id, slug)
+            }),
+            agents: applied(
+                document.agents.into_iter().map(|it| it.names.slug),
+                |slug| AgentId::derive(secret, &id, slug),
+            ),
+            teams: applied(document.teams.into_iter().map(|it| it.slug), |slug| {
+                TeamId::derive(secret, &id, slug)
+            }),
+            slug: document.slug,
+            id,
+            keys,
+        }
+    }
 }
 
-/// The entries that one organization of the document asks for.
-struct Plan<'a> {
+/// Turns the fields of resources into the entries that they describe. It reads the catalog and writes nothing.
+pub(super) struct EntryPlanner<'a> {
     context: &'a ApplyContext,
-    organization: &'a OrganizationDocument,
-    id: OrgId,
+    org: &'a OrgId,
+    /// The document whose resources can be referred to before they are written.
+    document: Option<&'a OrganizationDocument>,
 }
 
-impl Plan<'_> {
-    /// All entries but keys, each before those that name it. Reads the catalogue and writes nothing.
-    async fn entries(&self, path: &str) -> Result<Vec<CatalogEntry>, ApplyError> {
-        let OrganizationDocument { slug, name, .. } = self.organization;
-        let organization = Organization {
-            id: self.id.clone(),
-            slug: slug.clone(),
-            name: name.clone(),
-        };
-        let mut entries = vec![CatalogEntry::Organization(organization)];
-        for provider in &self.organization.providers {
-            entries.push(self.provider(provider).await?);
+impl<'a> EntryPlanner<'a> {
+    /// Creates a planner of one resource, which refers to stored resources only.
+    pub(super) const fn of_one(context: &'a ApplyContext, org: &'a OrgId) -> Self {
+        Self {
+            context,
+            org,
+            document: None,
         }
-        for (index, agent) in self.organization.agents.iter().enumerate() {
-            entries.push(
-                self.agent(agent, &format!("{path}.agents[{index}]"))
-                    .await?,
-            );
-        }
-        for (index, team) in self.organization.teams.iter().enumerate() {
-            entries.push(self.team(team, &format!("{path}.teams[{index}]")).await?);
-        }
-        Ok(entries)
     }
 
-    async fn provider(&self, document: &ProviderDocument) -> Result<CatalogEntry, ApplyError> {
-        let id = ProviderId::derive(&self.context.secret, &self.id, &document.slug);
-        let kept = match self
+    /// Returns all stored entries of this kind in the organization.
+    pub(super) async fn list(&self, kind: EntryKind) -> Result<Vec<CatalogEntry>, StoreError> {
+        self.context.catalog.list(kind, Some(self.org)).await
+    }
+
+    /// Plans the organization itself, whose id is derived from its slug.
+    pub(super) fn organization(&self, slug: &str, name: &str) -> CatalogEntry {
+        CatalogEntry::Organization(Organization {
+            id: OrgId::derive(&self.context.secret, slug),
+            slug: slug.to_owned(),
+            name: name.to_owned(),
+        })
+    }
+
+    /// Plans a model provider.
+    pub(super) async fn provider(
+        &self,
+        fields: &ProviderFields,
+    ) -> Result<CatalogEntry, ApplyError> {
+        let id = ProviderId::derive(&self.context.secret, self.org, &fields.slug);
+        let stored = self
             .context
             .catalog
             .get(EntryKind::Provider, id.as_str())
-            .await?
-        {
+            .await?;
+        let stored_key = match stored {
             Some(CatalogEntry::Provider { sealed_key, .. }) => sealed_key,
             _ => Vec::new(),
         };
         let provider = Provider {
             id,
-            org_id: self.id.clone(),
-            slug: document.slug.clone(),
-            base_url: document.base_url.trim_end_matches('/').to_owned(),
-            model: document.model.clone(),
-            embedding_model: document.embedding_model.clone(),
-            continues_prefix: document.continues_prefix,
+            org_id: self.org.clone(),
+            slug: fields.slug.clone(),
+            base_url: fields.base_url.trim_end_matches('/').to_owned(),
+            model: fields.model.clone(),
+            embedding_model: fields.embedding_model.clone(),
+            continues_prefix: fields.continues_prefix,
         };
         Ok(CatalogEntry::Provider {
             provider,
-            sealed_key: self.sealed_key(document.api_key.as_ref(), kept)?,
+            sealed_key: self.seal_key(fields.api_key.as_ref(), stored_key)?,
         })
     }
 
-    /// Sealing the same key again gives other bytes: what is kept already is kept as it is.
-    fn sealed_key(
+    /// Seals a provider's key. An equal stored key is kept, because sealing it again gives other bytes.
+    fn seal_key(
         &self,
-        wanted: Option<&SecretString>,
-        kept: Vec<u8>,
+        key: Option<&SecretString>,
+        stored: Vec<u8>,
     ) -> Result<Vec<u8>, UnsealError> {
-        let Some(wanted) = wanted else {
-            return Ok(kept);
+        let Some(key) = key else {
+            return Ok(stored);
         };
-        if wanted.expose_secret().is_empty() {
+        if key.expose_secret().is_empty() {
             return Ok(Vec::new());
         }
-        let opened = self.context.vault.open(&self.id, &kept).ok();
-        if opened.is_some_and(|opened| opened.expose_secret() == wanted.expose_secret()) {
-            return Ok(kept);
+        let opened = self.context.vault.open(self.org, &stored).ok();
+        if opened.is_some_and(|opened| opened.expose_secret() == key.expose_secret()) {
+            return Ok(stored);
         }
-        self.context.vault.seal(&self.id, wanted)
+        self.context.vault.seal(self.org, key)
     }
 
-    async fn agent(
-        &self,
-        document: &AgentDocument,
-        path: &str,
-    ) -> Result<CatalogEntry, ApplyError> {
-        let AgentDocument { names, settings } = document;
+    /// Plans an agent.
+    pub(super) async fn agent(&self, fields: &AgentFields) -> Result<CatalogEntry, ApplyError> {
+        let AgentFields { names, settings } = fields;
         let provider = self
-            .provider_named(names.provider.as_deref(), &format!("{path}.provider"))
+            .find_provider(names.provider.as_deref(), "provider")
             .await?;
         let fallback = names.fallback_provider.as_deref();
         Ok(CatalogEntry::Agent(Box::new(Agent {
-            id: AgentId::derive(&self.context.secret, &self.id, &names.slug),
-            org_id: self.id.clone(),
+            id: AgentId::derive(&self.context.secret, self.org, &names.slug),
+            org_id: self.org.clone(),
             slug: names.slug.clone(),
             name: names.name.clone(),
             provider,
-            fallback_provider: self
-                .provider_named(fallback, &format!("{path}.fallbackProvider"))
-                .await?,
+            fallback_provider: self.find_provider(fallback, "fallbackProvider").await?,
             settings: settings.clone(),
         })))
     }
 
-    async fn team(&self, document: &TeamDocument, path: &str) -> Result<CatalogEntry, ApplyError> {
-        let mut members = Vec::with_capacity(document.members.len());
-        for (index, member) in document.members.iter().enumerate() {
-            let agent = self
-                .agent_named(&member.agent, &format!("{path}.members[{index}].agent"))
-                .await?;
+    /// Plans a team.
+    pub(super) async fn team(&self, fields: &TeamFields) -> Result<CatalogEntry, ApplyError> {
+        let mut members = Vec::with_capacity(fields.members.len());
+        for (index, member) in fields.members.iter().enumerate() {
+            let path = format!("members[{index}].agent");
             members.push(TeamMember {
-                agent,
+                agent: self.find_agent(&member.agent, &path).await?,
                 specialization: member.specialization.clone(),
             });
         }
-        let default_agent = match &document.default_agent {
-            Some(slug) => Some(
-                self.agent_named(slug, &format!("{path}.defaultAgent"))
-                    .await?,
-            ),
+        let default_agent = match &fields.default_agent {
+            Some(slug) => Some(self.find_agent(slug, "defaultAgent").await?),
             None => None,
         };
         Ok(CatalogEntry::Team(Team {
-            id: TeamId::derive(&self.context.secret, &self.id, &document.slug),
-            org_id: self.id.clone(),
-            slug: document.slug.clone(),
-            name: document.name.clone(),
-            description: document.description.clone(),
-            routing: document.routing,
+            id: TeamId::derive(&self.context.secret, self.org, &fields.slug),
+            org_id: self.org.clone(),
+            slug: fields.slug.clone(),
+            name: fields.name.clone(),
+            description: fields.description.clone(),
+            routing: fields.routing,
             default_agent,
             members,
-            public: document.public,
-            status: document.status,
+            public: fields.public,
+            status: fields.status,
         }))
     }
 
-    async fn provider_named(
+    async fn find_provider(
         &self,
         slug: Option<&str>,
         path: &str,
     ) -> Result<Option<ProviderId>, ApplyError> {
         let Some(slug) = slug else { return Ok(None) };
-        let id = ProviderId::derive(&self.context.secret, &self.id, slug);
-        let in_document = self
-            .organization
-            .providers
+        let id = ProviderId::derive(&self.context.secret, self.org, slug);
+        let mut declared = self
+            .document
             .iter()
-            .any(|provider| provider.slug == slug);
-        self.must_exist(in_document, EntryKind::Provider, id.as_str(), path)
+            .flat_map(|document| &document.providers);
+        let is_declared = declared.any(|provider| provider.slug == slug);
+        self.check_exists(is_declared, EntryKind::Provider, id.as_str(), path)
             .await?;
         Ok(Some(id))
     }
 
-    async fn agent_named(&self, slug: &str, path: &str) -> Result<AgentId, ApplyError> {
-        let id = AgentId::derive(&self.context.secret, &self.id, slug);
-        let in_document = self
-            .organization
-            .agents
-            .iter()
-            .any(|agent| agent.names.slug == slug);
-        self.must_exist(in_document, EntryKind::Agent, id.as_str(), path)
+    async fn find_agent(&self, slug: &str, path: &str) -> Result<AgentId, ApplyError> {
+        let id = AgentId::derive(&self.context.secret, self.org, slug);
+        let mut declared = self.document.iter().flat_map(|document| &document.agents);
+        let is_declared = declared.any(|agent| agent.names.slug == slug);
+        self.check_exists(is_declared, EntryKind::Agent, id.as_str(), path)
             .await?;
         Ok(id)
     }
 
-    async fn must_exist(
+    async fn check_exists(
         &self,
-        in_document: bool,
+        is_declared: bool,
         kind: EntryKind,
         id: &str,
         path: &str,
     ) -> Result<(), ApplyError> {
-        if in_document || self.context.catalog.get(kind, id).await?.is_some() {
+        if is_declared || self.context.catalog.get(kind, id).await?.is_some() {
             return Ok(());
         }
-        Err(Invalid::new(
-            path,
-            format!("names no {} of this organization", kind.name()),
-        )
-        .into())
+        let reason = format!("names no {} of this organization", kind.name());
+        Err(ValidationError::new(path, reason).into())
     }
 }

@@ -1,97 +1,138 @@
-//! `/api/admin/organizations/{org}/audit`: who changed what, latest first. Like a list of conversations it is walked a
-//! bounded part at a time, so that a rare filter gives short pages and never a request that reads everything.
+//! The audit log of an organization, latest entry first. A request looks at a bounded number of entries, so that a rare
+//! filter gives short pages and a cursor instead of a long scan.
 
-use axum::{
-    Json,
-    extract::{Path, Query, State},
-    response::{IntoResponse, Response},
-};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use axum::{Json, extract::Query};
+use serde::{Deserialize, Serialize};
+use switchboard_backends::catalog::EntryKind;
 use switchboard_schemas::{
-    audit::{AuditActor, AuditEntry},
-    ids::{AuditId, OrgId},
+    audit::{AuditAction, AuditActor, AuditEntry, FieldChange},
+    ids::{AuditId, OrgId, RequestId},
+    organization::Organization,
+    time::Timestamp,
 };
+use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    administrator::{Action, Administrator},
-    page::limit,
-    things::{not_found, organization},
+    answers::CursorPage,
+    authorization::{Admin, Administrator, PathIds, Subject},
+    pages::{page_limit, parse_cursor},
+    permissions::{Permission, ReadAudit},
+    resources::not_found,
 };
-use crate::{
-    http::{ApiError, ApiResult},
-    state::AppState,
-};
+use crate::{http::ApiResult, state::AppState};
 
-/// Entries that one request looks at.
-const LOOKED_AT_MAX: u32 = 500;
+/// The most entries that one request reads.
+const READ_MAX: u32 = 500;
 
-/// The query of the log.
-#[derive(Debug, Default, Deserialize)]
+/// The filters and the page of a request for the log.
+#[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Wanted {
+pub(super) struct AuditQuery {
+    /// The kind of what changed, for instance `agent`.
     kind: Option<String>,
+    /// The id of what changed.
     id: Option<String>,
+    /// The id of the person who made the change.
     user: Option<String>,
+    /// The action, for instance `update`.
     action: Option<String>,
+    /// The `nextCursor` of an earlier page.
     cursor: Option<String>,
+    /// Entries to return: 50 by default, at most 200.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
     limit: Option<String>,
 }
 
-/// A page of the log.
+/// An entry of the audit log.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AuditEntryView {
+    /// The id of the entry.
+    id: AuditId,
+    /// The time of the change.
+    at: Timestamp,
+    /// The author of the change.
+    actor: AuditActor,
+    /// The action.
+    action: AuditAction,
+    /// The kind of what changed.
+    kind: String,
+    /// The id of what changed.
+    subject: String,
+    /// The fields that changed.
+    fields: Vec<FieldChange>,
+    /// The network address that the request came from, shortened; `null` if unknown.
+    #[schema(required)]
+    address: Option<String>,
+    /// The request that made the change; `null` for a command.
+    #[schema(required)]
+    request_id: Option<RequestId>,
+}
+
+/// An organization whose log is read. The log outlives the organization, for the holder of the installation's token.
+pub(super) struct AuditedOrganization(OrgId);
+
+impl Subject for AuditedOrganization {
+    async fn load<P: Permission>(
+        administrator: &Administrator,
+        state: &AppState,
+        path: &PathIds,
+    ) -> ApiResult<Self> {
+        match Organization::load::<P>(administrator, state, path).await {
+            Ok(organization) => Ok(Self(organization.id)),
+            Err(error) if error.is_not_found() && administrator.is_installation() => {
+                let org: OrgId = path
+                    .get("org")
+                    .parse()
+                    .map_err(|_| not_found(EntryKind::Organization.name()))?;
+                let entries = state.backends.accounts.log(&org, None, 1).await?;
+                if entries.is_empty() {
+                    Err(error)
+                } else {
+                    Ok(Self(org))
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Lists a page of the log, latest entry first.
 pub(super) async fn list(
-    State(state): State<AppState>,
-    administrator: Administrator,
-    Path(org): Path<String>,
-    Query(wanted): Query<Wanted>,
-) -> ApiResult<Response> {
-    let org = reachable(&state, &administrator, &org).await?;
-    let cursor = wanted
-        .cursor
-        .as_deref()
-        .map(str::parse::<AuditId>)
-        .transpose();
-    let cursor = cursor
-        .map_err(|_| ApiError::field("cursor", "must be the nextCursor of an earlier page"))?;
-    let page = limit(wanted.limit.as_deref());
+    Admin {
+        state,
+        subject: AuditedOrganization(org),
+        ..
+    }: Admin<ReadAudit, AuditedOrganization>,
+    Query(query): Query<AuditQuery>,
+) -> ApiResult<Json<CursorPage<AuditEntryView>>> {
+    let cursor: Option<AuditId> = parse_cursor(query.cursor.as_deref())?;
+    let limit = page_limit(query.limit.as_deref());
     let entries = state
         .backends
         .accounts
-        .log(&org, cursor.as_ref(), LOOKED_AT_MAX)
+        .log(&org, cursor.as_ref(), READ_MAX)
         .await?;
-    let (mut items, mut last) = (Vec::new(), None);
-    let mut walked = 0;
-    for entry in &entries {
-        if items.len() == page {
-            break;
-        }
-        (walked, last) = (walked + 1, Some(&entry.id));
-        items.extend(wanted.passes(entry).then(|| shown(entry)));
+    let read_whole_log = entries.len() < READ_MAX as usize;
+    let (mut items, mut last_seen) = (Vec::new(), None);
+    let mut unseen = entries.into_iter();
+    while items.len() < limit
+        && let Some(entry) = unseen.next()
+    {
+        last_seen = Some(entry.id.as_str().to_owned());
+        items.extend(query.matches(&entry).then(|| AuditEntryView::from(entry)));
     }
-    let is_last = walked == entries.len() && entries.len() < LOOKED_AT_MAX as usize;
-    let next = last.filter(|_| !is_last);
-    Ok(Json(json!({ "items": items, "limit": page, "nextCursor": next })).into_response())
+    let is_last = read_whole_log && unseen.len() == 0;
+    let next_cursor = last_seen.filter(|_| !is_last);
+    Ok(Json(CursorPage {
+        items,
+        limit,
+        next_cursor,
+    }))
 }
 
-/// The log of an organization outlives it, for the holder of the installation's token.
-async fn reachable(state: &AppState, administrator: &Administrator, org: &str) -> ApiResult<OrgId> {
-    match organization(state, administrator, org, Action::ReadAudit).await {
-        Ok(organization) => Ok(organization.id),
-        Err(error) if error.is_not_found() && administrator.is_installation() => {
-            let org: OrgId = org.parse().map_err(|_| not_found("organization"))?;
-            let entries = state.backends.accounts.log(&org, None, 1).await?;
-            if entries.is_empty() {
-                Err(error)
-            } else {
-                Ok(org)
-            }
-        }
-        Err(error) => Err(error),
-    }
-}
-
-impl Wanted {
-    fn passes(&self, entry: &AuditEntry) -> bool {
+impl AuditQuery {
+    fn matches(&self, entry: &AuditEntry) -> bool {
         let is = |wanted: &Option<String>, found: &str| {
             wanted.as_deref().is_none_or(|wanted| wanted == found)
         };
@@ -107,16 +148,18 @@ impl Wanted {
     }
 }
 
-fn shown(entry: &AuditEntry) -> Value {
-    json!({
-        "id": entry.id,
-        "at": entry.id.made_at(),
-        "actor": entry.actor,
-        "action": entry.action,
-        "kind": entry.kind,
-        "subject": entry.subject,
-        "fields": entry.fields,
-        "address": entry.address,
-        "requestId": entry.request_id,
-    })
+impl From<AuditEntry> for AuditEntryView {
+    fn from(entry: AuditEntry) -> Self {
+        Self {
+            at: entry.id.made_at(),
+            id: entry.id,
+            actor: entry.actor,
+            action: entry.action,
+            kind: entry.kind,
+            subject: entry.subject,
+            fields: entry.fields,
+            address: entry.address,
+            request_id: entry.request_id,
+        }
+    }
 }

@@ -1,13 +1,13 @@
-//! Comma-separated values that no spreadsheet takes for formulas (RFC 4180; a visitor chose the text). Pure.
+//! CSV rows (RFC 4180) whose cells no spreadsheet evaluates as formulas: visitors chose their text.
 
-/// What a spreadsheet may begin to calculate at, in both widths.
+/// The characters at which spreadsheets recognize a formula, in both widths.
 const FORMULA_STARTS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
-/// What needs no quotes, beside letters and digits.
+/// The bytes that need no quotes, besides letters and digits.
 const PLAIN_BYTES: &[u8] = b"_.:-";
-/// Tells spreadsheets that the text is UTF-8.
+/// The mark by which spreadsheets recognize UTF-8.
 pub(in crate::admin) const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// Appends a row.
+/// Appends a row with its line end.
 pub(in crate::admin) fn push_row<'a>(out: &mut String, cells: impl IntoIterator<Item = &'a str>) {
     for (number, cell) in cells.into_iter().enumerate() {
         if number > 0 {
@@ -18,7 +18,7 @@ pub(in crate::admin) fn push_row<'a>(out: &mut String, cells: impl IntoIterator<
     out.push_str("\r\n");
 }
 
-/// A cell, in quotes unless it is plain. An apostrophe before what could be a formula makes it a text in every spreadsheet.
+/// Appends a cell, in quotes unless it is plain. An apostrophe makes a possible formula a text in every spreadsheet.
 fn push_cell(out: &mut String, cell: &str) {
     let is_formula = cell.trim_start_matches(' ').starts_with(FORMULA_STARTS);
     if !is_formula
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_commas_and_lines_stay_inside_their_cell() {
+    fn special_characters_stay_inside_their_cell() {
         assert_eq!(
             row(&["a", "b \"c\", d", "e\nf", "", "7.5"]),
             "a,\"b \"\"c\"\", d\",\"e\nf\",,7.5\r\n"
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_a_formula_is_a_text() {
+    fn possible_formula_is_quoted_as_text() {
         for formula in [
             "=1+1",
             "+1",
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(row(&["1-1"]), "1-1\r\n");
     }
 
-    /// Reads what was written, as a spreadsheet does.
+    /// Parses a row as a spreadsheet does.
     fn read(text: &str) -> Vec<String> {
         let (mut cells, mut cell, mut quoted) = (Vec::new(), String::new(), false);
         let mut characters = text.strip_suffix("\r\n").unwrap().chars().peekable();
@@ -99,7 +99,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_text_comes_back_and_none_begins_like_a_formula(cells in prop::collection::vec("[^\0]{0,12}", 1..5)) {
+        fn cell_is_restored_and_never_begins_like_a_formula(cells in prop::collection::vec("[^\0]{0,12}", 1..5)) {
             let borrowed: Vec<&str> = cells.iter().map(String::as_str).collect();
             let back = read(&row(&borrowed));
             prop_assert_eq!(back.len(), cells.len());

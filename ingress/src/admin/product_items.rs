@@ -1,82 +1,90 @@
-//! `…/agents/{id}/products/items`: what an upload or a feed brought, page by page, all of it or what has certain words.
-//! Whoever looks for a mistake in a file wants the rows as they were read; what a visitor would be shown is for trials.
+//! Stored products of an agent, page by page, all of them or those with certain words. They are shown as they were read, so that
+//! an editor finds mistakes in a file; a playground run shows what visitors get.
 
-use axum::{
-    Json,
-    extract::{Path, Query, State},
-    response::{IntoResponse, Response},
+use axum::{Json, extract::Query};
+use serde::{Deserialize, Serialize};
+use switchboard_backends::products::{
+    ProductStore, ProductsVersion, PublishedProducts, reader::products_of,
 };
-use serde::Deserialize;
-use serde_json::{Value, json};
-use switchboard_backends::products::{ProductStore, PublishedProducts, reader::products_of};
 use switchboard_schemas::{agent::Agent, catalog_product::CatalogProduct};
+use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    administrator::{Action, Administrator},
-    page::Page,
-    products::{Names, agent},
+    authorization::Admin,
+    pages::{Page, PageQuery},
+    permissions::ReadConfiguration,
 };
-use crate::{
-    http::{ApiError, ApiResult},
-    state::AppState,
-};
+use crate::http::{ApiError, ApiResult};
 
-/// Words of a search that count.
+/// The most words of a search; further words are ignored.
 const WORDS_MAX: usize = 16;
-/// How often a reading is begun anew because the products were replaced meanwhile.
-const READINGS_MAX: u32 = 3;
+/// The most reads of one request, each of which starts again because the products were replaced.
+const READS_MAX: u32 = 3;
 
-/// What is looked for, beside the page.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Wanted {
+/// The search in a list of products.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+pub(super) struct ProductSearch {
+    /// Words that each product in the list contains.
     #[serde(default)]
     search: String,
 }
 
-/// A page of what was found, and how much there is of it.
+/// A page of stored products.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ProductPage {
+    #[serde(flatten)]
+    page: Page<CatalogProduct>,
+    /// The version that the page belongs to: pages of two versions do not join. `null` without products.
+    #[schema(required, value_type = Option<String>)]
+    version: Option<ProductsVersion>,
+}
+
+/// The products of one page and the number of all matches.
 #[derive(Default)]
-struct Found {
-    items: Vec<Value>,
+struct FoundProducts {
+    items: Vec<CatalogProduct>,
     total: usize,
 }
 
-/// The products of an agent, in the order of their file.
+/// Lists a page of the stored products, in the order of their file.
 pub(super) async fn list(
-    State(state): State<AppState>,
-    administrator: Administrator,
-    Path(names): Names,
-    Query(page): Query<Page>,
-    Query(wanted): Query<Wanted>,
-) -> ApiResult<Response> {
-    let agent = agent(&state, &administrator, &names, Action::ReadConfiguration).await?;
-    let words = words(&wanted.search);
+    Admin {
+        state,
+        subject: agent,
+        ..
+    }: Admin<ReadConfiguration, Agent>,
+    Query(page): Query<PageQuery>,
+    Query(search): Query<ProductSearch>,
+) -> ApiResult<Json<ProductPage>> {
+    let words = words(&search.search);
     let products = state.backends.products.as_ref();
-    for _ in 0..READINGS_MAX {
+    for _ in 0..READS_MAX {
         let kept = products.status(&agent.org_id, &agent.id).await?.kept;
         let found = match &kept {
             Some(kept) => read(products, &agent, kept, &words, page.range()).await?,
-            None => Some(Found::default()),
+            None => Some(FoundProducts::default()),
         };
-        let Some(found) = found else { continue };
-        let mut answer = page.answer(found.items, found.total);
-        // Pages of two versions do not join.
-        answer["version"] = json!(kept.map(|kept| kept.version));
-        return Ok(Json(answer).into_response());
+        if let Some(found) = found {
+            return Ok(Json(ProductPage {
+                page: page.page(found.items, found.total),
+                version: kept.map(|kept| kept.version),
+            }));
+        }
     }
     Err(ApiError::unavailable("the products are being replaced"))
 }
 
-/// Reads a version chunk by chunk, so that a large one costs no memory; none when another took its place meanwhile.
+/// Reads a version chunk by chunk, so that a large one costs no memory; `None` if it was replaced meanwhile.
 async fn read(
     products: &dyn ProductStore,
     agent: &Agent,
     kept: &PublishedProducts,
     words: &[String],
     (offset, limit): (u64, u32),
-) -> ApiResult<Option<Found>> {
+) -> ApiResult<Option<FoundProducts>> {
     let offset = usize::try_from(offset).unwrap_or(usize::MAX);
     let shown = offset..offset.saturating_add(limit as usize);
-    let mut found = Found::default();
+    let mut found = FoundProducts::default();
     for number in 0..kept.chunks {
         let chunk = products
             .chunk(&agent.org_id, &agent.id, &kept.version, number)
@@ -88,11 +96,11 @@ async fn read(
                 continue;
             }
             if shown.contains(&found.total) {
-                found.items.push(json!(product));
+                found.items.push(product);
             }
             found.total += 1;
         }
-        // Without a search it is known how much follows.
+        // Without a search, the total is known.
         if words.is_empty() && found.total >= shown.end {
             break;
         }
@@ -112,7 +120,7 @@ fn words(search: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether each word stands somewhere in what the product says of itself.
+/// Returns whether each word occurs in the texts of the product.
 fn has_all(product: &CatalogProduct, words: &[String]) -> bool {
     if words.is_empty() {
         return true;
@@ -134,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_word_is_found_in_whatever_a_product_says_of_itself() {
+    fn words_are_searched_in_all_texts_of_a_product() {
         let product = Product {
             title: "Grüner TEE".into(),
             price: "5 €".into(),

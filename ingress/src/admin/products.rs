@@ -1,22 +1,18 @@
-//! `/api/admin/organizations/{org}/agents/{id}/products`: what an agent may show. An upload replaces all of it or nothing;
-//! it is read as it arrives, so that neither its size nor its speed costs memory.
+//! Products of an agent, as a whole. An upload replaces all of them or nothing. It is parsed as it arrives, so that neither its
+//! size nor its speed costs memory.
 
 use std::{sync::Arc, time::Duration};
 
-use axum::{
-    Json,
-    body::Body,
-    extract::{Path, Request, State},
-    response::{IntoResponse, Response},
-};
+use axum::{Json, body::Body};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
+use serde::Serialize;
 use serde_json::{Value, json};
 use switchboard_backends::{
-    catalog::{CatalogEntry, EntryKind},
+    catalog::EntryKind,
     products::{
-        FeedRejections, ProductSource, ProductsStatus, PublishedProducts,
+        FeedRejections, ProductSource, ProductsStatus, ProductsVersion, PublishedProducts,
         config::ProductsConfig,
         feed::{FeedError, FeedReader},
         writer::ProductsWriter,
@@ -25,12 +21,16 @@ use switchboard_backends::{
 use switchboard_schemas::{
     agent::{Agent, FeedFormat},
     audit::AuditAction,
+    ids::AgentId,
     time::Timestamp,
 };
+use utoipa::ToSchema;
 
 use super::{
-    administrator::{Action, Administrator},
-    things::{find, not_found, organization},
+    answers::{Answer, NoContent},
+    authorization::{Admin, Administrator},
+    bodies::ProductFile,
+    permissions::{Configure, ReadConfiguration},
 };
 use crate::{
     audit::{AuditChange, differences},
@@ -38,10 +38,7 @@ use crate::{
     state::AppState,
 };
 
-/// Organization and agent, as a path names them.
-pub(super) type Names = Path<(String, String)>;
-
-/// Media types of uploads, and how each is read.
+/// Media types of uploads with the format that each of them announces.
 const MEDIA_TYPES: [(&str, FeedFormat); 8] = [
     ("text/csv", FeedFormat::Csv),
     ("text/tab-separated-values", FeedFormat::Csv),
@@ -50,56 +47,113 @@ const MEDIA_TYPES: [(&str, FeedFormat); 8] = [
     ("application/jsonl", FeedFormat::Json),
     ("text/plain", FeedFormat::Auto),
     ("application/octet-stream", FeedFormat::Auto),
-    // What curl says of a file unless it is told otherwise.
+    // The default of curl for a file.
     ("application/x-www-form-urlencoded", FeedFormat::Auto),
 ];
 
-/// What is known of an agent's products.
-pub(super) async fn status(
-    State(state): State<AppState>,
-    administrator: Administrator,
-    Path(names): Names,
-) -> ApiResult<Response> {
-    let agent = agent(&state, &administrator, &names, Action::ReadConfiguration).await?;
+/// The products of an agent.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ProductsView {
+    /// The agent.
+    agent_id: AgentId,
+    /// Whether visitors are shown products.
+    shown: bool,
+    /// The number of products in the settings of the agent.
+    named: usize,
+    /// The products of the last upload or fetch; `null` without one.
+    #[schema(required)]
+    kept: Option<StoredProductsView>,
+    /// The feed of the agent; `null` without one.
+    #[schema(required)]
+    feed: Option<FeedView>,
+}
+
+/// A stored set of products.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct StoredProductsView {
+    /// The version, which changes with each upload or fetch.
+    #[schema(value_type = String)]
+    version: ProductsVersion,
+    /// Whether visitors are shown products: an upload that nobody sees must not look like a success.
+    shown: bool,
+    /// The origin of the products.
+    source: ProductSource,
+    /// The number of products.
+    count: u64,
+    /// The size of the products in the store, in bytes.
+    bytes: u64,
+    /// The time at which they were stored.
+    stored_at: Timestamp,
+    /// The rows that were not accepted.
+    rejected: FeedRejections,
+}
+
+/// The state of a feed.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct FeedView {
+    /// The address of the feed.
+    url: String,
+    /// The interval of its fetches, in minutes.
+    every_minutes: u32,
+    /// The time of the last fetch of this address.
+    #[schema(required)]
+    last_attempt_at: Option<Timestamp>,
+    /// The time of the last fetch that succeeded.
+    #[schema(required)]
+    last_success_at: Option<Timestamp>,
+    /// The error of the last fetch.
+    #[schema(required)]
+    error: Option<String>,
+    /// Whether a fetch is due.
+    pending: bool,
+}
+
+/// Reads the state of an agent's products.
+pub(super) async fn read(
+    Admin {
+        state,
+        subject: agent,
+        ..
+    }: Admin<ReadConfiguration, Agent>,
+) -> ApiResult<Json<ProductsView>> {
     let status = state
         .backends
         .products
         .status(&agent.org_id, &agent.id)
         .await?;
-    Ok(Json(view(&agent, &status)).into_response())
+    Ok(Json(ProductsView::new(&agent, &status)))
 }
 
 /// Replaces the products by those of the body.
 pub(super) async fn upload(
-    State(state): State<AppState>,
-    administrator: Administrator,
-    Path(names): Names,
-    request: Request,
-) -> ApiResult<Response> {
-    let agent = agent(&state, &administrator, &names, Action::Configure).await?;
+    Admin {
+        state,
+        administrator,
+        subject: agent,
+        ..
+    }: Admin<Configure, Agent>,
+    headers: HeaderMap,
+    file: ProductFile,
+) -> ApiResult<Json<StoredProductsView>> {
     refuse_beside_feed(&agent)?;
-    let (parts, body) = request.into_parts();
     let config = &state.config.products;
-    let format = format_of(&parts.headers)?;
-    refuse_announced_size(&parts.headers, config)?;
+    let format = format_of(&headers)?;
+    refuse_announced_size(&headers, config)?;
     let products = Arc::clone(&state.backends.products);
     let mut writer =
         ProductsWriter::begin(products, agent.org_id.clone(), agent.id.clone()).await?;
+    let reader = FeedReader::new(format, config.products_max);
+    let read = read_upload(file.0, reader, &mut writer, config);
     let timeout = Duration::from_millis(config.upload_timeout_ms);
-    let late = ApiError::uncoded(
-        StatusCode::REQUEST_TIMEOUT,
-        "the products did not arrive in time",
-    );
-    let read = tokio::time::timeout(
-        timeout,
-        read(
-            body,
-            FeedReader::new(format, config.products_max),
-            &mut writer,
-            config,
-        ),
-    );
-    match read.await.unwrap_or(Err(late)) {
+    let detail = "the products did not arrive in time";
+    let late = ApiError::uncoded(StatusCode::REQUEST_TIMEOUT, detail);
+    match tokio::time::timeout(timeout, read)
+        .await
+        .unwrap_or(Err(late))
+    {
         Ok(rejected) => {
             let before = state
                 .backends
@@ -112,7 +166,7 @@ pub(super) async fn upload(
                 ..before.clone()
             };
             record(&administrator, &state, &agent, &before, &after).await;
-            Ok(Json(kept_view(&agent, &kept)).into_response())
+            Ok(Json(StoredProductsView::new(&agent, &kept)))
         }
         Err(error) => {
             writer.discard().await;
@@ -121,24 +175,19 @@ pub(super) async fn upload(
     }
 }
 
-/// Removes all products that are kept; those that the agent's own document names stay.
-pub(super) async fn remove(
-    State(state): State<AppState>,
-    administrator: Administrator,
-    Path(names): Names,
-) -> ApiResult<StatusCode> {
-    let agent = agent(&state, &administrator, &names, Action::Configure).await?;
+/// Removes all stored products; those in the settings of the agent stay.
+pub(super) async fn delete(
+    Admin {
+        state,
+        administrator,
+        subject: agent,
+        ..
+    }: Admin<Configure, Agent>,
+) -> ApiResult<NoContent> {
     refuse_beside_feed(&agent)?;
-    let before = state
-        .backends
-        .products
-        .status(&agent.org_id, &agent.id)
-        .await?;
-    state
-        .backends
-        .products
-        .remove(&agent.org_id, &agent.id)
-        .await?;
+    let products = &state.backends.products;
+    let before = products.status(&agent.org_id, &agent.id).await?;
+    products.remove(&agent.org_id, &agent.id).await?;
     record(
         &administrator,
         &state,
@@ -147,58 +196,33 @@ pub(super) async fn remove(
         &ProductsStatus::default(),
     )
     .await;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(NoContent)
 }
 
-/// Asks that the agent's feed be fetched now.
+/// Requests an immediate fetch of the agent's feed.
 pub(super) async fn refresh(
-    State(state): State<AppState>,
-    administrator: Administrator,
-    Path(names): Names,
-) -> ApiResult<Response> {
-    let agent = agent(&state, &administrator, &names, Action::Configure).await?;
+    Admin {
+        state,
+        administrator,
+        subject: agent,
+        ..
+    }: Admin<Configure, Agent>,
+) -> ApiResult<Answer<202, ProductsView>> {
     if agent.settings.ecommerce.feed.is_none() {
-        return Err(
-            ApiError::new(ErrorCode::Conflict, "the agent has no feed").param("ecommerce.feed")
-        );
+        let error = ApiError::new(ErrorCode::Conflict, "the agent has no feed");
+        return Err(error.param("ecommerce.feed"));
     }
-    let before = state
-        .backends
-        .products
-        .status(&agent.org_id, &agent.id)
-        .await?;
-    state
-        .backends
-        .products
+    let products = &state.backends.products;
+    let before = products.status(&agent.org_id, &agent.id).await?;
+    products
         .ask_refresh(&agent.org_id, &agent.id, Timestamp::now())
         .await?;
-    let status = state
-        .backends
-        .products
-        .status(&agent.org_id, &agent.id)
-        .await?;
+    let status = products.status(&agent.org_id, &agent.id).await?;
     record(&administrator, &state, &agent, &before, &status).await;
-    Ok((StatusCode::ACCEPTED, Json(view(&agent, &status))).into_response())
+    Ok(Answer::new(ProductsView::new(&agent, &status)))
 }
 
-/// The agent that a path names, for one who may do this with it.
-pub(super) async fn agent(
-    state: &AppState,
-    administrator: &Administrator,
-    (org, id): &(String, String),
-    action: Action,
-) -> ApiResult<Agent> {
-    let organization = organization(state, administrator, org, action).await?;
-    match find(state, &organization.id, EntryKind::Agent, id)
-        .await?
-        .entry
-    {
-        CatalogEntry::Agent(agent) => Ok(*agent),
-        _ => Err(not_found(EntryKind::Agent.name())),
-    }
-}
-
-/// The next fetch of a feed would undo whatever is done by hand.
+/// Fails with 409 if the agent has a feed, whose next fetch would undo the change.
 fn refuse_beside_feed(agent: &Agent) -> ApiResult<()> {
     if agent.settings.ecommerce.feed.is_none() {
         return Ok(());
@@ -226,11 +250,13 @@ fn format_of(headers: &HeaderMap) -> ApiResult<FeedFormat> {
         .next()
         .unwrap_or_default()
         .trim();
-    let format = MEDIA_TYPES
+    let known = MEDIA_TYPES
         .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(essence))
-        .map(|(_, format)| *format);
-    format.map_or_else(|| unsupported("the body must be CSV or JSON"), Ok)
+        .find(|(name, _)| name.eq_ignore_ascii_case(essence));
+    known.map_or_else(
+        || unsupported("the body must be CSV or JSON"),
+        |(_, format)| Ok(*format),
+    )
 }
 
 fn refuse_announced_size(headers: &HeaderMap, config: &ProductsConfig) -> ApiResult<()> {
@@ -244,7 +270,7 @@ fn refuse_announced_size(headers: &HeaderMap, config: &ProductsConfig) -> ApiRes
     }
 }
 
-async fn read(
+async fn read_upload(
     mut body: Body,
     mut reader: FeedReader,
     writer: &mut ProductsWriter,
@@ -295,7 +321,7 @@ impl From<FeedError> for ApiError {
     }
 }
 
-/// Writes into the audit log what became of an agent's products, as a change of the agent.
+/// Records a change of an agent's products in the audit log, as a change of the agent.
 async fn record(
     administrator: &Administrator,
     state: &AppState,
@@ -323,38 +349,50 @@ fn compared(status: &ProductsStatus) -> Value {
     } })
 }
 
-fn view(agent: &Agent, status: &ProductsStatus) -> Value {
-    let settings = &agent.settings.ecommerce;
-    let feed = settings.feed.as_ref().map(|feed| {
-        // What is known of another address says nothing of this one.
-        let last = status.refresh.as_ref().filter(|refresh| refresh.url == feed.url);
-        json!({
-            "url": feed.url,
-            "everyMinutes": feed.every_minutes,
-            "lastAttemptAt": last.map(|refresh| refresh.attempted_at),
-            "lastSuccessAt": last.and_then(|refresh| refresh.succeeded_at),
-            "error": last.and_then(|refresh| refresh.error.clone()),
-            "pending": last.is_none_or(|refresh| status.asked_at.is_some_and(|asked| asked > refresh.attempted_at)),
-        })
-    });
-    json!({
-        "agentId": agent.id,
-        "shown": settings.enabled,
-        "named": settings.products.len(),
-        "kept": status.kept.as_ref().map(|kept| kept_view(agent, kept)),
-        "feed": feed,
-    })
+impl ProductsView {
+    fn new(agent: &Agent, status: &ProductsStatus) -> Self {
+        let settings = &agent.settings.ecommerce;
+        Self {
+            agent_id: agent.id.clone(),
+            shown: settings.enabled,
+            named: settings.products.len(),
+            kept: status
+                .kept
+                .as_ref()
+                .map(|kept| StoredProductsView::new(agent, kept)),
+            feed: settings.feed.as_ref().map(|feed| {
+                // A fetch of another address means nothing for this one.
+                let last = status
+                    .refresh
+                    .as_ref()
+                    .filter(|refresh| refresh.url == feed.url);
+                FeedView {
+                    url: feed.url.clone(),
+                    every_minutes: feed.every_minutes,
+                    last_attempt_at: last.map(|refresh| refresh.attempted_at),
+                    last_success_at: last.and_then(|refresh| refresh.succeeded_at),
+                    error: last.and_then(|refresh| refresh.error.clone()),
+                    pending: last.is_none_or(|refresh| {
+                        status
+                            .asked_at
+                            .is_some_and(|asked| asked > refresh.attempted_at)
+                    }),
+                }
+            }),
+        }
+    }
 }
 
-/// What is kept, and whether visitors see it: an upload that nobody is shown should not look like a success.
-fn kept_view(agent: &Agent, kept: &PublishedProducts) -> Value {
-    json!({
-        "version": kept.version,
-        "shown": agent.settings.ecommerce.enabled,
-        "source": kept.source,
-        "count": kept.count,
-        "bytes": kept.bytes,
-        "storedAt": kept.stored_at,
-        "rejected": kept.rejected,
-    })
+impl StoredProductsView {
+    fn new(agent: &Agent, kept: &PublishedProducts) -> Self {
+        Self {
+            version: kept.version.clone(),
+            shown: agent.settings.ecommerce.enabled,
+            source: kept.source.clone(),
+            count: kept.count,
+            bytes: kept.bytes,
+            stored_at: kept.stored_at,
+            rejected: kept.rejected.clone(),
+        }
+    }
 }

@@ -1,128 +1,297 @@
-//! The routes of the administrative API, and nothing else.
+//! The routes of the admin API.
 
-use axum::{
-    Router,
-    routing::{MethodRouter, get, post},
-};
+use axum::Router;
+use utoipa::openapi::HttpMethod::{Delete, Get, Patch, Post, Put};
 
 use super::{
-    analytics, api_keys, apply_document, audit_log, conversations, organizations, product_items,
-    products,
-    things::{self, Agents, Keys, Kind, Providers, Teams},
+    analytics, api_document, apply_document, audit_log, conversations,
+    operations::AdminRoutes,
+    product_items, products,
+    resources::{
+        self, Resource, agents::Agents, keys, keys::Keys, organizations, providers::Providers,
+        teams::Teams,
+    },
     trials, users,
 };
 use crate::{accounts, state::AppState};
 
-/// Everything below `/api/admin`, and below `/api/dashboard` how people come there.
+/// Returns all routes below `/api/admin`, and the routes of people below `/api/dashboard`.
 pub(crate) fn routes() -> Router<AppState> {
     accounts::routes()
-        .route("/api/admin/apply", post(apply_document))
-        .route(
-            "/api/admin/organizations",
-            get(organizations::list).post(organizations::create),
+        .merge(api_document::routes())
+        .merge(admin_routes().router)
+}
+
+/// Returns the routes of the admin API with their descriptions.
+pub(super) fn admin_routes() -> AdminRoutes {
+    let routes = AdminRoutes::default().add(
+        Post,
+        "/api/admin/apply",
+        (
+            "applyDocument",
+            "Create or update resources from a document",
+        ),
+        apply_document,
+    );
+    let routes = add_products(add_trials(add_keys(add_organizations(routes))));
+    let routes = add_resource::<Providers>(add_resource::<Teams>(add_resource::<Agents>(routes)));
+    add_conversations(add_users(routes))
+}
+
+fn org_path(rest: &str) -> String {
+    format!("/api/admin/organizations/{{org}}{rest}")
+}
+
+fn add_organizations(routes: AdminRoutes) -> AdminRoutes {
+    let (all, one) = ("/api/admin/organizations", &org_path(""));
+    routes
+        .add(
+            Get,
+            all,
+            ("listOrganizations", "List organizations"),
+            organizations::list,
         )
-        .route(
-            "/api/admin/organizations/{org}",
-            get(organizations::get)
-                .put(organizations::replace)
-                .patch(organizations::patch)
-                .delete(organizations::remove),
+        .add(
+            Post,
+            all,
+            ("createOrganization", "Create an organization"),
+            organizations::create,
         )
-        .merge(things_of::<Agents>(
-            "/api/admin/organizations/{org}/agents",
-            "/api/admin/organizations/{org}/agents/{id}",
-        ))
-        .route(
-            "/api/admin/organizations/{org}/agents/{id}/products",
-            get(products::status)
-                .put(products::upload)
-                .delete(products::remove),
+        .add(
+            Get,
+            one,
+            ("readOrganization", "Read an organization"),
+            organizations::read,
         )
-        .route(
-            "/api/admin/organizations/{org}/agents/{id}/products/items",
-            get(product_items::list),
+        .add(
+            Put,
+            one,
+            ("replaceOrganization", "Replace an organization"),
+            organizations::replace,
         )
-        .route(
-            "/api/admin/organizations/{org}/agents/{id}/products/refresh",
-            post(products::refresh),
+        .add(
+            Patch,
+            one,
+            ("patchOrganization", "Change an organization"),
+            organizations::patch,
         )
-        .route(
-            "/api/admin/organizations/{org}/agents/{id}/try",
-            post(trials::agent),
-        )
-        .merge(things_of::<Teams>(
-            "/api/admin/organizations/{org}/teams",
-            "/api/admin/organizations/{org}/teams/{id}",
-        ))
-        .route(
-            "/api/admin/organizations/{org}/teams/{id}/try",
-            post(trials::team),
-        )
-        .merge(things_of::<Providers>(
-            "/api/admin/organizations/{org}/providers",
-            "/api/admin/organizations/{org}/providers/{id}",
-        ))
-        .route(
-            "/api/admin/organizations/{org}/keys",
-            get(things::list::<Keys>).post(api_keys::create),
-        )
-        .route("/api/admin/organizations/{org}/keys/{id}", one_of::<Keys>())
-        .route(
-            "/api/admin/organizations/{org}/keys/{id}/rotate",
-            post(api_keys::rotate),
-        )
-        .route(
-            "/api/admin/organizations/{org}/users",
-            get(users::list).post(users::create),
-        )
-        .route(
-            "/api/admin/organizations/{org}/users/{id}",
-            get(users::get).patch(users::patch).delete(users::remove),
-        )
-        .route(
-            "/api/admin/organizations/{org}/users/{id}/link",
-            post(users::link),
-        )
-        .route("/api/admin/organizations/{org}/audit", get(audit_log::list))
-        .route(
-            "/api/admin/organizations/{org}/analytics",
-            get(analytics::get),
-        )
-        .route(
-            "/api/admin/organizations/{org}/conversations",
-            get(conversations::list),
-        )
-        .route(
-            "/api/admin/organizations/{org}/conversations/export",
-            get(conversations::export),
-        )
-        .route(
-            "/api/admin/organizations/{org}/conversations/{id}",
-            get(conversations::get).delete(conversations::remove),
-        )
-        .route(
-            "/api/admin/organizations/{org}/conversations/{id}/messages/{message}/stream",
-            get(conversations::follow),
-        )
-        .route(
-            "/api/admin/organizations/{org}/erasures",
-            get(conversations::erasures).post(conversations::erase),
-        )
-        .route(
-            "/api/admin/organizations/{org}/erasures/{id}",
-            get(conversations::erasure).post(conversations::go_on_erasing),
+        .add(
+            Delete,
+            one,
+            ("deleteOrganization", "Delete an organization"),
+            organizations::delete,
         )
 }
 
-fn things_of<K: Kind>(all: &str, one: &str) -> Router<AppState> {
-    Router::new()
-        .route(all, get(things::list::<K>).post(things::create::<K>))
-        .route(one, one_of::<K>())
+/// Adds the operations that all resources have, except the creation, which keys make differently.
+fn add_shared<R: Resource>(routes: AdminRoutes) -> AdminRoutes {
+    let all = &org_path(&format!("/{}", R::COLLECTION));
+    let one = &format!("{all}/{{id}}");
+    let named = |verb: &str, summary: &str| {
+        let thing = R::KIND.name();
+        (format!("{verb}{}", R::NAME), format!("{summary} {thing}"))
+    };
+    routes
+        .add(
+            Get,
+            all,
+            (
+                format!("list{}s", R::NAME),
+                format!("List {}", R::COLLECTION),
+            ),
+            resources::list::<R>,
+        )
+        .add(Get, one, named("read", "Read one"), resources::read::<R>)
+        .add(
+            Put,
+            one,
+            named("replace", "Replace all fields of one"),
+            resources::replace::<R>,
+        )
+        .add(
+            Patch,
+            one,
+            named("patch", "Change fields of one"),
+            resources::patch::<R>,
+        )
+        .add(
+            Delete,
+            one,
+            named("delete", "Delete one"),
+            resources::delete::<R>,
+        )
 }
 
-fn one_of<K: Kind>() -> MethodRouter<AppState> {
-    get(things::get::<K>)
-        .put(things::replace::<K>)
-        .patch(things::patch::<K>)
-        .delete(things::remove::<K>)
+fn add_resource<R: Resource>(routes: AdminRoutes) -> AdminRoutes {
+    let all = &org_path(&format!("/{}", R::COLLECTION));
+    let names = (
+        format!("create{}", R::NAME),
+        format!("Create one {}", R::KIND.name()),
+    );
+    add_shared::<R>(routes).add(Post, all, names, resources::create::<R>)
+}
+
+fn add_keys(routes: AdminRoutes) -> AdminRoutes {
+    let (all, rotation) = (&org_path("/keys"), &org_path("/keys/{id}/rotate"));
+    add_shared::<Keys>(routes)
+        .add(Post, all, ("createKey", "Create an API key"), keys::create)
+        .add(
+            Post,
+            rotation,
+            ("rotateKey", "Rotate an API key"),
+            keys::rotate,
+        )
+}
+
+fn add_trials(routes: AdminRoutes) -> AdminRoutes {
+    let (agent, team) = (&org_path("/agents/{id}/try"), &org_path("/teams/{id}/try"));
+    routes
+        .add(
+            Post,
+            agent,
+            ("tryAgent", "Try an agent or its draft"),
+            trials::try_agent,
+        )
+        .add(
+            Post,
+            team,
+            ("tryTeam", "Try the routing of a team or its draft"),
+            trials::try_team,
+        )
+}
+
+fn add_products(routes: AdminRoutes) -> AdminRoutes {
+    let path = &org_path("/agents/{id}/products");
+    let items = &format!("{path}/items");
+    let refresh = &format!("{path}/refresh");
+    routes
+        .add(
+            Get,
+            path,
+            ("readProducts", "Read the state of an agent's products"),
+            products::read,
+        )
+        .add(
+            Put,
+            path,
+            ("uploadProducts", "Replace an agent's products"),
+            products::upload,
+        )
+        .add(
+            Delete,
+            path,
+            ("deleteProducts", "Delete an agent's products"),
+            products::delete,
+        )
+        .add(
+            Get,
+            items,
+            ("listProducts", "List an agent's products"),
+            product_items::list,
+        )
+        .add(
+            Post,
+            refresh,
+            ("refreshProducts", "Fetch an agent's feed now"),
+            products::refresh,
+        )
+}
+
+fn add_users(routes: AdminRoutes) -> AdminRoutes {
+    let all = &org_path("/users");
+    let one = &format!("{all}/{{id}}");
+    let link = &format!("{one}/link");
+    routes
+        .add(Get, all, ("listUsers", "List people"), users::list)
+        .add(Post, all, ("createUser", "Invite a person"), users::create)
+        .add(Get, one, ("readUser", "Read a person"), users::read)
+        .add(Patch, one, ("patchUser", "Change a person"), users::patch)
+        .add(
+            Delete,
+            one,
+            ("deleteUser", "Remove a person"),
+            users::delete,
+        )
+        .add(
+            Post,
+            link,
+            ("createUserLink", "Create a link for a person"),
+            users::create_link,
+        )
+}
+
+fn add_conversations(routes: AdminRoutes) -> AdminRoutes {
+    let all = &org_path("/conversations");
+    let export = &format!("{all}/export");
+    let one = &format!("{all}/{{id}}");
+    let stream = &format!("{one}/messages/{{message}}/stream");
+    let erasures = &org_path("/erasures");
+    let erasure = &format!("{erasures}/{{id}}");
+    routes
+        .add(
+            Get,
+            &org_path("/audit"),
+            ("listAuditEntries", "List audit entries"),
+            audit_log::list,
+        )
+        .add(
+            Get,
+            &org_path("/analytics"),
+            ("readAnalytics", "Read analytics"),
+            analytics::read,
+        )
+        .add(
+            Get,
+            all,
+            ("listConversations", "List conversations"),
+            conversations::list,
+        )
+        .add(
+            Get,
+            export,
+            ("exportConversations", "Export conversations"),
+            conversations::export,
+        )
+        .add(
+            Get,
+            one,
+            ("readConversation", "Read a conversation"),
+            conversations::read,
+        )
+        .add(
+            Delete,
+            one,
+            ("deleteConversation", "Delete a conversation"),
+            conversations::delete,
+        )
+        .add(
+            Get,
+            stream,
+            ("followReply", "Stream a running reply"),
+            conversations::follow,
+        )
+        .add(
+            Get,
+            erasures,
+            ("listErasures", "List erasures"),
+            conversations::list_erasures,
+        )
+        .add(
+            Post,
+            erasures,
+            ("createErasure", "Erase a visitor's conversations"),
+            conversations::create_erasure,
+        )
+        .add(
+            Get,
+            erasure,
+            ("readErasure", "Read an erasure"),
+            conversations::read_erasure,
+        )
+        .add(
+            Post,
+            erasure,
+            ("proceedErasure", "Continue an erasure"),
+            conversations::proceed_erasure,
+        )
 }

@@ -1,6 +1,8 @@
-//! One configured thing at a time over embedded backends: what is shown, what is refused, and that two editors do not undo each other.
+//! Tests of single resources over embedded backends: answers, refusals and concurrent editors.
 
-use futures::future::join_all;
+mod keys;
+mod versions;
+
 use http::header;
 use serde_json::{Value, json};
 use switchboard_schemas::ids::OrgId;
@@ -85,7 +87,7 @@ async fn every_route_asks_for_the_administrators_token() {
 }
 
 #[tokio::test]
-async fn what_was_read_can_be_sent_back_whole_and_changes_nothing() {
+async fn resource_sent_back_as_read_changes_nothing() {
     let world = World::new().await;
     made(
         &world,
@@ -120,7 +122,7 @@ async fn what_was_read_can_be_sent_back_whole_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_patch_keeps_what_it_does_not_name_and_a_put_sets_it_back() {
+async fn patch_keeps_unnamed_fields_and_put_resets_them() {
     let world = World::new().await;
     let theme =
         json!({ "theme": { "primaryColor": "red" }, "welcomeMessage": "Hi", "temperature": 1.0 });
@@ -157,7 +159,7 @@ async fn a_patch_keeps_what_it_does_not_name_and_a_put_sets_it_back() {
 }
 
 #[tokio::test]
-async fn a_mistake_is_told_with_its_field_and_nothing_is_written() {
+async fn error_names_its_field_and_nothing_is_written() {
     let world = World::new().await;
     let entries = world.catalog_entries().await;
     let long = "x".repeat(201);
@@ -249,7 +251,7 @@ async fn a_mistake_is_told_with_its_field_and_nothing_is_written() {
 }
 
 #[tokio::test]
-async fn things_of_another_organization_are_not_there() {
+async fn resources_of_another_organization_are_not_found() {
     let world = World::new().await;
     let other = admin(
         &world,
@@ -304,7 +306,7 @@ async fn things_of_another_organization_are_not_there() {
 }
 
 #[tokio::test]
-async fn what_is_there_already_is_not_made_again() {
+async fn existing_resource_is_not_created_again() {
     let world = World::new().await;
     made(&world, "keys", json!({ "name": "k" })).await;
     for (path, body) in [
@@ -325,7 +327,7 @@ async fn what_is_there_already_is_not_made_again() {
 }
 
 #[tokio::test]
-async fn what_others_name_stays_and_they_are_told() {
+async fn referenced_resource_is_not_deleted() {
     let world = World::new().await;
     let provider = made(&world, "providers", json!({ "slug": "main" })).await;
     assert_eq!(
@@ -385,268 +387,6 @@ async fn what_others_name_stays_and_they_are_told() {
 }
 
 #[tokio::test]
-async fn stored_secrets_are_never_shown_again() {
-    let world = World::new().await;
-    let provider = made(
-        &world,
-        "providers",
-        json!({ "slug": "main", "apiKey": "sk-canary" }),
-    )
-    .await;
-    assert_eq!(
-        (provider.get("apiKey"), &provider["hasApiKey"]),
-        (None, &json!(true))
-    );
-    let key = made(&world, "keys", json!({ "name": "k" })).await;
-    let value = key["value"].as_str().unwrap();
-    assert_eq!(key["lastFour"].as_str().unwrap(), &value[value.len() - 4..]);
-    let provider = of(&format!("/providers/{}", provider["id"].as_str().unwrap()));
-    let key = of(&format!("/keys/{}", key["id"].as_str().unwrap()));
-    let mut seen = String::new();
-    for path in [
-        &provider,
-        &key,
-        &of("/providers"),
-        &of("/keys"),
-        &of(""),
-        &String::new(),
-    ] {
-        seen.push_str(&admin(&world, "GET", path, Value::Null).await.text);
-    }
-    seen.push_str(
-        &admin(&world, "PATCH", &provider, json!({ "model": "m" }))
-            .await
-            .text,
-    );
-    seen.push_str(
-        &admin(
-            &world,
-            "PATCH",
-            &provider,
-            json!({ "apiKey": ["sk-canary"] }),
-        )
-        .await
-        .text,
-    );
-    seen.push_str(
-        &admin(&world, "PATCH", &key, json!({ "scopes": ["chat"] }))
-            .await
-            .text,
-    );
-    assert!(
-        !seen.contains("sk-canary") && !seen.contains(value) && !seen.contains("hash"),
-        "{seen}"
-    );
-    assert_eq!(
-        admin(&world, "GET", &provider, Value::Null).await.json()["hasApiKey"],
-        true,
-        "a patch keeps it"
-    );
-    let cleared = admin(&world, "PATCH", &provider, json!({ "apiKey": null }))
-        .await
-        .json();
-    assert_eq!(cleared["hasApiKey"], false);
-}
-
-#[tokio::test]
-async fn rotated_key_and_successor_work_until_the_overlap_ends() {
-    let world = World::new().await;
-    let limits =
-        json!({ "chatPerMinute": 7, "configPerMinute": null, "conversationsPerMinute": null });
-    let old = made(
-        &world,
-        "keys",
-        json!({ "name": "k", "scopes": ["config"], "limits": limits }),
-    )
-    .await;
-    let path = of(&format!("/keys/{}", old["id"].as_str().unwrap()));
-    let rotated = admin(
-        &world,
-        "POST",
-        &format!("{path}/rotate"),
-        json!({ "overlapSeconds": 3600 }),
-    )
-    .await;
-    assert_eq!(rotated.status, 201, "{}", rotated.text);
-    let rotated = rotated.json();
-    assert_ne!(rotated["id"], old["id"]);
-    assert_eq!(
-        (&rotated["name"], &rotated["scopes"], &rotated["limits"]),
-        (&json!("k"), &json!(["config"]), &limits)
-    );
-    assert_eq!(
-        (&rotated["expiresAt"], &rotated["replaces"]["id"]),
-        (&Value::Null, &old["id"])
-    );
-    let read = async |key: &Value| {
-        let key = key["value"].as_str().unwrap();
-        world
-            .send_with("GET", &World::agent_path(""), &[("x-api-key", key)], "")
-            .await
-            .problem()
-    };
-    assert_eq!((read(&old).await.0, read(&rotated).await.0), (200, 200));
-    let document = json!({ "organizations": [{ "slug": "acme", "name": "Acme", "keys": [{ "name": "k", "scopes": [] }] }] });
-    let bearer = format!("Bearer {ADMIN_TOKEN}");
-    let applied = world
-        .send_with(
-            "POST",
-            "/api/admin/apply",
-            &[("authorization", &bearer)],
-            document.to_string(),
-        )
-        .await;
-    assert_eq!(
-        applied.json()["organizations"][0]["keys"][0]["id"],
-        rotated["id"],
-        "a document means the successor"
-    );
-    assert_eq!(
-        admin(&world, "GET", &path, Value::Null).await.json()["scopes"],
-        json!(["config"])
-    );
-
-    let path = of(&format!("/keys/{}", rotated["id"].as_str().unwrap()));
-    let last = admin(
-        &world,
-        "POST",
-        &format!("{path}/rotate"),
-        json!({ "overlapSeconds": 0 }),
-    )
-    .await
-    .json();
-    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(5);
-    while read(&rotated).await.1 != "EXPIRED_API_KEY" {
-        assert!(
-            tokio::time::Instant::now() < deadline,
-            "without overlap the old key ends at once"
-        );
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
-    assert_eq!(read(&last).await.0, 200);
-    for body in [
-        json!({ "overlapSeconds": -1 }),
-        json!({ "overlap": 1 }),
-        json!({ "expiresAt": "soon" }),
-    ] {
-        assert_eq!(
-            admin(&world, "POST", &format!("{path}/rotate"), body)
-                .await
-                .status,
-            400
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_change_of_an_outdated_version_is_refused() {
-    let world = World::new().await;
-    let read = admin(&world, "GET", &shop(), Value::Null).await;
-    let (etag, version) = (
-        read.headers[header::ETAG].to_str().unwrap(),
-        read.json()["version"].clone(),
-    );
-    let changed = admin_with(
-        &world,
-        "PATCH",
-        &shop(),
-        &[("if-match", etag)],
-        json!({ "name": "One" }),
-    )
-    .await;
-    assert_eq!(changed.status, 200);
-    assert_ne!(changed.json()["version"], version);
-    for (headers, body) in [
-        (vec![("if-match", etag)], json!({ "name": "Two" })),
-        (vec![], json!({ "name": "Two", "version": version })),
-    ] {
-        let refused = admin_with(&world, "PATCH", &shop(), &headers, body).await;
-        assert_eq!(refused.problem(), (409, "CONFLICT".into()));
-        assert_eq!(
-            refused.json()["details"]["version"],
-            changed.json()["version"]
-        );
-    }
-    assert_eq!(
-        admin_with(
-            &world,
-            "DELETE",
-            &shop(),
-            &[("if-match", etag)],
-            Value::Null
-        )
-        .await
-        .status,
-        409
-    );
-    assert_eq!(
-        admin(&world, "GET", &shop(), Value::Null).await.json()["name"],
-        "One"
-    );
-    let current = changed.headers[header::ETAG].to_str().unwrap();
-    assert_eq!(
-        admin_with(
-            &world,
-            "DELETE",
-            &shop(),
-            &[("if-match", current)],
-            Value::Null
-        )
-        .await
-        .status,
-        204
-    );
-}
-
-/// Two processes share catalogue and relay, and nothing else.
-#[tokio::test]
-async fn concurrent_changes_of_one_version_are_detected() {
-    let world = World::new().await;
-    let second = world.second_ingress().await;
-    for round in 0..10 {
-        let etag = admin(&world, "GET", &shop(), Value::Null).await.headers[header::ETAG]
-            .to_str()
-            .unwrap()
-            .to_owned();
-        let condition = [("if-match", etag.as_str())];
-        let (one, two) = (
-            json!({ "name": format!("A{round}") }),
-            json!({ "name": format!("B{round}") }),
-        );
-        let path = shop();
-        let (one, two) = tokio::join!(
-            admin_with(&world, "PATCH", &path, &condition, one),
-            admin_with(&second, "PATCH", &path, &condition, two),
-        );
-        let mut statuses = [one.status.as_u16(), two.status.as_u16()];
-        statuses.sort_unstable();
-        assert_eq!(statuses, [200, 409]);
-    }
-    let fields = [
-        "welcomeMessage",
-        "placeholderText",
-        "description",
-        "instructions",
-    ];
-    let path = shop();
-    let patches = fields.iter().enumerate().map(|(number, field)| {
-        let world = if number % 2 == 0 { &world } else { &second };
-        admin(world, "PATCH", &path, json!({ *field: "changed" }))
-    });
-    assert!(
-        join_all(patches)
-            .await
-            .iter()
-            .all(|answer| answer.status == 200)
-    );
-    let agent = admin(&world, "GET", &shop(), Value::Null).await.json();
-    assert!(
-        fields.iter().all(|field| agent[*field] == "changed"),
-        "{agent}"
-    );
-}
-
-#[tokio::test]
 async fn lists_are_pages_by_slug() {
     let world = World::new().await;
     for slug in ["c", "a", "b"] {
@@ -681,7 +421,7 @@ async fn lists_are_pages_by_slug() {
 }
 
 #[tokio::test]
-async fn each_change_is_announced_and_a_store_that_is_away_is_told() {
+async fn changes_are_announced_and_store_outages_reported() {
     let world = World::new().await;
     admin(&world, "PATCH", &shop(), json!({ "name": "New" })).await;
     let announced = world

@@ -1,18 +1,13 @@
-//! `POST /api/admin/organizations/{org}/agents|teams/{id}/try`: what a draft would answer, and who of a team would.
+//! Playground runs: an editor's message to an agent or a team, saved or as a draft.
 //!
-//! A trial goes through bus, workers and relay like a visitor's message, so that what is seen here is what visitors get. It
-//! belongs to a conversation that exists nowhere else: nothing of it is stored, listed, or told to analytics, and so what
-//! was said before comes with each request.
+//! A run takes the way of a visitor's message through bus, workers and relay, so that it shows what visitors get. Its
+//! conversation exists nowhere else: nothing is stored, listed or counted, and the request brings the messages before.
 
-use std::{convert::identity, time::Duration};
+use std::{collections::HashMap, convert::identity, time::Duration};
 
-use axum::{
-    Extension, Json,
-    extract::{Path, Request, State},
-    response::Response,
-};
+use axum::{Extension, Json};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 use switchboard_backends::{
     catalog::{CatalogEntry, EntryKind},
     relay::PLAYGROUND_RUN_BYTES_MAX,
@@ -22,21 +17,24 @@ use switchboard_schemas::{
     client_text::SessionId,
     conversation_job::ReplyJob,
     ids::{AgentId, ConversationId, MessageId, RequestId},
-    organization::Organization,
     playground::{
         AgentPlaygroundRun, PlaygroundRouting, RoutedAgent, TeamPlaygroundJob, TeamPlaygroundRun,
     },
-    routing::MemberScore,
+    routing::RoutingStage,
     team::Team,
     time::Timestamp,
     turn::{MessageSource, Turn, Visitor},
 };
+use utoipa::ToSchema;
 
 use super::{
-    administrator::{Action, Administrator},
-    change::drafted,
-    things::{organization, read_fields},
-    trial_request::TrialRequest,
+    answers::EventStream,
+    authorization::Admin,
+    bodies::Body,
+    edits::drafted,
+    permissions::Configure,
+    resources::{ResourceId, agents::Agents, other_kind, teams::Teams},
+    trial_requests::{TrialRequest, utterances},
 };
 use crate::{
     http::{ApiError, ApiResult, ArrivedAt, ErrorCode},
@@ -45,31 +43,83 @@ use crate::{
     state::AppState,
 };
 
-/// How long a team's verdict may take: a model may be asked for a second opinion.
+/// The longest wait for a team's decision; a model may be asked for a second opinion.
 const VERDICT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Streams what the agent would answer, as events.
-pub(super) async fn agent(
-    State(state): State<AppState>,
+/// A team's decision in a playground run.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TeamTrialView {
+    /// The agent that would answer; `null` if no member can.
+    #[schema(required)]
+    agent: Option<AgentName>,
+    /// The reason of the decision.
+    reason: String,
+    /// The stage of routing that decided; `null` for other strategies than `intent`.
+    #[schema(required)]
+    stage: Option<RoutingStage>,
+    /// The time that routing took, in milliseconds.
+    #[schema(required)]
+    took_ms: Option<u64>,
+    /// The members of the team.
+    members: Vec<TrialMemberView>,
+}
+
+/// A member of a team in a playground run.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct TrialMemberView {
+    /// The agent.
+    agent: AgentName,
+    /// The subjects that it answers.
+    specialization: String,
+    /// Whether visitors can reach it: routing skips other agents.
+    can_answer: bool,
+    /// The score of the member, in thousandths.
+    #[schema(required)]
+    permille: Option<u16>,
+}
+
+/// An agent by its names, which are `null` if it no longer exists.
+#[derive(Serialize, ToSchema)]
+struct AgentName {
+    /// The id of the agent.
+    id: AgentId,
+    /// The slug of the agent.
+    #[schema(required)]
+    slug: Option<String>,
+    /// The name that visitors see.
+    #[schema(required)]
+    name: Option<String>,
+}
+
+/// Runs a message against an agent or its draft and streams the answer.
+pub(super) async fn try_agent(
+    Admin {
+        state,
+        administrator,
+        subject,
+        ..
+    }: Admin<Configure>,
+    ResourceId(id): ResourceId,
     Extension(request_id): Extension<RequestId>,
     Extension(ArrivedAt(arrived)): Extension<ArrivedAt>,
-    administrator: Administrator,
-    Path((org, id)): Path<(String, String)>,
-    request: Request,
-) -> ApiResult<Response> {
-    let organization = organization(&state, &administrator, &org, Action::Configure).await?;
-    state.limits.admit_trial(administrator.counted_as()).await?;
-    let (_, fields) = read_fields(&state, request).await?;
-    let asked = TrialRequest::read(fields)?;
+    body: Body<TrialRequest>,
+) -> ApiResult<EventStream> {
+    state
+        .limits
+        .admit_trial(administrator.rate_limit_subject())
+        .await?;
+    let request = TrialRequest::parse(body.fields(&state).await?)?;
     let CatalogEntry::Agent(agent) =
-        drafted(&state, &organization, (EntryKind::Agent, &id), asked.draft).await?
+        drafted::<Agents>(&state, &subject.id, &id, request.draft).await?
     else {
-        return Err(ApiError::internal(&"the draft of an agent is none"));
+        return Err(other_kind(EntryKind::Agent));
     };
-    let turn = turn_of(&state, &agent, asked.message, request_id.clone())?;
-    let past = asked.past.said_by(Some(&agent.id))?;
+    let turn = new_turn(&state, &agent, request.message, request_id.clone())?;
+    let past = utterances(request.history, Some(&agent.id))?;
     let agent_id = agent.id.clone();
-    keep(
+    store_trial(
         &state,
         &turn.message_id,
         &AgentPlaygroundRun {
@@ -89,73 +139,86 @@ pub(super) async fn agent(
         void(&state, job.turn()).await;
         return Err(error);
     }
-    // Whoever closes the page has seen enough: no model need go on.
+    // Nothing of a run is stored, so that no model needs to finish it after the page was closed.
     let follower = ReplyStream::new(state, job, slot).on_disconnect(OnDisconnect::Cancel);
-    respond(
-        follower,
-        ReplyShape::Events,
-        ResponseContext {
-            request_id,
-            arrived,
-            told: identity,
-        },
-    )
-    .await
+    let asked = ResponseContext {
+        request_id,
+        arrived,
+        told: identity,
+    };
+    respond(follower, ReplyShape::Events, asked)
+        .await
+        .map(EventStream)
 }
 
-/// Says who of the team would answer, and why.
-pub(super) async fn team(
-    State(state): State<AppState>,
+/// Routes a message by a team or its draft and returns the decision.
+pub(super) async fn try_team(
+    Admin {
+        state,
+        administrator,
+        subject,
+        ..
+    }: Admin<Configure>,
+    ResourceId(id): ResourceId,
     Extension(request_id): Extension<RequestId>,
-    administrator: Administrator,
-    Path((org, id)): Path<(String, String)>,
-    request: Request,
-) -> ApiResult<Json<Value>> {
-    let organization = organization(&state, &administrator, &org, Action::Configure).await?;
-    state.limits.admit_trial(administrator.counted_as()).await?;
-    let (_, fields) = read_fields(&state, request).await?;
-    let asked = TrialRequest::read(fields)?;
+    body: Body<TrialRequest>,
+) -> ApiResult<Json<TeamTrialView>> {
+    state
+        .limits
+        .admit_trial(administrator.rate_limit_subject())
+        .await?;
+    let request = TrialRequest::parse(body.fields(&state).await?)?;
     let CatalogEntry::Team(team) =
-        drafted(&state, &organization, (EntryKind::Team, &id), asked.draft).await?
+        drafted::<Teams>(&state, &subject.id, &id, request.draft).await?
     else {
-        return Err(ApiError::internal(&"the draft of a team is none"));
+        return Err(other_kind(EntryKind::Team));
     };
-    let past = asked.past.said_by(None)?;
-    let conversation = ConversationId::of_team(&team.org_id, &team.id, &session_of(&request_id)?);
+    let past = utterances(request.history, None)?;
+    let session = session_of(&request_id)?;
+    let conversation = ConversationId::of_team(&team.org_id, &team.id, &session);
     let run_id = MessageId::new_in(&conversation);
-    keep(
-        &state,
-        &run_id,
-        &TeamPlaygroundRun {
-            team: team.clone(),
-            message: asked.message,
-            past,
-        },
-    )
-    .await?;
+    let trial = TeamPlaygroundRun {
+        team,
+        message: request.message,
+        past,
+    };
+    store_trial(&state, &run_id, &trial).await?;
     let mut slot = state.pending_replies.wait_for_trial(run_id.clone());
-    let reply_to = state.ingress_id.clone();
     let job = TeamPlaygroundJob {
         run_id,
-        org_id: team.org_id.clone(),
+        org_id: trial.team.org_id.clone(),
         request_id,
-        reply_to,
+        reply_to: state.ingress_id.clone(),
     };
     publish_team_trial(&state, &job).await?;
-    match tokio::time::timeout(VERDICT_TIMEOUT, slot.verdict()).await {
-        Ok(Some(PlaygroundRouting::Agent(chosen))) => {
-            told(&state, &organization, &team, Some(*chosen)).await
+    let chosen = match tokio::time::timeout(VERDICT_TIMEOUT, slot.verdict()).await {
+        Ok(Some(PlaygroundRouting::Agent(chosen))) => Some(*chosen),
+        Ok(Some(PlaygroundRouting::NoAgent)) => None,
+        Ok(Some(PlaygroundRouting::Expired) | None) | Err(_) => {
+            return Err(ApiError::unavailable(
+                "nobody decided in time who would answer",
+            ));
         }
-        Ok(Some(PlaygroundRouting::NoAgent)) => told(&state, &organization, &team, None).await,
-        Ok(Some(PlaygroundRouting::Expired) | None) | Err(_) => Err(ApiError::unavailable(
-            "nobody decided in time who would answer",
-        )),
-    }
+    };
+    let entries = state
+        .apply
+        .catalog
+        .list(EntryKind::Agent, Some(&subject.id))
+        .await?;
+    let agents = entries.into_iter().filter_map(|entry| match entry {
+        CatalogEntry::Agent(agent) => Some((agent.id.clone(), *agent)),
+        _ => None,
+    });
+    Ok(Json(TeamTrialView::new(
+        &trial.team,
+        chosen,
+        &agents.collect(),
+    )))
 }
 
-/// Keeps what a trial runs on where its worker finds it.
-async fn keep(state: &AppState, trial: &MessageId, runs_on: &impl Serialize) -> ApiResult<()> {
-    let text = serde_json::to_string(runs_on).map_err(|error| ApiError::internal(&error))?;
+/// Stores the input of a run where its worker finds it.
+async fn store_trial(state: &AppState, trial: &MessageId, input: &impl Serialize) -> ApiResult<()> {
+    let text = serde_json::to_string(input).map_err(|error| ApiError::internal(&error))?;
     if text.len() > PLAYGROUND_RUN_BYTES_MAX {
         let details = json!({ "max": PLAYGROUND_RUN_BYTES_MAX });
         return Err(ApiError::new(
@@ -170,19 +233,19 @@ async fn keep(state: &AppState, trial: &MessageId, runs_on: &impl Serialize) -> 
         .keep_trial(trial, &text)
         .await
         .map_err(|error| {
-            tracing::warn!(%error, "a trial could not be kept");
+            tracing::warn!(%error, "input of a playground run not stored");
             ApiError::unavailable("nothing can be tried at the moment")
         })
 }
 
-/// A session that nobody else's message can be in.
+/// Returns a session that no other message belongs to.
 fn session_of(request_id: &RequestId) -> ApiResult<SessionId> {
     format!("try-{request_id}")
         .parse()
-        .map_err(|_| ApiError::internal(&"a request's id makes no session"))
+        .map_err(|_| ApiError::internal(&"a request id is no session id"))
 }
 
-fn turn_of(
+fn new_turn(
     state: &AppState,
     agent: &Agent,
     message: String,
@@ -208,68 +271,44 @@ fn turn_of(
     })
 }
 
-/// The verdict with the names of those that it speaks of.
-async fn told(
-    state: &AppState,
-    organization: &Organization,
-    team: &Team,
-    chosen: Option<RoutedAgent>,
-) -> ApiResult<Json<Value>> {
-    let entries = state
-        .apply
-        .catalog
-        .list(EntryKind::Agent, Some(&organization.id))
-        .await?;
-    let agents: Vec<_> = entries.into_iter().filter_map(agent_in).collect();
-    let facts = chosen.as_ref().and_then(|chosen| chosen.facts.as_ref());
-    let scores = facts
-        .map(|facts| facts.scores.as_slice())
-        .unwrap_or_default();
-    let members: Vec<_> = team
-        .members
-        .iter()
-        .map(|member| {
-            let agent = agents.iter().find(|agent| agent.id == member.agent);
-            json!({
-                "agent": name_of(agent, &member.agent),
-                "specialization": member.specialization,
-                "canAnswer": agent.is_some_and(can_answer),
-                "permille": score_of(scores, &member.agent),
-            })
-        })
-        .collect();
-    let agent = chosen.as_ref().map(|chosen| {
-        let agent = agents.iter().find(|agent| agent.id == chosen.agent_id);
-        name_of(agent, &chosen.agent_id)
-    });
-    Ok(Json(json!({
-        "agent": agent,
-        "reason": chosen.as_ref().map_or("nobody of the team can answer", |chosen| chosen.reason.as_str()),
-        "stage": facts.map(|facts| facts.stage),
-        "tookMs": facts.map(|facts| facts.took_ms),
-        "members": members,
-    })))
-}
-
-fn agent_in(entry: CatalogEntry) -> Option<Agent> {
-    match entry {
-        CatalogEntry::Agent(agent) => Some(*agent),
-        _ => None,
+impl TeamTrialView {
+    fn new(team: &Team, chosen: Option<RoutedAgent>, agents: &HashMap<AgentId, Agent>) -> Self {
+        let facts = chosen.as_ref().and_then(|chosen| chosen.facts.as_ref());
+        let scores = facts
+            .map(|facts| facts.scores.as_slice())
+            .unwrap_or_default();
+        let members = team.members.iter().map(|member| {
+            let score = scores.iter().find(|score| score.agent_id == member.agent);
+            TrialMemberView {
+                agent: AgentName::new(&member.agent, agents),
+                specialization: member.specialization.clone(),
+                can_answer: agents.get(&member.agent).is_some_and(can_answer),
+                permille: score.map(|score| score.permille),
+            }
+        });
+        Self {
+            members: members.collect(),
+            stage: facts.map(|facts| facts.stage),
+            took_ms: facts.map(|facts| facts.took_ms),
+            agent: chosen
+                .as_ref()
+                .map(|chosen| AgentName::new(&chosen.agent_id, agents)),
+            reason: chosen.map_or_else(|| "nobody of the team can answer".into(), |it| it.reason),
+        }
     }
 }
 
-fn name_of(agent: Option<&Agent>, id: &AgentId) -> Value {
-    json!({ "id": id, "slug": agent.map(|agent| &agent.slug), "name": agent.map(|agent| &agent.name) })
+impl AgentName {
+    fn new(id: &AgentId, agents: &HashMap<AgentId, Agent>) -> Self {
+        let agent = agents.get(id);
+        Self {
+            id: id.clone(),
+            slug: agent.map(|agent| agent.slug.clone()),
+            name: agent.map(|agent| agent.name.clone()),
+        }
+    }
 }
 
-/// Routing leaves out whom visitors do not reach.
 fn can_answer(agent: &Agent) -> bool {
     agent.settings.public && agent.settings.status == ActivationStatus::Active
-}
-
-fn score_of(scores: &[MemberScore], agent: &AgentId) -> Option<u16> {
-    scores
-        .iter()
-        .find(|score| score.agent_id == *agent)
-        .map(|score| score.permille)
 }

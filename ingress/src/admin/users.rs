@@ -1,31 +1,32 @@
-//! `/api/admin/organizations/{org}/users`: people of an organization. Whoever invites somebody gets a link to hand on; its
-//! text is in that answer and nowhere else.
+//! People of an organization. The answer that invites a person holds a link for them; its text is shown nowhere else.
 
-use std::time::Duration;
-
-use axum::{
-    Json,
-    extract::{Path, Query, Request, State},
-    response::{IntoResponse, Response},
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
 };
-use http::{HeaderMap, StatusCode, header};
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+
+use axum::{Json, extract::Query};
+use serde::{Deserialize, Serialize};
 use switchboard_backends::catalog::{CatalogEntry, EntryKind, VersionedEntry};
 use switchboard_schemas::{
     audit::AuditAction,
     email::EmailAddress,
     ids::OrgId,
-    user::{LinkPurpose, UserAccount, UserState},
+    time::Timestamp,
+    user::{LinkPurpose, UserAccount, UserRole, UserState},
 };
+use utoipa::ToSchema;
 
 use super::{
-    administrator::{Action, Administrator},
-    audit_fields::record_entry,
-    one_thing::Fields,
-    page::Page,
-    precondition::{Precondition, etag},
-    things::{created, find, listed, organization, read_fields},
+    answers::{Answer, NoContent},
+    audit_entries::record_entry,
+    authorization::{Admin, Administrator},
+    bodies::{Body, Fields, MergePatch, refuse_unknown, take_field},
+    pages::{Page, PageQuery},
+    permissions::ManageUsers,
+    preconditions::Precondition,
+    resources::{Identity, ResourceId, find, list_entries, other_kind},
+    validation::check_name,
 };
 use crate::{
     accounts::{
@@ -33,68 +34,131 @@ use crate::{
         link::{LinkText, new_account},
         make_account,
     },
-    http::{ApiError, ApiResult},
+    http::{ApiError, ApiResult, ErrorCode},
     state::AppState,
 };
 
-const NAME_CHARS_MAX: usize = 200;
-const LINK: &str = "link";
+const ROLE_RULE: &str = "must be owner, editor, operator or viewer";
 
-/// All of an organization, a page of them, by address.
+/// A person who is invited.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewUser {
+    /// The address with which the person signs in.
+    email: EmailAddress,
+    /// The permissions of the person.
+    role: UserRole,
+    /// The name that others see; the address by default.
+    #[serde(default)]
+    name: Option<String>,
+}
+
+/// The fields of a person that can be changed.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UserFields {
+    /// The name that others see.
+    #[serde(default)]
+    name: Option<String>,
+    /// The permissions of the person.
+    #[serde(default)]
+    role: Option<UserRole>,
+    /// Whether the person can sign in: `active` or `disabled`.
+    #[serde(default)]
+    state: Option<UserState>,
+}
+
+/// The request for a new link, which has no fields.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LinkRequest {}
+
+/// A person as others see them.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UserView {
+    #[serde(flatten)]
+    identity: Identity,
+    /// The address with which the person signs in.
+    email: EmailAddress,
+    /// The name that others see.
+    name: String,
+    /// The permissions of the person.
+    role: UserRole,
+    /// Whether the person can sign in.
+    state: UserState,
+    /// The time of the invitation.
+    created_at: Timestamp,
+    /// Whether the person has set a password.
+    has_password: bool,
+    /// The end of the link that was sent last; `null` without one.
+    #[schema(required)]
+    link_expires_at: Option<Timestamp>,
+}
+
+/// A person together with a new link for them.
+#[derive(Serialize, ToSchema)]
+pub(super) struct LinkedUserView {
+    #[serde(flatten)]
+    user: UserView,
+    /// The link.
+    link: LinkView,
+}
+
+/// A link that proves who uses it, once.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct LinkView {
+    /// The address to open.
+    url: String,
+    /// The effect of the link.
+    #[schema(required)]
+    purpose: Option<LinkPurpose>,
+    /// The time from which it does not work.
+    #[schema(required)]
+    expires_at: Option<Timestamp>,
+}
+
+/// Lists a page of the people, by address.
 pub(super) async fn list(
-    State(state): State<AppState>,
-    administrator: Administrator,
-    Path(org): Path<String>,
-    Query(page): Query<Page>,
-) -> ApiResult<Response> {
-    let organization = organization(&state, &administrator, &org, Action::ManageUsers).await?;
-    let entries = state
+    admin: Admin<ManageUsers>,
+    Query(page): Query<PageQuery>,
+) -> ApiResult<Json<Page<UserView>>> {
+    let entries = admin
+        .state
         .apply
         .catalog
-        .list(EntryKind::User, Some(&organization.id))
+        .list(EntryKind::User, Some(admin.org()))
         .await?;
-    listed(entries, &page, |entry| {
-        Ok(view(account_of(entry)?, None).into())
-    })
+    list_entries(entries, &page, |entry| UserView::new(entry, None)).map(Json)
 }
 
-/// One of them.
-pub(super) async fn get(
-    State(state): State<AppState>,
-    administrator: Administrator,
-    Path((org, id)): Path<(String, String)>,
-) -> ApiResult<Response> {
-    let organization = organization(&state, &administrator, &org, Action::ManageUsers).await?;
-    answer(
-        StatusCode::OK,
-        &find(&state, &organization.id, EntryKind::User, &id).await?,
-        None,
-    )
+/// Reads one person.
+pub(super) async fn read(
+    admin: Admin<ManageUsers>,
+    ResourceId(id): ResourceId,
+) -> ApiResult<Answer<200, UserView>> {
+    show(&find(&admin.state, admin.org(), EntryKind::User, &id).await?)
 }
 
-/// Invites somebody.
+/// Invites a person.
 pub(super) async fn create(
-    State(state): State<AppState>,
-    administrator: Administrator,
-    Path(org): Path<String>,
-    request: Request,
-) -> ApiResult<Response> {
-    let organization = organization(&state, &administrator, &org, Action::ManageUsers).await?;
-    let (_, mut fields) = read_fields(&state, request).await?;
-    let email: EmailAddress = taken(&mut fields, "email", "must be an e-mail address")?
-        .ok_or_else(|| missing("email"))?;
-    let role = taken(
-        &mut fields,
-        "role",
-        "must be owner, editor, operator or viewer",
-    )?;
-    let name = name(&mut fields)?.unwrap_or_else(|| email.as_str().to_owned());
-    refuse_unknown(&fields)?;
-    let role = role.ok_or_else(|| missing("role"))?;
-    let mut account = new_account(&state.secret, &organization.id, email, name, role);
+    Admin {
+        state,
+        administrator,
+        subject,
+        ..
+    }: Admin<ManageUsers>,
+    body: Body<NewUser>,
+) -> ApiResult<Answer<201, LinkedUserView>> {
+    let org = subject.id;
+    let NewUser { email, role, name } = NewUser::parse(body.fields(&state).await?)?;
+    let name = name.unwrap_or_else(|| email.as_str().to_owned());
+    let mut account = new_account(&state.secret, &org, email, name, role);
     let link = give_link(&state, &mut account, LinkPurpose::Invitation);
     make_account(&state, account.clone()).await?;
-    let entry = CatalogEntry::User(Box::new(account.clone()));
+    let link = LinkView::new(&state, &account, &link);
+    let entry = CatalogEntry::User(Box::new(account));
     record_entry(
         &administrator,
         &state,
@@ -103,111 +167,114 @@ pub(super) async fn create(
         Some(&entry),
     )
     .await;
-    let found = find(&state, &organization.id, EntryKind::User, entry.id()).await?;
-    let path = format!("/api/admin/organizations/{org}/users/{}", entry.id());
-    Ok(created(
-        answer(
-            StatusCode::CREATED,
-            &found,
-            Some(shown_link(&state, &account, &link)),
-        )?,
-        &path,
-    ))
+    let found = find(&state, &org, EntryKind::User, entry.id()).await?;
+    let answer = show_linked(&found, link)?;
+    Ok(answer.location(format!(
+        "/api/admin/organizations/{org}/users/{}",
+        entry.id()
+    )))
 }
 
-/// Changes a name, a role, or whether somebody may sign in.
+/// Changes the name or the role of a person, or whether they can sign in.
 pub(super) async fn patch(
-    State(state): State<AppState>,
-    administrator: Administrator,
-    Path((org, id)): Path<(String, String)>,
-    request: Request,
-) -> ApiResult<Response> {
-    let organization = organization(&state, &administrator, &org, Action::ManageUsers).await?;
-    find(&state, &organization.id, EntryKind::User, &id).await?;
-    let (headers, mut fields) = read_fields(&state, request).await?;
-    let precondition = Precondition::take(&headers, &mut fields)?;
-    let wanted = Wanted::read(fields)?;
-    let what = AccountEdit {
-        org: &organization.id,
+    Admin {
+        state,
+        administrator,
+        subject,
+        ..
+    }: Admin<ManageUsers>,
+    ResourceId(id): ResourceId,
+    precondition: Precondition,
+    body: Body<MergePatch<UserFields>>,
+) -> ApiResult<Answer<200, UserView>> {
+    let org = &subject.id;
+    find(&state, org, EntryKind::User, &id).await?;
+    let mut fields = body.fields(&state).await?;
+    let precondition = precondition.with_body(&mut fields)?;
+    let patch = UserFields::parse(fields)?;
+    let edit = AccountEdit {
+        org,
         id: &id,
         once: false,
     };
-    let changed = change_account(&state, what, |account, version, fellows| {
+    let changed = change_account(&state, edit, |account, version, others| {
         precondition.check(version)?;
-        let changed = wanted.made_of(account.clone())?;
-        last_owner(&account, Some(&changed), fellows)?;
+        let changed = patch.apply_to(account.clone())?;
+        last_owner(&account, Some(&changed), others)?;
         Ok(Some(changed))
     });
     let (before, after) = changed.await?;
     record_change(&administrator, &state, AuditAction::Update, before, after).await;
-    answer(
-        StatusCode::OK,
-        &find(&state, &organization.id, EntryKind::User, &id).await?,
-        None,
-    )
+    show(&find(&state, org, EntryKind::User, &id).await?)
 }
 
-/// Removes somebody, whose sessions end with it.
-pub(super) async fn remove(
-    State(state): State<AppState>,
-    administrator: Administrator,
-    Path((org, id)): Path<(String, String)>,
-    headers: HeaderMap,
-) -> ApiResult<StatusCode> {
-    let organization = organization(&state, &administrator, &org, Action::ManageUsers).await?;
-    let precondition = Precondition::of_headers(&headers);
-    let what = AccountEdit {
-        org: &organization.id,
+/// Removes a person and ends their sessions.
+pub(super) async fn delete(
+    Admin {
+        state,
+        administrator,
+        subject,
+        ..
+    }: Admin<ManageUsers>,
+    ResourceId(id): ResourceId,
+    precondition: Precondition,
+) -> ApiResult<NoContent> {
+    let edit = AccountEdit {
+        org: &subject.id,
         id: &id,
         once: false,
     };
-    let removed = change_account(&state, what, |account, version, fellows| {
+    let removed = change_account(&state, edit, |account, version, others| {
         precondition.check(version)?;
-        last_owner(&account, None, fellows)?;
+        last_owner(&account, None, others)?;
         Ok(None)
     });
     let (before, _) = removed.await?;
     record_change(&administrator, &state, AuditAction::Delete, before, None).await;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(NoContent)
 }
 
-/// Makes a link for somebody who has not come yet, or who has lost the password; the one before it works no more.
-pub(super) async fn link(
-    State(state): State<AppState>,
-    administrator: Administrator,
-    Path((org, id)): Path<(String, String)>,
-    request: Request,
-) -> ApiResult<Response> {
-    let organization = organization(&state, &administrator, &org, Action::ManageUsers).await?;
-    find(&state, &organization.id, EntryKind::User, &id).await?;
-    let (_, fields) = read_fields(&state, request).await?;
-    refuse_unknown(&fields)?;
-    let text = std::sync::Mutex::new(None);
-    let what = AccountEdit {
-        org: &organization.id,
+/// Creates a link for a person who has not signed in yet or has lost the password; an earlier link stops working.
+pub(super) async fn create_link(
+    Admin {
+        state,
+        administrator,
+        subject,
+        ..
+    }: Admin<ManageUsers>,
+    ResourceId(id): ResourceId,
+    body: Body<LinkRequest>,
+) -> ApiResult<Answer<201, LinkedUserView>> {
+    let org = &subject.id;
+    find(&state, org, EntryKind::User, &id).await?;
+    refuse_unknown(&body.fields(&state).await?, "unknown field")?;
+    let text = Mutex::new(None);
+    let edit = AccountEdit {
+        org,
         id: &id,
         once: false,
     };
-    let changed = change_account(&state, what, |mut account, _, _| {
+    let changed = change_account(&state, edit, |mut account, _, _| {
         let purpose = match account.user.state {
             UserState::Invited => LinkPurpose::Invitation,
             UserState::Active => LinkPurpose::Reset,
-            UserState::Disabled => return Err(conflict("this account is disabled")),
+            UserState::Disabled => {
+                return Err(ApiError::new(
+                    ErrorCode::Conflict,
+                    "this account is disabled",
+                ));
+            }
         };
         let link = give_link(&state, &mut account, purpose);
-        *text
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(link);
+        *text.lock().unwrap_or_else(PoisonError::into_inner) = Some(link);
         Ok(Some(account))
     });
     let (before, after) = changed.await?;
-    let text = text
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let text = text.into_inner().unwrap_or_else(PoisonError::into_inner);
     let (Some(after), Some(text)) = (after, text) else {
-        return Err(ApiError::internal(&"a link was not made"));
+        return Err(ApiError::internal(&"no link was created"));
     };
-    let shown = shown_link(&state, &after, &text);
+    let link = LinkView::new(&state, &after, &text);
     record_change(
         &administrator,
         &state,
@@ -216,201 +283,11 @@ pub(super) async fn link(
         Some(after),
     )
     .await;
-    answer(
-        StatusCode::CREATED,
-        &find(&state, &organization.id, EntryKind::User, &id).await?,
-        Some(shown),
-    )
+    show_linked(&find(&state, org, EntryKind::User, &id).await?, link)
 }
 
-/// What a patch asks for.
-struct Wanted {
-    name: Option<String>,
-    role: Option<switchboard_schemas::user::UserRole>,
-    state: Option<UserState>,
-}
-
-impl Wanted {
-    fn read(mut fields: Fields) -> ApiResult<Self> {
-        let wanted = Self {
-            name: name(&mut fields)?,
-            role: taken(
-                &mut fields,
-                "role",
-                "must be owner, editor, operator or viewer",
-            )?,
-            state: taken(&mut fields, "state", "must be active or disabled")?,
-        };
-        refuse_unknown(&fields)?;
-        Ok(wanted)
-    }
-
-    fn made_of(&self, mut account: UserAccount) -> ApiResult<UserAccount> {
-        if let Some(name) = &self.name {
-            account.user.name.clone_from(name);
-        }
-        account.user.role = self.role.unwrap_or(account.user.role);
-        match (account.user.state, self.state) {
-            (_, None) => {}
-            (current, Some(wanted)) if current == wanted => {}
-            (_, Some(UserState::Disabled)) => {
-                account.user.state = UserState::Disabled;
-                account.link = None;
-                account.end_sessions();
-            }
-            // Somebody who never came is invited again; a link makes them active.
-            (UserState::Disabled, Some(UserState::Active)) => {
-                account.user.state = if account.password.is_some() {
-                    UserState::Active
-                } else {
-                    UserState::Invited
-                };
-            }
-            _ => {
-                return Err(ApiError::field(
-                    "state",
-                    "becomes active by the invitation alone",
-                ));
-            }
-        }
-        Ok(account)
-    }
-}
-
-async fn record_change(
-    administrator: &Administrator,
-    state: &AppState,
-    action: AuditAction,
-    before: UserAccount,
-    after: Option<UserAccount>,
-) {
-    let (before, after) = (
-        CatalogEntry::User(Box::new(before)),
-        after.map(|account| CatalogEntry::User(Box::new(account))),
-    );
-    if after.as_ref() != Some(&before) {
-        record_entry(administrator, state, action, Some(&before), after.as_ref()).await;
-    }
-}
-
-fn give_link(state: &AppState, account: &mut UserAccount, purpose: LinkPurpose) -> LinkText {
-    let lifetime_ms = match purpose {
-        LinkPurpose::Invitation => state.config.invitation_lifetime_ms,
-        LinkPurpose::Reset | LinkPurpose::SignIn => state.config.sign_in_link_lifetime_ms,
-    };
-    LinkText::give(
-        &state.secret,
-        account,
-        purpose,
-        Duration::from_millis(lifetime_ms),
-    )
-}
-
-fn shown_link(state: &AppState, account: &UserAccount, text: &LinkText) -> Value {
-    let kept = account.link.as_ref();
-    json!({
-        "url": text.url(&state.config.dashboard_url),
-        "purpose": kept.map(|link| link.purpose),
-        "expiresAt": kept.map(|link| link.expires_at),
-    })
-}
-
-fn answer(status: StatusCode, found: &VersionedEntry, link: Option<Value>) -> ApiResult<Response> {
-    let mut shown = view(account_of(&found.entry)?, Some(found.version));
-    if let Some(link) = link {
-        shown.insert(LINK.to_owned(), link);
-    }
-    let mut response = (status, Json(shown)).into_response();
-    if let Some(etag) = etag(found.version) {
-        response.headers_mut().insert(header::ETAG, etag);
-    }
-    Ok(response)
-}
-
-fn view(
-    UserAccount {
-        user,
-        password,
-        link,
-        ..
-    }: &UserAccount,
-    version: Option<i64>,
-) -> Fields {
-    let shown = json!({
-        "id": user.id,
-        "organizationId": user.org_id,
-        "email": user.email,
-        "name": user.name,
-        "role": user.role,
-        "state": user.state,
-        "createdAt": user.created_at,
-        "hasPassword": password.is_some(),
-        "linkExpiresAt": link.as_ref().map(|link| link.expires_at),
-    });
-    let mut shown = match shown {
-        Value::Object(shown) => shown,
-        _ => Fields::new(),
-    };
-    if let Some(version) = version {
-        shown.insert("version".to_owned(), version.to_string().into());
-    }
-    shown
-}
-
-fn account_of(entry: &CatalogEntry) -> ApiResult<&UserAccount> {
-    match entry {
-        CatalogEntry::User(account) => Ok(account),
-        _ => Err(ApiError::internal(&"no account lies under a user's id")),
-    }
-}
-
-fn name(fields: &mut Fields) -> ApiResult<Option<String>> {
-    let name: Option<String> = taken(fields, "name", "must be a string")?;
-    let is_name = |name: &str| {
-        !name.trim().is_empty()
-            && name.chars().count() <= NAME_CHARS_MAX
-            && !name.chars().any(char::is_control)
-    };
-    match name {
-        Some(name) if !is_name(&name) => Err(ApiError::field(
-            "name",
-            "must have 1 to 200 characters and no control characters",
-        )),
-        name => Ok(name),
-    }
-}
-
-/// Takes a field out of those that came.
-fn taken<T: DeserializeOwned>(
-    fields: &mut Fields,
-    name: &str,
-    wanted: &'static str,
-) -> ApiResult<Option<T>> {
-    match fields.remove(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => serde_json::from_value(value)
-            .map(Some)
-            .map_err(|_| ApiError::field(name, wanted)),
-    }
-}
-
-fn missing(field: &str) -> ApiError {
-    ApiError::field(field, "is missing")
-}
-
-fn refuse_unknown(fields: &Fields) -> ApiResult<()> {
-    match fields.keys().next() {
-        Some(unknown) => Err(ApiError::field(unknown, "unknown field")),
-        None => Ok(()),
-    }
-}
-
-fn conflict(detail: &'static str) -> ApiError {
-    ApiError::new(crate::http::ErrorCode::Conflict, detail)
-}
-
-/// Removes all accounts of an organization that goes.
-pub(super) async fn remove_all(
+/// Deletes all accounts of an organization that is deleted.
+pub(super) async fn delete_all(
     administrator: &Administrator,
     state: &AppState,
     org: &OrgId,
@@ -431,4 +308,138 @@ pub(super) async fn remove_all(
         .await;
     }
     Ok(())
+}
+
+impl NewUser {
+    fn parse(mut fields: Fields) -> ApiResult<Self> {
+        let email = take_field(&mut fields, "email", "must be an e-mail address")?;
+        let email = email.ok_or_else(|| ApiError::field("email", "is missing"))?;
+        let role = take_field(&mut fields, "role", ROLE_RULE)?;
+        let name = take_name(&mut fields)?;
+        refuse_unknown(&fields, "unknown field")?;
+        let role = role.ok_or_else(|| ApiError::field("role", "is missing"))?;
+        Ok(Self { email, role, name })
+    }
+}
+
+impl UserFields {
+    fn parse(mut fields: Fields) -> ApiResult<Self> {
+        let patch = Self {
+            name: take_name(&mut fields)?,
+            role: take_field(&mut fields, "role", ROLE_RULE)?,
+            state: take_field(&mut fields, "state", "must be active or disabled")?,
+        };
+        refuse_unknown(&fields, "unknown field")?;
+        Ok(patch)
+    }
+
+    fn apply_to(&self, mut account: UserAccount) -> ApiResult<UserAccount> {
+        if let Some(name) = &self.name {
+            account.user.name.clone_from(name);
+        }
+        account.user.role = self.role.unwrap_or(account.user.role);
+        match (account.user.state, self.state) {
+            (_, None) => {}
+            (current, Some(wanted)) if current == wanted => {}
+            (_, Some(UserState::Disabled)) => {
+                account.user.state = UserState::Disabled;
+                account.link = None;
+                account.end_sessions();
+            }
+            // A person without a password is invited again; a link makes them active.
+            (UserState::Disabled, Some(UserState::Active)) => {
+                let has_password = account.password.is_some();
+                account.user.state = if has_password {
+                    UserState::Active
+                } else {
+                    UserState::Invited
+                };
+            }
+            _ => {
+                return Err(ApiError::field(
+                    "state",
+                    "becomes active by the invitation alone",
+                ));
+            }
+        }
+        Ok(account)
+    }
+}
+
+fn take_name(fields: &mut Fields) -> ApiResult<Option<String>> {
+    let name: Option<String> = take_field(fields, "name", "must be a string")?;
+    name.as_deref().map(check_name).transpose()?;
+    Ok(name)
+}
+
+async fn record_change(
+    administrator: &Administrator,
+    state: &AppState,
+    action: AuditAction,
+    before: UserAccount,
+    after: Option<UserAccount>,
+) {
+    let before = CatalogEntry::User(Box::new(before));
+    let after = after.map(|account| CatalogEntry::User(Box::new(account)));
+    if after.as_ref() != Some(&before) {
+        record_entry(administrator, state, action, Some(&before), after.as_ref()).await;
+    }
+}
+
+fn give_link(state: &AppState, account: &mut UserAccount, purpose: LinkPurpose) -> LinkText {
+    let lifetime_ms = match purpose {
+        LinkPurpose::Invitation => state.config.invitation_lifetime_ms,
+        LinkPurpose::Reset | LinkPurpose::SignIn => state.config.sign_in_link_lifetime_ms,
+    };
+    LinkText::give(
+        &state.secret,
+        account,
+        purpose,
+        Duration::from_millis(lifetime_ms),
+    )
+}
+
+fn show(found: &VersionedEntry) -> ApiResult<Answer<200, UserView>> {
+    let view = UserView::new(&found.entry, Some(found.version))?;
+    Ok(Answer::new(view).version(found.version))
+}
+
+fn show_linked(found: &VersionedEntry, link: LinkView) -> ApiResult<Answer<201, LinkedUserView>> {
+    let user = UserView::new(&found.entry, Some(found.version))?;
+    Ok(Answer::new(LinkedUserView { user, link }).version(found.version))
+}
+
+impl UserView {
+    fn new(entry: &CatalogEntry, version: Option<i64>) -> ApiResult<Self> {
+        let CatalogEntry::User(account) = entry else {
+            return Err(other_kind(EntryKind::User));
+        };
+        let UserAccount {
+            user,
+            password,
+            link,
+            ..
+        } = &**account;
+        Ok(Self {
+            identity: Identity::new(entry, version),
+            email: user.email.clone(),
+            name: user.name.clone(),
+            role: user.role,
+            state: user.state,
+            created_at: user.created_at,
+            has_password: password.is_some(),
+            link_expires_at: link.as_ref().map(|link| link.expires_at),
+        })
+    }
+}
+
+impl LinkView {
+    fn new(state: &AppState, account: &UserAccount, text: &LinkText) -> Self {
+        let stored = account.link.as_ref();
+        Self {
+            url: text.url(&state.config.dashboard_url),
+            purpose: stored.map(|link| link.purpose),
+            expires_at: stored.map(|link| link.expires_at),
+        }
+    }
 }

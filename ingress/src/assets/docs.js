@@ -4,7 +4,8 @@
 const METHODS = ['get', 'post', 'patch', 'put', 'delete'];
 /** Schemas may refer to each other; deeper than this, a name is enough. */
 const DEPTH_MAX = 4;
-const SOURCE = new URL('api/public/openapi.json', document.baseURI);
+const IS_ADMIN = new URLSearchParams(location.search).has('admin');
+const SOURCE = new URL(`api/${IS_ADMIN ? 'admin' : 'public'}/openapi.json`, document.baseURI);
 let api;
 
 function element(name, attributes, ...children) {
@@ -127,7 +128,7 @@ function curl(path, method, operation) {
     (operation.parameters ?? []).find((one) => one.name === name)?.example ?? name);
   const lines = [`curl ${method === 'get' ? '' : `-X ${method.toUpperCase()} `}'${SOURCE.origin}${filled}'`];
   const isOpen = operation.security?.some((one) => Object.keys(one).length === 0);
-  if (!isOpen) lines.push("-H 'Authorization: Bearer svc_live_…'");
+  if (!isOpen) lines.push(`-H 'Authorization: Bearer ${IS_ADMIN ? 'ADMIN_TOKEN' : 'svc_live_…'}'`);
   const body = Object.values(operation.requestBody?.content?.['application/json']?.examples ?? {})[0]?.value;
   if (body) lines.push("-H 'Content-Type: application/json'", `-d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`);
   return lines.join(' \\\n  ');
@@ -218,6 +219,7 @@ function follow() {
 
 function show() {
   document.title = api.info.title;
+  document.getElementById('source').href = SOURCE.href;
   document.getElementById('title').textContent = api.info.title;
   document.getElementById('version').textContent = `Version ${api.info.version}`;
   const content = document.getElementById('content');

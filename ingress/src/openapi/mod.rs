@@ -14,6 +14,7 @@ mod tests;
 use std::fmt::Write;
 
 use bytes::Bytes;
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 use utoipa::{
     ToSchema,
@@ -51,9 +52,9 @@ pub(crate) struct PublishedDocument {
 }
 
 impl PublishedDocument {
-    /// Serializes the completed document of `routes`.
-    pub(crate) fn new(routes: OpenApi) -> Self {
-        let body = Bytes::from(serde_json::to_vec(&document(routes)).unwrap_or_default());
+    /// Serializes a document and derives its tag.
+    pub(crate) fn new(document: &impl Serialize) -> Self {
+        let body = Bytes::from(serde_json::to_vec(document).unwrap_or_default());
         let mut hash = String::new();
         for byte in Sha256::digest(&body) {
             // Writing into a string cannot fail.

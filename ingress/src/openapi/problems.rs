@@ -60,16 +60,17 @@ pub(crate) struct Problem {
 
 /// An error that an operation can answer with.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Answer {
+pub(crate) enum ProblemCase {
+    /// An error with this code.
     Coded(ErrorCode),
-    /// Without a code.
+    /// An error of this status without a code.
     Plain(StatusCode),
 }
 
-use Answer::{Coded, Plain};
+use ProblemCase::{Coded, Plain};
 
 /// What every operation behind a key can answer with.
-const KEY: &[Answer] = &[
+const KEY: &[ProblemCase] = &[
     Coded(MissingApiKey),
     Coded(InvalidApiKey),
     Coded(ExpiredApiKey),
@@ -79,7 +80,7 @@ const KEY: &[Answer] = &[
     Coded(Unavailable),
 ];
 /// What a path with an agent adds.
-const AGENT: &[Answer] = &[
+const AGENT: &[ProblemCase] = &[
     Coded(InvalidAgentId),
     Coded(OrgMismatch),
     Coded(AgentNotPublic),
@@ -87,7 +88,7 @@ const AGENT: &[Answer] = &[
     Coded(NotFound),
 ];
 /// What a body adds.
-const BODY: &[Answer] = &[
+const BODY: &[ProblemCase] = &[
     Coded(InvalidJson),
     Coded(InvalidRequestData),
     Coded(PayloadTooLarge),
@@ -95,7 +96,7 @@ const BODY: &[Answer] = &[
     Plain(StatusCode::REQUEST_TIMEOUT),
 ];
 /// What a reply can end with before its first byte.
-const REPLY: &[Answer] = &[Coded(Conflict), Coded(ModelError), Coded(ModelTimeout)];
+const REPLY: &[ProblemCase] = &[Coded(Conflict), Coded(ModelError), Coded(ModelTimeout)];
 
 macro_rules! problems {
     ($($(#[$doc:meta])* $name:ident = [$($part:expr),* $(,)?];)*) => {$(
@@ -104,7 +105,7 @@ macro_rules! problems {
 
         impl IntoResponses for $name {
             fn responses() -> BTreeMap<String, RefOr<Response>> {
-                let parts: &[&[Answer]] = &[$($part),*];
+                let parts: &[&[ProblemCase]] = &[$($part),*];
                 responses(&parts.concat())
             }
         }
@@ -151,7 +152,7 @@ problems! {
     MessageCancelProblems = [KEY, &[Coded(MessageNotFound), Coded(DomainNotAllowed)]];
 }
 
-impl Answer {
+impl ProblemCase {
     fn status(self) -> StatusCode {
         match self {
             Coded(code) => code.status(),
@@ -187,13 +188,14 @@ impl Answer {
     }
 }
 
-fn responses(answers: &[Answer]) -> BTreeMap<String, RefOr<Response>> {
-    let mut by_status = BTreeMap::<u16, Vec<Answer>>::new();
+/// Returns the responses of these errors by status.
+pub(crate) fn responses(answers: &[ProblemCase]) -> BTreeMap<String, RefOr<Response>> {
+    let mut by_status = BTreeMap::<u16, Vec<ProblemCase>>::new();
     for answer in answers {
-        by_status
-            .entry(answer.status().as_u16())
-            .or_default()
-            .push(*answer);
+        let of_status = by_status.entry(answer.status().as_u16()).or_default();
+        if !of_status.contains(answer) {
+            of_status.push(*answer);
+        }
     }
     by_status
         .into_iter()
@@ -201,7 +203,7 @@ fn responses(answers: &[Answer]) -> BTreeMap<String, RefOr<Response>> {
         .collect()
 }
 
-fn response(answers: &[Answer]) -> Response {
+fn response(answers: &[ProblemCase]) -> Response {
     let titles = answers.iter().map(|answer| match answer {
         Coded(code) => format!("`{}`: {}.", code.name(), code.title()),
         Plain(status) => format!(
@@ -225,7 +227,7 @@ fn response(answers: &[Answer]) -> Response {
 }
 
 /// Every problem, narrowed to the codes of this status, so that a code that no table names fails the contract test.
-fn schema(answers: &[Answer]) -> Schema {
+fn schema(answers: &[ProblemCase]) -> Schema {
     let codes: Vec<_> = answers
         .iter()
         .filter(|answer| matches!(answer, Coded(_)))

@@ -33,6 +33,11 @@ pub(crate) async fn get(
     Extension(document): Extension<&'static LazyLock<PublishedDocument>>,
     headers: HeaderMap,
 ) -> Response {
+    serve_document(document, &headers)
+}
+
+/// Returns a document, or 304 if the client has this version.
+pub(crate) fn serve_document(document: &PublishedDocument, headers: &HeaderMap) -> Response {
     let own = [
         (
             header::CONTENT_TYPE,
@@ -40,7 +45,7 @@ pub(crate) async fn get(
         ),
         (header::CACHE_CONTROL, CACHE_CONTROL),
     ];
-    let mut response = if has_copy(&headers, &document.etag) {
+    let mut response = if has_copy(headers, &document.etag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         (own, Body::from(document.body.clone())).into_response()

@@ -14,7 +14,7 @@ use crate::{
     admin,
     http::{ApiError, ErrorCode, cors::cors, observe::observe, security_headers::security_headers},
     limits::tell_limits,
-    openapi::PublishedDocument,
+    openapi::{PublishedDocument, document},
     routes::{
         agent, agent_chat, conversation, dashboard, demo, docs, message, openapi as openapi_route,
         team_chat, visitor_token, widget, widget_script,
@@ -24,7 +24,7 @@ use crate::{
 
 /// The OpenAPI document of the public routes, built on first use.
 static PUBLIC_DOCUMENT: LazyLock<PublishedDocument> =
-    LazyLock::new(|| PublishedDocument::new(public_routes().into_openapi()));
+    LazyLock::new(|| PublishedDocument::new(&document(public_routes().into_openapi())));
 
 /// Returns both APIs and the dashboard, for a shared port.
 pub(crate) fn router(state: AppState) -> Router {
@@ -44,7 +44,10 @@ pub(crate) fn public_router(state: AppState) -> Router {
 /// Returns the admin API and the dashboard, for the admin port.
 pub(crate) fn admin_router(state: AppState) -> Router {
     let dashboard = dashboard::routes(Some(&state.config.public_url));
-    with_layers(admin::routes().merge(dashboard), state)
+    with_layers(
+        admin::routes().merge(docs::routes()).merge(dashboard),
+        state,
+    )
 }
 
 fn public_part() -> Router<AppState> {

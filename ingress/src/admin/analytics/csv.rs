@@ -1,11 +1,11 @@
-//! Figures as a table: a row for each day, agent and team that has any.
+//! Analytics as CSV: one row for each day, agent and team with replies.
 
 use axum::response::{IntoResponse, Response};
 use http::header;
 use switchboard_backends::analytics::totals::{DailyTotals, TotalsGroup};
 use switchboard_schemas::day::Day;
 
-use super::{Report, answer::rating};
+use super::{AnalyticsData, report::stars_of};
 use crate::admin::csv::push_row;
 
 const HEAD: [&str; 22] = [
@@ -33,75 +33,71 @@ const HEAD: [&str; 22] = [
     "averageRating",
 ];
 
-pub(super) fn response(report: &Report, slug: &str) -> Response {
-    let name = format!(
-        "attachment; filename=\"{slug}-{}-{}.csv\"",
-        report.days.first, report.days.last
-    );
+/// Returns the table as a file to download, whose name begins with `slug`.
+pub(super) fn response(data: &AnalyticsData, slug: &str) -> Response {
+    let (first, last) = (data.days.first, data.days.last);
+    let name = format!("attachment; filename=\"{slug}-{first}-{last}.csv\"");
     let headers = [
         (header::CONTENT_TYPE, "text/csv; charset=utf-8".to_owned()),
         (header::CONTENT_DISPOSITION, name),
     ];
-    (headers, table(report)).into_response()
+    (headers, table(data)).into_response()
 }
 
-fn table(report: &Report) -> String {
+fn table(data: &AnalyticsData) -> String {
     let mut table = String::new();
     push_row(&mut table, HEAD);
-    for (day, tallies) in &report.counted {
+    for (day, tallies) in &data.counted {
         for (group, tally) in &tallies.0 {
-            push_row(
-                &mut table,
-                cells(report, *day, group, tally).iter().map(String::as_str),
-            );
+            let cells = cells(data, *day, group, tally);
+            push_row(&mut table, cells.iter().map(String::as_str));
         }
     }
     table
 }
 
-fn cells(report: &Report, day: Day, group: &TotalsGroup, tally: &DailyTotals) -> Vec<String> {
-    let (agent, team) = (
-        group.agent_id.as_ref().map(|id| id.as_str()),
-        group.team_id.as_ref().map(|id| id.as_str()),
-    );
-    let name = |id| report.names.of(id).unwrap_or_default().to_owned();
-    let text = |id: Option<&str>| id.unwrap_or_default().to_owned();
-    let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
-    let (response, first) = (&tally.response_time, &tally.first_text);
-    let average = tally
-        .average_rating()
-        .map(|hundredths| rating(hundredths).to_string())
+fn cells(data: &AnalyticsData, day: Day, group: &TotalsGroup, tally: &DailyTotals) -> Vec<String> {
+    let name_of = |id: &str| data.names.get(id).cloned().unwrap_or_default();
+    let agent = group
+        .agent_id
+        .as_ref()
+        .map(|id| id.as_str())
         .unwrap_or_default();
-    [
+    let team = group
+        .team_id
+        .as_ref()
+        .map(|id| id.as_str())
+        .unwrap_or_default();
+    let mut cells = vec![
         day.to_string(),
-        text(agent),
-        name(agent),
-        text(team),
-        name(team),
-    ]
-    .into_iter()
-    .chain(
-        [
-            tally.conversations,
-            tally.messages(),
-            tally.completed,
-            tally.incomplete,
-            tally.failed,
-            tally.cancelled,
-            tally.prompt_tokens,
-            tally.completion_tokens,
-            tally.estimated,
-        ]
-        .map(|count| count.to_string()),
-    )
-    .chain([response, first].into_iter().flat_map(move |times| {
-        [
+        agent.to_owned(),
+        name_of(agent),
+        team.to_owned(),
+        name_of(team),
+    ];
+    let counts = [
+        tally.conversations,
+        tally.messages(),
+        tally.completed,
+        tally.incomplete,
+        tally.failed,
+        tally.cancelled,
+        tally.prompt_tokens,
+        tally.completion_tokens,
+        tally.estimated,
+    ];
+    cells.extend(counts.map(|count| count.to_string()));
+    for times in [&tally.response_time, &tally.first_text] {
+        let statistics = [
             times.average_ms(),
             times.percentile_ms(50),
             times.percentile_ms(95),
-        ]
-        .map(number)
-    }))
-    .chain([tally.rated().to_string(), average])
-    .collect()
+        ];
+        cells.extend(statistics.map(|ms| ms.map(|ms| ms.to_string()).unwrap_or_default()));
+    }
+    let average = tally
+        .average_rating()
+        .map(|rating| stars_of(rating).to_string());
+    cells.extend([tally.rated().to_string(), average.unwrap_or_default()]);
+    cells
 }

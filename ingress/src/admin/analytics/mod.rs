@@ -1,80 +1,69 @@
-//! `/api/admin/organizations/{org}/analytics`: what was counted of conversations, by day, agent and team; as JSON, or as a
-//! table for spreadsheets.
+//! Analytics of an organization by day, agent and team, as JSON or as CSV.
 
-mod answer;
 mod csv;
+mod query;
+mod report;
 #[cfg(test)]
 mod tests;
-mod wanted;
 
 use std::collections::BTreeMap;
 
-use axum::{
-    Json,
-    extract::{Path, Query, State},
-    response::{IntoResponse, Response},
-};
+use axum::{Json, extract::Query};
 use http::HeaderMap;
 use switchboard_backends::{
     analytics::{
         DayRange,
-        reader::{AnalyticsError, read},
+        reader::{AnalyticsError, read as read_figures},
         totals::GroupedTotals,
     },
     catalog::{CatalogEntry, EntryKind},
 };
 use switchboard_schemas::{day::Day, ids::OrgId, organization::Organization, time::Timestamp};
 
-use self::wanted::{Form, Wanted};
-use super::{
-    administrator::{Action, Administrator},
-    things::organization,
+use self::{
+    query::{AnalyticsFormat, AnalyticsQuery},
+    report::AnalyticsReport,
 };
+use super::{answers::TableAnswer, authorization::Admin, permissions::ReadConversations};
 use crate::{
     http::{ApiError, ApiResult},
     state::AppState,
 };
 
-/// What a request asks for, read.
+/// The counted replies of a request, with the names to show for ids.
 #[derive(Debug)]
-struct Report {
+struct AnalyticsData {
     days: DayRange,
     counted: BTreeMap<Day, GroupedTotals>,
-    names: Names,
+    /// The names of existing agents and teams, by id.
+    names: BTreeMap<String, String>,
 }
 
-/// What agents and teams are called now, by their ids; those that are gone have no name.
-#[derive(Debug, Default)]
-struct Names(BTreeMap<String, String>);
-
-/// Figures of the wanted days.
-pub(super) async fn get(
-    State(state): State<AppState>,
-    administrator: Administrator,
-    Path(org): Path<String>,
-    Query(wanted): Query<Wanted>,
+/// Reads the analytics of a range of days.
+pub(super) async fn read(
+    Admin { state, subject, .. }: Admin<ReadConversations>,
+    Query(query): Query<AnalyticsQuery>,
     headers: HeaderMap,
-) -> ApiResult<Response> {
-    let Organization { id: org, slug, .. } =
-        organization(&state, &administrator, &org, Action::ReadConversations).await?;
-    let (days, filter) = (wanted.days(Day::of(Timestamp::now()))?, wanted.filter()?);
-    let form = wanted.form(&headers)?;
-    let mut counted = read(&*state.backends.analytics, &org, days).await?;
+) -> ApiResult<TableAnswer<AnalyticsReport>> {
+    let Organization { id: org, slug, .. } = subject;
+    let (days, filter) = (query.days(Day::of(Timestamp::now()))?, query.filter()?);
+    let format = query.format(&headers)?;
+    let mut counted = read_figures(&*state.backends.analytics, &org, days).await?;
     for tallies in counted.values_mut() {
-        tallies.0.retain(|group, _| filter.passes(group));
+        tallies.0.retain(|group, _| filter.matches(group));
     }
-    let report = Report {
+    let data = AnalyticsData {
         days,
         counted,
-        names: names(&state, &org).await?,
+        names: load_names(&state, &org).await?,
     };
-    Ok(match form {
-        Form::Json => Json(answer::of(&report)).into_response(),
-        Form::Csv => csv::response(&report, &slug),
+    Ok(match format {
+        AnalyticsFormat::Json => TableAnswer::Json(Json(AnalyticsReport::new(&data))),
+        AnalyticsFormat::Csv => TableAnswer::Csv(csv::response(&data, &slug)),
     })
 }
 
-async fn names(state: &AppState, org: &OrgId) -> ApiResult<Names> {
+async fn load_names(state: &AppState, org: &OrgId) -> ApiResult<BTreeMap<String, String>> {
     let mut names = BTreeMap::new();
     for kind in [EntryKind::Agent, EntryKind::Team] {
         for entry in state.apply.catalog.list(kind, Some(org)).await? {
@@ -86,13 +75,7 @@ async fn names(state: &AppState, org: &OrgId) -> ApiResult<Names> {
             names.insert(entry.id().to_owned(), name.clone());
         }
     }
-    Ok(Names(names))
-}
-
-impl Names {
-    fn of(&self, id: Option<&str>) -> Option<&str> {
-        self.0.get(id?).map(String::as_str)
-    }
+    Ok(names)
 }
 
 impl From<AnalyticsError> for ApiError {

@@ -1,29 +1,22 @@
-//! Deletes one conversation. The worker that owns it does it, in the order of its turns, so that no reply that is being made
-//! brings anything back: one that runs is stopped first, messages that wait behind it go with the rest, and what comes
-//! after the deletion begins the conversation anew.
+//! Deletion of one conversation. The worker that owns the conversation deletes it, in the order of its turns, so that no running
+//! reply restores anything: a running reply is cancelled, waiting messages are deleted too, and a later message begins the
+//! conversation anew.
 
-use axum::{
-    Extension, Json,
-    extract::{Path, State},
-    response::{IntoResponse, Response},
-};
-use http::StatusCode;
-use serde_json::json;
+use axum::Extension;
 use switchboard_backends::store::ConversationStore;
 use switchboard_schemas::{
     audit::AuditAction,
     conversation::{Conversation, ConversationOwner, MessageAuthor},
     conversation_job::{ConversationJob, DeleteJob},
     ids::{AgentId, EventId, RequestId, TeamId},
-    organization::Organization,
     time::Timestamp,
 };
 
 use super::find;
 use crate::{
     admin::{
-        administrator::{Action, Administrator},
-        things::organization,
+        answers::DeletionAnswer, authorization::Admin, permissions::ActOnConversations,
+        resources::ResourceId,
     },
     audit::AuditChange,
     http::ApiResult,
@@ -31,55 +24,55 @@ use crate::{
     state::AppState,
 };
 
-/// Messages at the end of a team's conversation among which the agent that answered is looked for.
-const LOOKED_AT_MAX: u32 = 20;
+/// The number of messages at the end of a team's conversation among which the last answer is searched.
+const LAST_MESSAGES_MAX: u32 = 20;
 
-/// How far a deletion came while its request waited.
+/// The state of a deletion when its request stops waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
-    /// Nothing is left.
-    Gone,
-    /// It is accepted, and happens whatever dies; the worker has not come to it yet.
+pub(super) enum DeletionState {
+    /// The conversation is deleted.
+    Done,
+    /// The deletion is published and survives crashes; the worker has not processed it yet.
     Accepted,
 }
 
-/// Deletes it: 204 when it is gone, 202 when the deletion waits for the conversation's worker.
-pub(in crate::admin) async fn remove(
-    State(state): State<AppState>,
-    administrator: Administrator,
+/// Deletes a conversation, or accepts the deletion while its worker is busy.
+pub(in crate::admin) async fn delete(
+    Admin {
+        state,
+        administrator,
+        subject,
+        ..
+    }: Admin<ActOnConversations>,
+    ResourceId(id): ResourceId,
     Extension(request_id): Extension<RequestId>,
-    Path((org, id)): Path<(String, String)>,
-) -> ApiResult<Response> {
-    let Organization { id: org, .. } =
-        organization(&state, &administrator, &org, Action::ActOnConversations).await?;
+) -> ApiResult<DeletionAnswer> {
+    let org = subject.id;
     let conversation = find(&state, &org, &id).await?;
     let event_id = EventId::of(request_id.as_str(), conversation.id.as_str());
-    let progress = delete(&state, &conversation, event_id, &request_id).await?;
-    let (subject, action) = (conversation.id.as_str(), AuditAction::Delete);
+    let deletion = delete_conversation(&state, &conversation, event_id, &request_id).await?;
     let change = AuditChange {
         org: &org,
         kind: "conversation",
-        subject,
-        action,
+        subject: conversation.id.as_str(),
+        action: AuditAction::Delete,
         fields: Vec::new(),
     };
     administrator.record(&state, change).await;
-    Ok(match progress {
-        Progress::Gone => StatusCode::NO_CONTENT.into_response(),
-        Progress::Accepted => {
-            (StatusCode::ACCEPTED, Json(json!({ "state": "accepted" }))).into_response()
-        }
+    Ok(match deletion {
+        DeletionState::Done => DeletionAnswer::Done,
+        DeletionState::Accepted => DeletionAnswer::Accepted,
     })
 }
 
-/// Has the conversation deleted, and waits a while for it. The same event is the same deletion.
-pub(super) async fn delete(
+/// Publishes the deletion of a conversation and waits a while for it. Two calls with one event are one deletion.
+pub(super) async fn delete_conversation(
     state: &AppState,
     conversation: &Conversation,
     event_id: EventId,
     request_id: &RequestId,
-) -> ApiResult<Progress> {
-    let (agent_id, team_id) = named(state, conversation).await?;
+) -> ApiResult<DeletionState> {
+    let (agent_id, team_id) = find_owner(state, conversation).await?;
     let job = DeleteJob {
         event_id: event_id.clone(),
         org_id: conversation.org_id.clone(),
@@ -90,46 +83,37 @@ pub(super) async fn delete(
         accepted_at: Timestamp::now(),
         reply_to: state.ingress_id.clone(),
     };
-    let published = PublishedJob::new(
-        state,
-        &ConversationJob::Delete(Box::new(job.clone())),
-        event_id,
-        request_id,
-    )
-    .await?;
+    let record = ConversationJob::Delete(Box::new(job.clone()));
+    let published = PublishedJob::new(state, &record, event_id, request_id).await?;
     stop_running(state, conversation).await;
     let outcome = published
         .outcome(|| is_deleted(&*state.backends.store, &job))
         .await;
-    Ok(if outcome.is_some() {
-        Progress::Gone
-    } else {
-        Progress::Accepted
-    })
+    Ok(outcome.map_or(DeletionState::Accepted, |_| DeletionState::Done))
 }
 
-/// Nobody will read the reply: it need not be made to its end. Where this fails, the deletion waits for that.
+/// Cancels the running reply, which nobody will read. If that fails, the deletion waits for its end.
 async fn stop_running(state: &AppState, conversation: &Conversation) {
     let Some(reply) = &conversation.active_message_id else {
         return;
     };
     if let Err(error) = state.backends.relay.cancel(reply).await {
-        tracing::warn!(%error, message.id = %reply, "the running reply of a conversation that is deleted goes on");
+        tracing::warn!(%error, message.id = %reply, "running reply of a deleted conversation not cancelled");
     }
 }
 
 async fn is_deleted(store: &dyn ConversationStore, job: &DeleteJob) -> bool {
-    let standing = store
+    let history = store
         .history_state(&job.org_id, &job.conversation_id)
         .await
         .unwrap_or_default();
-    standing
+    history
         .tombstone
         .is_some_and(|tombstone| tombstone.event_id == job.event_id)
 }
 
-/// Whom the event about the deletion names: the agent, or the team and the agent of it that answered last.
-async fn named(
+/// Returns the agent and the team that the event about the deletion names; of a team, the agent that answered last.
+async fn find_owner(
     state: &AppState,
     conversation: &Conversation,
 ) -> ApiResult<(Option<AgentId>, Option<TeamId>)> {
@@ -139,11 +123,16 @@ async fn named(
     };
     let from = conversation
         .message_count
-        .saturating_sub(u64::from(LOOKED_AT_MAX));
+        .saturating_sub(u64::from(LAST_MESSAGES_MAX));
     let last = state
         .backends
         .store
-        .messages(&conversation.org_id, &conversation.id, from, LOOKED_AT_MAX)
+        .messages(
+            &conversation.org_id,
+            &conversation.id,
+            from,
+            LAST_MESSAGES_MAX,
+        )
         .await?;
     let answered = last.iter().rev().find_map(|message| match &message.author {
         MessageAuthor::Assistant(facts) => Some(facts.agent_id.clone()),
@@ -152,7 +141,7 @@ async fn named(
     if answered.is_some() {
         return Ok((answered, Some(team.clone())));
     }
-    // Replies that failed were told under whoever was chosen; the default agent is the likeliest.
+    // No reply has text. The default agent is the most likely choice of the team.
     let default = state
         .catalog
         .team(team)

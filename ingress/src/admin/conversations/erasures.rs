@@ -1,80 +1,115 @@
-//! `/api/admin/organizations/{org}/erasures`: everything of one visitor is deleted, and a receipt stays.
+//! Erasures: all conversations of one visitor are deleted and a receipt stays.
 //!
-//! Who asks says whom with every request, because the receipt keeps digests only. A request works for a bounded time and
-//! leaves its place in the receipt; whoever asks again with the same visitor goes on there, on any process, until the
-//! receipt says that it is finished.
+//! The receipt holds digests only, so that each request names the visitor again. A request erases for a limited time and
+//! stores its progress in the receipt; a further request continues, on any process, until the erasure is finished.
 
 use std::time::Duration;
 
-use axum::{
-    Extension, Json,
-    extract::{Path, Query, Request, State},
-    response::{IntoResponse, Response},
-};
+use axum::{Extension, Json, extract::Query};
 use futures::TryStreamExt;
-use http::StatusCode;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use switchboard_backends::store::listing::{ListCursor, ListQuery};
 use switchboard_schemas::{
     audit::{AuditAction, AuditActor, FieldChange},
     conversation::Conversation,
     erasure::{Erasure, ErasureCursor, ErasureRequester, VisitorDigest},
     ids::{ErasureId, EventId, OrgId, RequestId},
-    organization::Organization,
     time::Timestamp,
 };
 use tokio::time::Instant;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    deletion::{Progress, delete},
-    filter::{LOOKED_AT_MAX, is_address},
+    deletion::{DeletionState, delete_conversation},
+    filter::{READ_MAX, is_same_address},
     read_all,
 };
 use crate::{
     admin::{
-        administrator::{Action, Administrator},
-        page::limit,
-        things::{not_found, organization},
+        answers::{Answer, CursorPage},
+        authorization::{Admin, Administrator},
+        bodies::{Body, Fields},
+        pages::{page_limit, parse_cursor},
+        permissions::{ActOnConversations, ReadConversations},
+        resources::{ResourceId, not_found},
     },
     audit::AuditChange,
-    http::{
-        ApiError, ApiResult,
-        body::{self, BodyLimits},
-        fields,
-    },
+    http::{ApiError, ApiResult, fields},
     state::AppState,
 };
 
-/// How long one request works, at least; the conversation that it is at is brought to its end.
-const WORKS_FOR: Duration = Duration::from_secs(10);
-/// Longest name of a visitor.
+/// The time for which one request erases; the conversation at its end is completed.
+const RUN_TIME: Duration = Duration::from_secs(10);
+/// Longest id or address of a visitor, in bytes.
 const VISITOR_BYTES_MAX: usize = 1024;
 
-/// Whom an erasure is about, as the request says it.
-struct Visitor {
-    id: Option<String>,
-    email: Option<String>,
+/// The visitor of an erasure: an id, an address or both.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::admin) struct ErasedVisitor {
+    /// The visitor's id, as the widget sent it.
+    visitor_id: Option<String>,
+    /// The visitor's e-mail address, regardless of case.
+    visitor_email: Option<String>,
 }
 
-/// The query of a list.
-#[derive(Debug, Default, Deserialize)]
-pub(in crate::admin) struct Wanted {
+/// The page of a list of erasures.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+pub(in crate::admin) struct ErasureQuery {
+    /// Erasures to return: 50 by default, at most 200.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
     limit: Option<String>,
+    /// The `nextCursor` of an earlier page.
     cursor: Option<String>,
 }
 
-/// Begins an erasure.
-pub(in crate::admin) async fn begin(
-    State(state): State<AppState>,
-    administrator: Administrator,
+/// The receipt of an erasure.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::admin) struct ErasureView {
+    /// The id of the erasure.
+    id: ErasureId,
+    /// The state of the erasure.
+    state: ErasureState,
+    /// Keyed hashes of the visitor's id and address.
+    visitor: VisitorDigest,
+    /// The author of the request.
+    by: ErasureRequester,
+    /// The time of the first request; later conversations are kept.
+    began_at: Timestamp,
+    /// The time of the end.
+    #[schema(required)]
+    finished_at: Option<Timestamp>,
+    /// The number of conversations that were searched.
+    looked_at: u64,
+    /// The number of conversations that were deleted.
+    conversations: u64,
+    /// The number of messages that were deleted.
+    messages: u64,
+}
+
+/// The state of an erasure.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum ErasureState {
+    Running,
+    Finished,
+}
+
+/// Begins an erasure and runs it for some seconds.
+pub(in crate::admin) async fn create(
+    Admin {
+        state,
+        administrator,
+        subject,
+        ..
+    }: Admin<ActOnConversations>,
     Extension(request_id): Extension<RequestId>,
-    Path(org): Path<String>,
-    request: Request,
-) -> ApiResult<Response> {
-    let Organization { id: org, .. } =
-        organization(&state, &administrator, &org, Action::ActOnConversations).await?;
-    let visitor = Visitor::read(&state, request).await?;
+    body: Body<ErasedVisitor>,
+) -> ApiResult<Answer<201, ErasureView>> {
+    let org = subject.id;
+    let visitor = ErasedVisitor::parse(&body.fields(&state).await?)?;
     let erasure = Erasure {
         id: ErasureId::now(),
         org_id: org.clone(),
@@ -91,122 +126,102 @@ pub(in crate::admin) async fn begin(
         conversations: 0,
         messages: 0,
     };
-    // The receipt is there before anything is gone.
+    // The receipt is stored before anything is deleted.
     state.backends.store.put_erasure(&erasure).await?;
     record(&state, &administrator, &erasure, AuditAction::Create).await;
-    let erasure = work(&state, erasure, &visitor, &request_id).await?;
-    Ok((StatusCode::CREATED, Json(shown(&erasure))).into_response())
+    let erasure = run_erasure(&state, erasure, &visitor, &request_id).await?;
+    Ok(Answer::new(ErasureView::from(erasure)))
 }
 
-/// Goes on with one.
-pub(in crate::admin) async fn go_on(
-    State(state): State<AppState>,
-    administrator: Administrator,
+/// Continues an erasure.
+pub(in crate::admin) async fn proceed(
+    Admin {
+        state,
+        administrator,
+        subject,
+        ..
+    }: Admin<ActOnConversations>,
+    ResourceId(id): ResourceId,
     Extension(request_id): Extension<RequestId>,
-    Path((org, id)): Path<(String, String)>,
-    request: Request,
-) -> ApiResult<Response> {
-    let Organization { id: org, .. } =
-        organization(&state, &administrator, &org, Action::ActOnConversations).await?;
+    body: Body<ErasedVisitor>,
+) -> ApiResult<Json<ErasureView>> {
+    let org = subject.id;
     let erasure = find(&state, &org, &id).await?;
-    let visitor = Visitor::read(&state, request).await?;
+    let visitor = ErasedVisitor::parse(&body.fields(&state).await?)?;
     if visitor.digest(&state, &org) != erasure.visitor {
-        return Err(ApiError::field(
-            "visitorId",
-            "and visitorEmail must be those with which this erasure began",
-        ));
+        let rule = "and visitorEmail must be those with which this erasure began";
+        return Err(ApiError::field("visitorId", rule));
     }
     let before = erasure.steps;
-    let erasure = work(&state, erasure, &visitor, &request_id).await?;
+    let erasure = run_erasure(&state, erasure, &visitor, &request_id).await?;
     if erasure.steps > before {
         record(&state, &administrator, &erasure, AuditAction::Update).await;
     }
-    Ok(Json(shown(&erasure)).into_response())
+    Ok(Json(erasure.into()))
 }
 
-/// One receipt.
-pub(in crate::admin) async fn get(
-    State(state): State<AppState>,
-    administrator: Administrator,
-    Path((org, id)): Path<(String, String)>,
-) -> ApiResult<Response> {
-    let Organization { id: org, .. } =
-        organization(&state, &administrator, &org, Action::ReadConversations).await?;
-    Ok(Json(shown(&find(&state, &org, &id).await?)).into_response())
+/// Reads the receipt of one erasure.
+pub(in crate::admin) async fn read(
+    admin: Admin<ReadConversations>,
+    ResourceId(id): ResourceId,
+) -> ApiResult<Json<ErasureView>> {
+    Ok(Json(find(&admin.state, admin.org(), &id).await?.into()))
 }
 
-/// Receipts, latest first.
+/// Lists a page of the receipts, latest first.
 pub(in crate::admin) async fn list(
-    State(state): State<AppState>,
-    administrator: Administrator,
-    Path(org): Path<String>,
-    Query(wanted): Query<Wanted>,
-) -> ApiResult<Response> {
-    let Organization { id: org, .. } =
-        organization(&state, &administrator, &org, Action::ReadConversations).await?;
-    let before = wanted
-        .cursor
-        .as_deref()
-        .map(str::parse::<ErasureId>)
-        .transpose();
-    let before = before
-        .map_err(|_| ApiError::field("cursor", "must be the nextCursor of an earlier page"))?;
-    let page = limit(wanted.limit.as_deref());
-    let found = state
-        .backends
-        .store
-        .erasures(
-            &org,
-            before.as_ref(),
-            u32::try_from(page).unwrap_or(u32::MAX),
-        )
-        .await?;
-    let next = found
-        .last()
-        .filter(|_| found.len() == page)
-        .map(|last| &last.id);
-    let items: Vec<Value> = found.iter().map(shown).collect();
-    Ok(Json(json!({ "items": items, "limit": page, "nextCursor": next })).into_response())
+    admin: Admin<ReadConversations>,
+    Query(query): Query<ErasureQuery>,
+) -> ApiResult<Json<CursorPage<ErasureView>>> {
+    let before: Option<ErasureId> = parse_cursor(query.cursor.as_deref())?;
+    let limit = page_limit(query.limit.as_deref());
+    let count = u32::try_from(limit).unwrap_or(u32::MAX);
+    let store = &admin.state.backends.store;
+    let found = store.erasures(admin.org(), before.as_ref(), count).await?;
+    let last = found.last().filter(|_| found.len() == limit);
+    let next_cursor = last.map(|last| last.id.as_str().to_owned());
+    let items = found.into_iter().map(ErasureView::from).collect();
+    Ok(Json(CursorPage {
+        items,
+        limit,
+        next_cursor,
+    }))
 }
 
 async fn find(state: &AppState, org: &OrgId, id: &str) -> ApiResult<Erasure> {
     let id: ErasureId = id.parse().map_err(|_| not_found("erasure"))?;
-    state
-        .backends
-        .store
-        .erasure(org, &id)
-        .await?
-        .ok_or_else(|| not_found("erasure"))
+    let found = state.backends.store.erasure(org, &id).await?;
+    found.ok_or_else(|| not_found("erasure"))
 }
 
-/// Walks on for a while; what was done is kept, also when something failed behind it.
-async fn work(
+/// Erases for a limited time and stores the progress, even after a failure.
+async fn run_erasure(
     state: &AppState,
     erasure: Erasure,
-    visitor: &Visitor,
+    visitor: &ErasedVisitor,
     request: &RequestId,
 ) -> ApiResult<Erasure> {
     if erasure.finished_at.is_some() {
         return Ok(erasure);
     }
-    let (mut after, until) = (erasure, Instant::now() + WORKS_FOR);
+    let (mut after, until) = (erasure, Instant::now() + RUN_TIME);
     after.steps += 1;
     let mut outcome = Ok(());
     while outcome.is_ok() && after.finished_at.is_none() && Instant::now() < until {
-        outcome = step(state, &mut after, visitor, request, until).await;
+        outcome = erase_part(state, &mut after, visitor, request, until).await;
     }
     state.backends.store.put_erasure(&after).await?;
     if outcome.is_err() {
-        tracing::warn!(erasure.id = %after.id, "an erasure stopped before its end, and can be gone on with");
+        tracing::warn!(erasure.id = %after.id, "erasure stopped before its end; a further request continues it");
     }
     Ok(after)
 }
 
-/// Looks at a part of the list.
-async fn step(
+/// Erases in one part of the list.
+async fn erase_part(
     state: &AppState,
     erasure: &mut Erasure,
-    visitor: &Visitor,
+    visitor: &ErasedVisitor,
     request: &RequestId,
     until: Instant,
 ) -> ApiResult<()> {
@@ -214,14 +229,15 @@ async fn step(
     let listed = state
         .backends
         .store
-        .conversations(&org, &query(erasure))
+        .conversations(&org, &next_part(erasure))
         .await?;
-    let is_last = listed.len() < LOOKED_AT_MAX as usize;
+    let is_last = listed.len() < READ_MAX as usize;
     let mut found = read_all(state, &org, listed);
     while let Some((listed, conversation)) = found.try_next().await? {
-        if let Some(conversation) = conversation.filter(|conversation| visitor.is_of(conversation))
+        if let Some(conversation) =
+            conversation.filter(|conversation| visitor.matches(conversation))
         {
-            erase(state, erasure, &conversation, request).await?;
+            erase_conversation(state, erasure, &conversation, request).await?;
         }
         erasure.looked_at += 1;
         erasure.place = Some(ErasureCursor {
@@ -238,15 +254,16 @@ async fn step(
     Ok(())
 }
 
-/// Deletes one conversation, under the same name however often it is tried.
-async fn erase(
+/// Deletes one conversation. Every try uses the same event, so that it is one deletion.
+async fn erase_conversation(
     state: &AppState,
     erasure: &mut Erasure,
     conversation: &Conversation,
     request: &RequestId,
 ) -> ApiResult<()> {
     let event = EventId::of(erasure.id.as_str(), conversation.id.as_str());
-    if delete(state, conversation, event, request).await? == Progress::Accepted {
+    let deletion = delete_conversation(state, conversation, event, request).await?;
+    if deletion == DeletionState::Accepted {
         return Err(ApiError::unavailable(
             "a conversation is not deleted yet; go on with the erasure in a moment",
         ));
@@ -256,7 +273,7 @@ async fn erase(
     Ok(())
 }
 
-fn query(erasure: &Erasure) -> ListQuery {
+fn next_part(erasure: &Erasure) -> ListQuery {
     let behind = match &erasure.place {
         Some(place) => ListCursor {
             began_at: place.began_at,
@@ -271,24 +288,11 @@ fn query(erasure: &Erasure) -> ListQuery {
         owner: None,
         since: None,
         behind: Some(behind),
-        limit: LOOKED_AT_MAX,
+        limit: READ_MAX,
     }
 }
 
-fn shown(erasure: &Erasure) -> Value {
-    json!({
-        "id": erasure.id,
-        "state": if erasure.finished_at.is_some() { "finished" } else { "running" },
-        "visitor": erasure.visitor,
-        "by": erasure.by,
-        "beganAt": erasure.began_at,
-        "finishedAt": erasure.finished_at,
-        "lookedAt": erasure.looked_at,
-        "conversations": erasure.conversations,
-        "messages": erasure.messages,
-    })
-}
-
+/// Records the start or a continuation of an erasure in the audit log.
 async fn record(
     state: &AppState,
     administrator: &Administrator,
@@ -315,47 +319,58 @@ async fn record(
     administrator.record(state, change).await;
 }
 
-impl Visitor {
-    async fn read(state: &AppState, request: Request) -> ApiResult<Self> {
-        let (parts, body) = request.into_parts();
-        let body = body::read(&parts.headers, body, BodyLimits::admin(&state.config)).await?;
-        let fields = body::parse_object(&body)?;
-        let (id, email) = (
-            named(&fields, "visitorId")?,
-            named(&fields, "visitorEmail")?,
-        );
-        if id.is_none() && email.is_none() {
-            return Err(ApiError::field(
-                "visitorId",
-                "or visitorEmail must say whose conversations are erased",
-            ));
+impl From<Erasure> for ErasureView {
+    fn from(erasure: Erasure) -> Self {
+        let is_finished = erasure.finished_at.is_some();
+        Self {
+            id: erasure.id,
+            state: if is_finished {
+                ErasureState::Finished
+            } else {
+                ErasureState::Running
+            },
+            visitor: erasure.visitor,
+            by: erasure.by,
+            began_at: erasure.began_at,
+            finished_at: erasure.finished_at,
+            looked_at: erasure.looked_at,
+            conversations: erasure.conversations,
+            messages: erasure.messages,
         }
-        Ok(Self { id, email })
-    }
-
-    fn digest(&self, state: &AppState, org: &OrgId) -> VisitorDigest {
-        VisitorDigest::of(
-            &state.secret,
-            org,
-            self.id.as_deref(),
-            self.email.as_deref(),
-        )
-    }
-
-    /// Whether either name is theirs.
-    fn is_of(&self, conversation: &Conversation) -> bool {
-        let said = |key: &str| conversation.metadata.get(key).and_then(Value::as_str);
-        self.id
-            .as_deref()
-            .is_some_and(|id| said("visitorId") == Some(id))
-            || self
-                .email
-                .as_deref()
-                .is_some_and(|email| said("visitorEmail").is_some_and(|it| is_address(it, email)))
     }
 }
 
-fn named(body: &Map<String, Value>, field: &'static str) -> ApiResult<Option<String>> {
+impl ErasedVisitor {
+    fn parse(fields: &Fields) -> ApiResult<Self> {
+        let visitor_id = parse_name(fields, "visitorId")?;
+        let visitor_email = parse_name(fields, "visitorEmail")?;
+        if visitor_id.is_none() && visitor_email.is_none() {
+            let rule = "or visitorEmail must say whose conversations are erased";
+            return Err(ApiError::field("visitorId", rule));
+        }
+        Ok(Self {
+            visitor_id,
+            visitor_email,
+        })
+    }
+
+    fn digest(&self, state: &AppState, org: &OrgId) -> VisitorDigest {
+        let (id, email) = (self.visitor_id.as_deref(), self.visitor_email.as_deref());
+        VisitorDigest::of(&state.secret, org, id, email)
+    }
+
+    /// Returns whether a conversation has the visitor's id or address.
+    fn matches(&self, conversation: &Conversation) -> bool {
+        let value_of = |key: &str| conversation.metadata.get(key).and_then(Value::as_str);
+        let has_id = |id: &str| value_of("visitorId") == Some(id);
+        let has_email =
+            |email: &str| value_of("visitorEmail").is_some_and(|it| is_same_address(it, email));
+        self.visitor_id.as_deref().is_some_and(has_id)
+            || self.visitor_email.as_deref().is_some_and(has_email)
+    }
+}
+
+fn parse_name(body: &Fields, field: &'static str) -> ApiResult<Option<String>> {
     let text = fields::optional_text(body, field)?.filter(|text| !text.trim().is_empty());
     if let Some(text) = text {
         fields::check_bytes(field, text, VISITOR_BYTES_MAX)?;

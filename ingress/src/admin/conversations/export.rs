@@ -1,45 +1,45 @@
-//! Conversations as a file, under the filters of the list: JSON lines for programs, or CSV for spreadsheets. It is written
-//! while it is sent, a page of messages at a time, so that its length costs no memory; a failure breaks the transfer, so
-//! that half a file is never taken for a whole one.
+//! Exports of conversations as JSON lines or CSV, under the filters of the list. The file is written while it is sent, one page of
+//! messages at a time, so that its length costs no memory. A failure breaks the transfer, so that no client takes half a
+//! file for a whole one.
 
-use std::{collections::VecDeque, fmt::Write, io};
+use std::{collections::VecDeque, io};
 
-use axum::{
-    body::Body,
-    extract::{Path, Query, State},
-    response::{IntoResponse, Response},
-};
+use axum::{body::Body, extract::Query, response::IntoResponse};
 use bytes::Bytes;
 use futures::{TryStreamExt, stream};
 use http::header;
+use serde::Serialize;
 use serde_json::{Value, json};
 use switchboard_backends::store::listing::{ListCursor, ListQuery, ListedConversation};
 use switchboard_schemas::{
     audit::{AuditAction, FieldChange},
-    conversation::{Conversation, Message, MessageAuthor},
-    ids::OrgId,
-    organization::Organization,
+    conversation::{Conversation, Message, TokenUsage},
+    ids::{ConversationId, OrgId},
     time::Timestamp,
 };
+use utoipa::ToSchema;
 
 use super::{
-    READS_AT_ONCE,
-    filter::{Filter, LOOKED_AT_MAX, Wanted},
-    read_all, view, with_failures,
+    CONCURRENT_READS,
+    filter::{ConversationFilter, ConversationQuery, READ_MAX},
+    read_all,
+    view::{AuthorView, ConversationView, MessageView},
+    with_failures,
 };
 use crate::{
     admin::{
-        administrator::{Action, Administrator},
+        answers::FileDownload,
+        authorization::{Admin, Administrator},
         csv,
-        things::organization,
+        permissions::ActOnConversations,
     },
     audit::AuditChange,
     http::{ApiError, ApiResult},
     state::AppState,
 };
 
-/// Messages that are held at once.
-const MESSAGES_AT_ONCE: u32 = 100;
+/// The most messages of one part of the file.
+const PART_MESSAGES: u32 = 100;
 /// The columns of CSV.
 const COLUMNS: [&str; 20] = [
     "conversationId",
@@ -64,45 +64,61 @@ const COLUMNS: [&str; 20] = [
     "content",
 ];
 
-/// How the file is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
+/// The format of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[schema(rename_all = "lowercase")]
+pub(super) enum ExportFormat {
     Jsonl,
     Csv,
 }
 
-/// A file that is being written.
+/// The progress of an export.
 struct Exporter {
     state: AppState,
     org: OrgId,
-    format: Format,
-    filter: Filter,
+    format: ExportFormat,
+    filter: ConversationFilter,
     query: ListQuery,
-    /// Whether the last part of the list was read.
+    /// `true` when the last part of the list was read.
     is_last: bool,
     listed: VecDeque<ListedConversation>,
     ready: VecDeque<Conversation>,
-    /// The conversation that is being written, and the place of its next message.
+    /// The conversation that is being written, and the position of its next message.
     current: Option<(Conversation, u64)>,
 }
 
-/// Sends the conversations.
+/// Line of an export in JSON.
+#[derive(Serialize)]
+#[serde(
+    tag = "type",
+    rename_all = "camelCase",
+    rename_all_fields = "camelCase"
+)]
+enum ExportLine {
+    Conversation(ConversationView),
+    Message {
+        conversation_id: ConversationId,
+        #[serde(flatten)]
+        message: MessageView,
+    },
+}
+
+/// Exports the conversations that pass the filters of the list.
 pub(in crate::admin) async fn export(
-    State(state): State<AppState>,
-    administrator: Administrator,
-    Path(org): Path<String>,
-    Query(wanted): Query<Wanted>,
-) -> ApiResult<Response> {
-    let Organization { id: org, .. } =
-        organization(&state, &administrator, &org, Action::ActOnConversations).await?;
-    let format = Format::parse(wanted.format.as_deref())?;
-    let (filter, query) = (wanted.filter()?, wanted.query()?);
+    Admin {
+        state,
+        administrator,
+        subject,
+        ..
+    }: Admin<ActOnConversations>,
+    Query(query): Query<ConversationQuery>,
+) -> ApiResult<FileDownload> {
+    let org = subject.id;
+    let format = ExportFormat::parse(query.format.as_deref())?;
+    let (filter, list_query) = (query.filter()?, query.list_query()?);
     record(&state, &administrator, &org, format).await;
-    let name = format!(
-        "conversations-{}.{}",
-        &Timestamp::now().to_string()[..10],
-        format.name()
-    );
+    let day = &Timestamp::now().to_string()[..10];
+    let name = format!("conversations-{day}.{}", format.name());
     let headers = [
         (header::CONTENT_TYPE, format.media_type().to_owned()),
         (
@@ -116,7 +132,7 @@ pub(in crate::admin) async fn export(
         org,
         format,
         filter,
-        query,
+        query: list_query,
         is_last: false,
         listed: VecDeque::new(),
         ready: VecDeque::new(),
@@ -124,15 +140,17 @@ pub(in crate::admin) async fn export(
     };
     let head = stream::once(async move { Ok(format.head()) });
     let rest = stream::try_unfold(exporter, Exporter::step);
-    Ok((
-        headers,
-        Body::from_stream(futures::StreamExt::chain(head, rest)),
-    )
-        .into_response())
+    let body = Body::from_stream(futures::StreamExt::chain(head, rest));
+    Ok(FileDownload((headers, body).into_response()))
 }
 
-/// That conversations left the service is worth an entry; which visitor was looked for is not to be kept there.
-async fn record(state: &AppState, administrator: &Administrator, org: &OrgId, format: Format) {
+/// Records an export in the audit log, without its filters, which can name a visitor.
+async fn record(
+    state: &AppState,
+    administrator: &Administrator,
+    org: &OrgId,
+    format: ExportFormat,
+) {
     let fields = vec![FieldChange {
         field: "format".into(),
         before: None,
@@ -148,7 +166,7 @@ async fn record(state: &AppState, administrator: &Administrator, org: &OrgId, fo
     administrator.record(state, change).await;
 }
 
-impl Format {
+impl ExportFormat {
     fn parse(text: Option<&str>) -> ApiResult<Self> {
         match text {
             None | Some("jsonl") => Ok(Self::Jsonl),
@@ -182,11 +200,11 @@ impl Format {
 }
 
 impl Exporter {
-    /// The next part of the file; none at its end.
+    /// Returns the next part of the file; `None` at its end.
     async fn step(self) -> io::Result<Option<(Bytes, Self)>> {
         self.next_part().await.map_err(|error| {
             let facts = error.into_parts();
-            tracing::warn!(detail = %facts.detail, "an export breaks off");
+            tracing::warn!(detail = %facts.detail, "export broken off");
             io::Error::other("the export breaks off")
         })
     }
@@ -196,9 +214,9 @@ impl Exporter {
             if let Some((conversation, from)) = self.current.take() {
                 let store = &self.state.backends.store;
                 let messages = store
-                    .messages(&self.org, &conversation.id, from, MESSAGES_AT_ONCE)
+                    .messages(&self.org, &conversation.id, from, PART_MESSAGES)
                     .await?;
-                // Also where it was deleted meanwhile.
+                // The end of the conversation, or it was deleted meanwhile.
                 if messages.is_empty() {
                     continue;
                 }
@@ -210,23 +228,23 @@ impl Exporter {
             if let Some(conversation) = self.ready.pop_front() {
                 self.current = Some((conversation, 0));
             } else if !self.listed.is_empty() {
-                self.read_some().await?;
+                self.read_part().await?;
             } else if self.is_last {
                 return Ok(None);
             } else {
-                self.list_some().await?;
+                self.list_part().await?;
             }
         }
     }
 
-    async fn list_some(&mut self) -> ApiResult<()> {
+    async fn list_part(&mut self) -> ApiResult<()> {
         let listed = self
             .state
             .backends
             .store
             .conversations(&self.org, &self.query)
             .await?;
-        self.is_last = listed.len() < LOOKED_AT_MAX as usize;
+        self.is_last = listed.len() < READ_MAX as usize;
         if let Some(last) = listed.last() {
             self.query.behind = Some(ListCursor {
                 began_at: last.began_at,
@@ -237,15 +255,15 @@ impl Exporter {
         Ok(())
     }
 
-    async fn read_some(&mut self) -> ApiResult<()> {
+    async fn read_part(&mut self) -> ApiResult<()> {
         let part = self
             .listed
-            .drain(..self.listed.len().min(READS_AT_ONCE))
+            .drain(..self.listed.len().min(CONCURRENT_READS))
             .collect();
         let mut found = read_all(&self.state, &self.org, part);
         while let Some((_, conversation)) = found.try_next().await? {
             self.ready
-                .extend(conversation.filter(|conversation| self.filter.passes(conversation)));
+                .extend(conversation.filter(|conversation| self.filter.matches(conversation)));
         }
         Ok(())
     }
@@ -255,68 +273,99 @@ impl Exporter {
         conversation: &Conversation,
         from: u64,
         messages: &[Message],
-        shown: Vec<Value>,
+        shown: Vec<MessageView>,
     ) -> Bytes {
         let mut out = String::new();
-        if self.format == Format::Jsonl && from == 0 {
-            push_line(&mut out, "conversation", view::summary(conversation));
-        }
-        for (message, mut said) in messages.iter().zip(shown) {
-            match self.format {
-                Format::Jsonl => {
-                    said["conversationId"] = json!(conversation.id);
-                    push_line(&mut out, "message", said);
-                }
-                Format::Csv => push_message(&mut out, conversation, message, &said),
+        let view = ConversationView::new(conversation);
+        if self.format == ExportFormat::Csv {
+            for (message, shown) in messages.iter().zip(&shown) {
+                push_message(&mut out, conversation, &view, message, shown);
             }
+            return out.into();
+        }
+        if from == 0 {
+            push_line(&mut out, &ExportLine::Conversation(view));
+        }
+        for message in shown {
+            let conversation_id = conversation.id.clone();
+            push_line(
+                &mut out,
+                &ExportLine::Message {
+                    conversation_id,
+                    message,
+                },
+            );
         }
         out.into()
     }
 }
 
-fn push_line(out: &mut String, kind: &str, mut line: Value) {
-    line["type"] = kind.into();
-    // Writing into a text cannot fail.
-    let _ = writeln!(out, "{line}");
+fn push_line(out: &mut String, line: &ExportLine) {
+    out.push_str(&serde_json::to_string(line).unwrap_or_default());
+    out.push('\n');
 }
 
-fn push_message(out: &mut String, conversation: &Conversation, message: &Message, said: &Value) {
-    let about = view::summary(conversation);
-    // Of a message without an answer it says why there is none.
-    let status = said.get("status").unwrap_or(&said["unanswered"]["status"]);
-    let known = |key: &str| conversation.metadata.get(key).map(text).unwrap_or_default();
-    let tokens = |key: &str| said["usage"].get(key).map(text).unwrap_or_default();
-    let role = if message.author == MessageAuthor::User {
-        "user"
-    } else {
-        "assistant"
+fn push_message(
+    out: &mut String,
+    conversation: &Conversation,
+    about: &ConversationView,
+    message: &Message,
+    shown: &MessageView,
+) {
+    let reply = match &shown.author {
+        AuthorView::User => None,
+        AuthorView::Assistant(reply) => Some(&**reply),
     };
+    let metadata = |key: &str| conversation.metadata.get(key).map(text).unwrap_or_default();
+    let tokens = |count: fn(&TokenUsage) -> u64| reply.map(|reply| count(&reply.usage).to_string());
+    // A message without an answer has the state of its reply.
+    let unanswered = shown
+        .unanswered
+        .as_ref()
+        .map(|unanswered| unanswered.status);
+    let status = reply.map(|reply| reply.status).or(unanswered);
     let cells = [
-        text(&about["id"]),
-        text(&about["agentId"]),
-        text(&about["teamId"]),
-        text(&about["sessionId"]),
-        known("visitorId"),
-        known("visitorEmail"),
-        known("visitorName"),
-        known("rating"),
-        known("feedback"),
-        text(&said["id"]),
-        text(&said["timestamp"]),
-        role.to_owned(),
-        text(&said["agentName"]),
-        text(status),
-        text(&said["model"]),
-        tokens("promptTokens"),
-        tokens("completionTokens"),
-        text(&said["responseTime"]),
-        text(&said["routingReason"]),
+        about.id.to_string(),
+        about
+            .agent_id
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+        about
+            .team_id
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+        about.session_id.as_str().to_owned(),
+        metadata("visitorId"),
+        metadata("visitorEmail"),
+        metadata("visitorName"),
+        metadata("rating"),
+        metadata("feedback"),
+        shown.id.to_string(),
+        shown.timestamp.to_string(),
+        if reply.is_none() { "user" } else { "assistant" }.to_owned(),
+        reply
+            .map(|reply| reply.agent_name.clone())
+            .unwrap_or_default(),
+        status
+            .map(|status| text(&json!(status)))
+            .unwrap_or_default(),
+        reply.map(|reply| reply.model.clone()).unwrap_or_default(),
+        tokens(|usage| usage.prompt_tokens).unwrap_or_default(),
+        tokens(|usage| usage.completion_tokens).unwrap_or_default(),
+        reply
+            .map(|reply| reply.response_time.to_string())
+            .unwrap_or_default(),
+        reply
+            .and_then(|reply| reply.routing_reason.clone())
+            .unwrap_or_default(),
         message.content.clone(),
     ];
     csv::push_row(out, cells.iter().map(String::as_str));
 }
 
-/// A value as a cell.
+/// Returns a JSON value as a cell.
 fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

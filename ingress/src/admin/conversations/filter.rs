@@ -1,4 +1,4 @@
-//! Which conversations are meant: the filters of the list, which the export has too.
+//! Filters of the list of conversations and of their export.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -7,52 +7,71 @@ use switchboard_schemas::{
     conversation::{Conversation, ConversationOwner},
     time::Timestamp,
 };
+use utoipa::IntoParams;
 
 use crate::http::{ApiError, ApiResult};
 
-/// Conversations that one request looks at, or that one part of an export does.
-pub(super) const LOOKED_AT_MAX: u32 = 500;
-/// Between the two parts of a cursor.
+/// The most conversations that one request, or one part of an export, reads.
+pub(super) const READ_MAX: u32 = 500;
+/// The separator of the two parts of a cursor.
 const CURSOR_SEPARATOR: char = '.';
-/// What a search for a visitor looks through.
+/// The metadata that a search for a visitor compares.
 const SEARCHED_KEYS: [&str; 3] = ["visitorName", "visitorEmail", "visitorId"];
 
-/// The query of a list.
-#[derive(Debug, Default, Deserialize)]
+/// The filters and the page of a list of conversations.
+#[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::admin) struct Wanted {
+pub(in crate::admin) struct ConversationQuery {
+    /// The id of an agent; not together with `team`.
     agent: Option<String>,
+    /// The id of a team.
     team: Option<String>,
+    /// The earliest time of the first message.
+    #[param(value_type = Option<Timestamp>)]
     since: Option<String>,
+    /// The time before which the first message was sent.
+    #[param(value_type = Option<Timestamp>)]
     until: Option<String>,
+    /// The lowest rating.
+    #[param(value_type = Option<f64>)]
     min_rating: Option<String>,
+    /// The highest rating.
+    #[param(value_type = Option<f64>)]
     max_rating: Option<String>,
+    /// A part of the visitor's name, address or id.
     visitor: Option<String>,
+    /// The visitor's id.
     visitor_id: Option<String>,
+    /// The visitor's e-mail address, regardless of case.
     visitor_email: Option<String>,
+    /// The `nextCursor` of an earlier page.
     cursor: Option<String>,
+    /// Conversations to return: 50 by default, at most 200. An export ignores it.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
     pub(super) limit: Option<String>,
+    /// The format of an export: `jsonl` (the default) or `csv`. A list ignores it.
+    #[param(value_type = Option<super::export::ExportFormat>, inline)]
     pub(super) format: Option<String>,
 }
 
-/// What a conversation must have, beside its place in the list.
+/// The conditions that a listed conversation must meet.
 #[derive(Debug)]
-pub(super) struct Filter {
+pub(super) struct ConversationFilter {
     ratings: (Option<f64>, Option<f64>),
     visitor: VisitorFilter,
 }
 
-/// Whom a conversation must be with.
+/// The conditions on the visitor of a conversation.
 #[derive(Debug, Default)]
 struct VisitorFilter {
-    /// Part of a name, an address or an id, in lower case.
+    /// A part of the name, the address or the id, in lower case.
     part: Option<String>,
     id: Option<String>,
     email: Option<String>,
 }
 
-/// The cursor of who goes on behind this conversation.
-pub(super) fn cursor_behind(listed: &ListedConversation) -> String {
+/// Returns the cursor of the page that follows this conversation.
+pub(super) fn cursor_after(listed: &ListedConversation) -> String {
     format!(
         "{}{CURSOR_SEPARATOR}{}",
         listed.began_at.micros(),
@@ -60,7 +79,7 @@ pub(super) fn cursor_behind(listed: &ListedConversation) -> String {
     )
 }
 
-fn place(cursor: &str) -> Option<ListCursor> {
+fn parse_place(cursor: &str) -> Option<ListCursor> {
     let (began_at, id) = cursor.split_once(CURSOR_SEPARATOR)?;
     Some(ListCursor {
         began_at: Timestamp::from_micros(began_at.parse().ok()?),
@@ -68,42 +87,41 @@ fn place(cursor: &str) -> Option<ListCursor> {
     })
 }
 
-impl Wanted {
-    /// Its part of the list.
-    pub(super) fn query(&self) -> ApiResult<ListQuery> {
+impl ConversationQuery {
+    /// Returns the part of the list to read.
+    pub(super) fn list_query(&self) -> ApiResult<ListQuery> {
         let cursor = self.cursor.as_deref().map(|cursor| {
-            place(cursor).ok_or_else(|| {
+            parse_place(cursor).ok_or_else(|| {
                 ApiError::field("cursor", "must be the nextCursor of an earlier page")
             })
         });
-        let behind = match (cursor.transpose()?, time("until", self.until.as_deref())?) {
+        let behind = match (
+            cursor.transpose()?,
+            parse_time("until", self.until.as_deref())?,
+        ) {
             (Some(place), _) => Some(place),
             (None, until) => until.map(|began_at| ListCursor { began_at, id: None }),
         };
-        let since = time("since", self.since.as_deref())?;
+        let since = parse_time("since", self.since.as_deref())?;
         Ok(ListQuery {
             owner: self.owner()?,
             since,
             behind,
-            limit: LOOKED_AT_MAX,
+            limit: READ_MAX,
         })
     }
 
     fn owner(&self) -> ApiResult<Option<ConversationOwner>> {
         match (&self.agent, &self.team) {
             (None, None) => Ok(None),
-            (Some(agent), None) => {
-                let agent = agent
-                    .parse()
-                    .map_err(|_| ApiError::field("agent", "must be the id of an agent"))?;
-                Ok(Some(ConversationOwner::Agent(agent)))
-            }
-            (None, Some(team)) => {
-                let team = team
-                    .parse()
-                    .map_err(|_| ApiError::field("team", "must be the id of a team"))?;
-                Ok(Some(ConversationOwner::Team(team)))
-            }
+            (Some(agent), None) => match agent.parse() {
+                Ok(agent) => Ok(Some(ConversationOwner::Agent(agent))),
+                Err(_) => Err(ApiError::field("agent", "must be the id of an agent")),
+            },
+            (None, Some(team)) => match team.parse() {
+                Ok(team) => Ok(Some(ConversationOwner::Team(team))),
+                Err(_) => Err(ApiError::field("team", "must be the id of a team")),
+            },
             (Some(_), Some(_)) => Err(ApiError::field(
                 "team",
                 "excludes agent: a conversation is with one of them",
@@ -111,12 +129,12 @@ impl Wanted {
         }
     }
 
-    /// What is left out of it.
-    pub(super) fn filter(&self) -> ApiResult<Filter> {
-        Ok(Filter {
+    /// Returns the conditions that are checked for each conversation.
+    pub(super) fn filter(&self) -> ApiResult<ConversationFilter> {
+        Ok(ConversationFilter {
             ratings: (
-                number("minRating", self.min_rating.as_deref())?,
-                number("maxRating", self.max_rating.as_deref())?,
+                parse_number("minRating", self.min_rating.as_deref())?,
+                parse_number("maxRating", self.max_rating.as_deref())?,
             ),
             visitor: VisitorFilter {
                 part: self.visitor.as_ref().map(|part| part.trim().to_lowercase()),
@@ -127,23 +145,23 @@ impl Wanted {
     }
 }
 
-impl Filter {
-    /// Whether the conversation is meant.
-    pub(super) fn passes(&self, conversation: &Conversation) -> bool {
+impl ConversationFilter {
+    /// Returns whether a conversation meets all conditions.
+    pub(super) fn matches(&self, conversation: &Conversation) -> bool {
         let rating = conversation.metadata.get("rating").and_then(Value::as_f64);
-        let rated = match self.ratings {
+        let is_rated = match self.ratings {
             (None, None) => true,
             (min, max) => rating.is_some_and(|rating| {
                 min.is_none_or(|min| rating >= min) && max.is_none_or(|max| rating <= max)
             }),
         };
-        rated && self.visitor.passes(&conversation.metadata)
+        is_rated && self.visitor.matches(&conversation.metadata)
     }
 }
 
 impl VisitorFilter {
-    fn passes(&self, metadata: &Map<String, Value>) -> bool {
-        let said = |key: &str| {
+    fn matches(&self, metadata: &Map<String, Value>) -> bool {
+        let value_of = |key: &str| {
             metadata
                 .get(key)
                 .and_then(Value::as_str)
@@ -152,30 +170,33 @@ impl VisitorFilter {
         let has = |part: &String| {
             SEARCHED_KEYS
                 .iter()
-                .any(|key| said(key).to_lowercase().contains(part))
+                .any(|key| value_of(key).to_lowercase().contains(part))
         };
         self.part.as_ref().is_none_or(has)
-            && self.id.as_deref().is_none_or(|id| id == said("visitorId"))
+            && self
+                .id
+                .as_deref()
+                .is_none_or(|id| id == value_of("visitorId"))
             && self
                 .email
                 .as_deref()
-                .is_none_or(|email| is_address(email, said("visitorEmail")))
+                .is_none_or(|email| is_same_address(email, value_of("visitorEmail")))
     }
 }
 
-/// Whether two texts are one e-mail address, in whatever spelling.
-pub(super) fn is_address(left: &str, right: &str) -> bool {
+/// Returns whether two texts are the same e-mail address, regardless of case.
+pub(super) fn is_same_address(left: &str, right: &str) -> bool {
     left.to_lowercase() == right.to_lowercase()
 }
 
-fn time(param: &str, text: Option<&str>) -> ApiResult<Option<Timestamp>> {
-    let read = |text: &str| serde_json::from_value(Value::from(text));
-    text.map(read)
+fn parse_time(param: &str, text: Option<&str>) -> ApiResult<Option<Timestamp>> {
+    let parse = |text: &str| serde_json::from_value(Value::from(text));
+    text.map(parse)
         .transpose()
         .map_err(|_| ApiError::field(param, "must be a time such as 2026-01-31T00:00:00Z"))
 }
 
-fn number(param: &str, text: Option<&str>) -> ApiResult<Option<f64>> {
+fn parse_number(param: &str, text: Option<&str>) -> ApiResult<Option<f64>> {
     let number = text
         .map(str::parse::<f64>)
         .transpose()

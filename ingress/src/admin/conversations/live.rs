@@ -1,47 +1,41 @@
-//! `…/conversations/{id}/messages/{messageId}/stream`: the reply that is being made, as events, for a person who is signed in
-//! and has no key. The same reader as behind the public API.
+//! The stream of a reply that is being written, for a signed-in person without an API key. It is the stream of the public API.
 
 use std::convert::identity;
 
-use axum::{
-    Extension,
-    extract::{Path, RawQuery, State},
-    response::Response,
-};
+use axum::{Extension, extract::RawQuery};
 use http::HeaderMap;
-use switchboard_schemas::{
-    ids::{MessageId, RequestId},
-    organization::Organization,
-};
+use switchboard_schemas::ids::{MessageId, RequestId};
 
 use super::find;
 use crate::{
     admin::{
-        administrator::{Action, Administrator},
-        things::{not_found, organization},
+        answers::EventStream,
+        authorization::{Admin, PathIds},
+        permissions::ReadConversations,
+        resources::not_found,
     },
     chat::message_lookup::AuthorizedMessage,
     http::{ApiResult, ArrivedAt},
     reply::{
         ResponseContext, respond, resume::ResumePosition, shape::ReplyShape, stream::ReplyStream,
     },
-    state::AppState,
 };
 
-/// Follows the reply from a byte on, to its end.
-pub(in crate::admin) async fn stream(
-    State(state): State<AppState>,
-    administrator: Administrator,
+/// Streams a reply from a byte position to its end.
+pub(in crate::admin) async fn follow(
+    Admin { state, subject, .. }: Admin<ReadConversations>,
+    path: PathIds,
     Extension(request_id): Extension<RequestId>,
     Extension(ArrivedAt(arrived)): Extension<ArrivedAt>,
-    Path((org, id, message)): Path<(String, String, String)>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
-) -> ApiResult<Response> {
-    let Organization { id: org, .. } =
-        organization(&state, &administrator, &org, Action::ReadConversations).await?;
-    let conversation = find(&state, &org, &id).await?;
-    let reply: MessageId = message.parse().map_err(|_| not_found("message"))?;
+) -> ApiResult<EventStream> {
+    let org = subject.id;
+    let conversation = find(&state, &org, path.get("id")).await?;
+    let reply: MessageId = path
+        .get("message")
+        .parse()
+        .map_err(|_| not_found("message"))?;
     if reply.conversation() != conversation.id {
         return Err(not_found("message"));
     }
@@ -51,14 +45,12 @@ pub(in crate::admin) async fn stream(
     let follower = ReplyStream::reading(state, found.org, found.reply)
         .resume(&position, is_final)
         .await?;
-    respond(
-        follower,
-        ReplyShape::Events,
-        ResponseContext {
-            request_id,
-            arrived,
-            told: identity,
-        },
-    )
-    .await
+    let asked = ResponseContext {
+        request_id,
+        arrived,
+        told: identity,
+    };
+    respond(follower, ReplyShape::Events, asked)
+        .await
+        .map(EventStream)
 }

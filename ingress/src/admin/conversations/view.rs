@@ -1,76 +1,245 @@
-//! How conversations and messages are shown to the people who answer for them.
+//! Conversations and messages as administrators see them.
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use switchboard_backends::store::ReplyRecord;
-use switchboard_schemas::conversation::{
-    Conversation, ConversationOwner, Message, MessageAuthor, ReplyFacts,
+use switchboard_schemas::{
+    client_text::SessionId,
+    conversation::{
+        ContextTruncation, Conversation, ConversationOwner, FinishReason, Message, MessageAuthor,
+        ReplyFacts, ReplyStatus, TokenUsage,
+    },
+    ids::{AgentId, ConversationId, MessageId, TeamId},
+    reply_event::ReplyFailure,
+    routing::RoutingFacts,
+    time::Timestamp,
 };
+use utoipa::ToSchema;
+
+use crate::admin::pages::Page;
 
 /// A conversation without its messages.
-pub(super) fn summary(conversation: &Conversation) -> Value {
-    let (agent, team) = match &conversation.owner {
-        ConversationOwner::Agent(agent) => (Some(agent), None),
-        ConversationOwner::Team(team) => (None, Some(team)),
-    };
-    json!({
-        "id": conversation.id,
-        "sessionId": conversation.session_id,
-        "agentId": agent,
-        "teamId": team,
-        "messageCount": conversation.message_count,
-        "activeMessageId": conversation.active_message_id,
-        "createdAt": conversation.created_at,
-        "updatedAt": conversation.updated_at,
-        "metadata": conversation.metadata,
-    })
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::admin) struct ConversationView {
+    /// The id of the conversation.
+    pub(super) id: ConversationId,
+    /// The session in which the visitor began it.
+    pub(super) session_id: SessionId,
+    /// The agent; `null` for a conversation with a team.
+    #[schema(required)]
+    pub(super) agent_id: Option<AgentId>,
+    /// The team; `null` for a conversation with an agent.
+    #[schema(required)]
+    pub(super) team_id: Option<TeamId>,
+    /// The number of messages, answers included.
+    message_count: u64,
+    /// The reply that is being written.
+    #[schema(required)]
+    active_message_id: Option<MessageId>,
+    /// The time of the first message.
+    created_at: Timestamp,
+    /// The time of the last change.
+    updated_at: Timestamp,
+    /// The visitor, the rating, the feedback and keys of the client.
+    metadata: Map<String, Value>,
 }
 
-/// A message, with all that is known of how it came about.
-pub(super) fn message(message: &Message) -> Value {
-    let mut shown =
-        json!({ "id": message.id, "content": message.content, "timestamp": message.created_at });
-    match &message.author {
-        MessageAuthor::User => shown["role"] = "user".into(),
-        MessageAuthor::Assistant(facts) => {
-            shown["role"] = "assistant".into();
-            shown["agentId"] = json!(facts.agent_id);
-            shown["agentName"] = json!(facts.agent_name);
-            shown["status"] = json!(facts.status);
-            shown["finishReason"] = json!(facts.finish_reason);
-            shown["usage"] = json!(facts.usage);
-            shown["responseTime"] = json!(facts.response_time_ms);
-            shown["model"] = json!(facts.model);
-            shown["routingReason"] = json!(facts.routing_reason);
-            shown["routing"] = json!(facts.routing);
-            shown["uiSpec"] = json!(facts.ui_spec);
-            shown["leftOut"] = json!(facts.truncation);
-            shown["summary"] = json!(facts.summary.as_ref().map(|summary| &summary.text));
-            shown["timeline"] = timeline(facts);
+/// A conversation with a page of its messages.
+#[derive(Serialize, ToSchema)]
+pub(in crate::admin) struct ConversationDetailView {
+    #[serde(flatten)]
+    pub(super) conversation: ConversationView,
+    /// The messages, oldest first.
+    pub(super) messages: Page<MessageView>,
+}
+
+/// A message of a conversation.
+#[derive(Serialize, ToSchema)]
+pub(in crate::admin) struct MessageView {
+    /// The id of the message.
+    pub(super) id: MessageId,
+    /// The text of the message.
+    content: String,
+    /// The time at which it was accepted or finished.
+    pub(super) timestamp: Timestamp,
+    #[serde(flatten)]
+    pub(super) author: AuthorView,
+    /// The end of a reply that has no text, at the message of the visitor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(super) unanswered: Option<UnansweredView>,
+}
+
+/// The author of a message.
+#[derive(Serialize, ToSchema)]
+#[serde(tag = "role", rename_all = "lowercase")]
+pub(super) enum AuthorView {
+    /// A visitor.
+    User,
+    /// An agent.
+    Assistant(Box<ReplyView>),
+}
+
+/// The facts about a reply.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ReplyView {
+    /// The agent that answered.
+    agent_id: AgentId,
+    /// The name of the agent at that time.
+    pub(super) agent_name: String,
+    /// The final state.
+    pub(super) status: ReplyStatus,
+    /// The reason for which the provider stopped.
+    #[schema(required)]
+    finish_reason: Option<FinishReason>,
+    /// The tokens that were used.
+    pub(super) usage: TokenUsage,
+    /// Milliseconds from acceptance to the end.
+    pub(super) response_time: u64,
+    /// The model that answered.
+    pub(super) model: String,
+    /// The reason for which a team chose the agent.
+    #[schema(required)]
+    pub(super) routing_reason: Option<String>,
+    /// The facts behind that decision.
+    #[schema(required)]
+    routing: Option<RoutingFacts>,
+    /// The products or other data that were shown with the text.
+    #[schema(required, value_type = Option<Object>)]
+    ui_spec: Option<Value>,
+    /// The earlier messages that the model did not see; `null` if it saw all.
+    #[schema(required)]
+    left_out: Option<ContextTruncation>,
+    /// The summary that stood for earlier messages.
+    #[schema(required)]
+    summary: Option<String>,
+    /// The steps of the reply whose times are known.
+    timeline: Vec<TimelineStep>,
+}
+
+/// A step in the making of a reply.
+#[derive(Serialize, ToSchema)]
+struct TimelineStep {
+    /// The step.
+    step: StepName,
+    /// Milliseconds since the acceptance of the message.
+    ms: u64,
+}
+
+/// The name of a step in the making of a reply.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+enum StepName {
+    Accepted,
+    Routed,
+    Queued,
+    Claimed,
+    ResponseContext,
+    FirstText,
+    Done,
+}
+
+/// The end of a reply without text.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UnansweredView {
+    /// The final state.
+    pub(super) status: ReplyStatus,
+    /// The reason of a failure.
+    #[schema(required)]
+    failure: Option<ReplyFailure>,
+    /// Milliseconds from acceptance to the end.
+    response_time: u64,
+    /// The time of the end.
+    at: Timestamp,
+}
+
+impl ConversationView {
+    /// Creates the view of a conversation.
+    pub(super) fn new(conversation: &Conversation) -> Self {
+        let (agent_id, team_id) = match &conversation.owner {
+            ConversationOwner::Agent(agent) => (Some(agent.clone()), None),
+            ConversationOwner::Team(team) => (None, Some(team.clone())),
+        };
+        Self {
+            id: conversation.id.clone(),
+            session_id: conversation.session_id.clone(),
+            agent_id,
+            team_id,
+            message_count: conversation.message_count,
+            active_message_id: conversation.active_message_id.clone(),
+            created_at: conversation.created_at,
+            updated_at: conversation.updated_at,
+            metadata: conversation.metadata.clone(),
         }
     }
-    shown
 }
 
-/// What became of the answer to a message, where it has no text that could stand in the history.
-pub(super) fn unanswered(record: &ReplyRecord) -> Value {
-    let end = &record.end;
-    json!({ "status": end.status, "failure": end.failure, "responseTime": end.response_time_ms, "at": record.finished_at })
+impl MessageView {
+    /// Creates the view of a message.
+    pub(super) fn new(message: &Message) -> Self {
+        Self {
+            id: message.id.clone(),
+            content: message.content.clone(),
+            timestamp: message.created_at,
+            author: match &message.author {
+                MessageAuthor::User => AuthorView::User,
+                MessageAuthor::Assistant(facts) => {
+                    AuthorView::Assistant(Box::new(ReplyView::new(facts)))
+                }
+            },
+            unanswered: None,
+        }
+    }
 }
 
-/// The way of a reply, each step with its milliseconds since the acceptance; those that are known.
-fn timeline(facts: &ReplyFacts) -> Value {
+impl ReplyView {
+    fn new(facts: &ReplyFacts) -> Self {
+        Self {
+            agent_id: facts.agent_id.clone(),
+            agent_name: facts.agent_name.clone(),
+            status: facts.status,
+            finish_reason: facts.finish_reason,
+            usage: facts.usage,
+            response_time: facts.response_time_ms,
+            model: facts.model.clone(),
+            routing_reason: facts.routing_reason.clone(),
+            routing: facts.routing.clone(),
+            ui_spec: facts.ui_spec.clone(),
+            left_out: facts.truncation,
+            summary: facts.summary.as_ref().map(|summary| summary.text.clone()),
+            timeline: timeline(facts),
+        }
+    }
+}
+
+impl UnansweredView {
+    /// Creates the view of a reply's record.
+    pub(super) fn new(record: &ReplyRecord) -> Self {
+        Self {
+            status: record.end.status,
+            failure: record.end.failure,
+            response_time: record.end.response_time_ms,
+            at: record.finished_at,
+        }
+    }
+}
+
+fn timeline(facts: &ReplyFacts) -> Vec<TimelineStep> {
     let steps = facts.steps.unwrap_or_default();
-    let known = [
-        ("accepted", Some(0)),
-        ("routed", steps.routed_ms),
-        ("queued", steps.queued_ms),
-        ("claimed", steps.claimed_ms),
-        ("asked", steps.asked_ms),
-        ("firstText", steps.first_text_ms),
-        ("done", Some(facts.response_time_ms)),
+    let times = [
+        (StepName::Accepted, Some(0)),
+        (StepName::Routed, steps.routed_ms),
+        (StepName::Queued, steps.queued_ms),
+        (StepName::Claimed, steps.claimed_ms),
+        (StepName::ResponseContext, steps.asked_ms),
+        (StepName::FirstText, steps.first_text_ms),
+        (StepName::Done, Some(facts.response_time_ms)),
     ];
-    let known = known
+    let known = times
         .into_iter()
-        .filter_map(|(step, ms)| Some(json!({ "step": step, "ms": ms? })));
+        .filter_map(|(step, ms)| Some(TimelineStep { step, ms: ms? }));
     known.collect()
 }

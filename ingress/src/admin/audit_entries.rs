@@ -1,28 +1,32 @@
-//! Configured things as the audit log compares them: everything that can change, secrets included, because a secret that
-//! changed is named; [`crate::audit`] shows none of them.
+//! Catalog entries as the audit log compares them: with everything that can change, secrets included, because a changed
+//! secret is named. [`crate::audit`] shows no secret.
 
 use serde_json::{Value, json};
 use switchboard_backends::catalog::CatalogEntry;
 use switchboard_schemas::audit::AuditAction;
 
 use super::{
-    administrator::Administrator,
-    one_thing::{Fields, Slugs, document_fields},
+    authorization::Administrator,
+    bodies::{Fields, fields_of},
+    resources::{
+        Resource, agents::Agents, keys::Keys, organizations::Organizations, providers::Providers,
+        references::References, teams::Teams,
+    },
 };
 use crate::{
     audit::{AuditChange, differences},
     state::AppState,
 };
 
-/// What a write did to one entry.
+/// An entry before and after it was written.
 pub(super) struct WrittenEntry {
-    /// What was there.
+    /// The entry that was stored before, if any.
     pub(super) before: Option<CatalogEntry>,
-    /// What is there.
+    /// The entry that is stored now.
     pub(super) after: CatalogEntry,
 }
 
-/// Writes into the audit log what became of an entry.
+/// Records a change of one entry in the audit log.
 pub(super) async fn record_entry(
     administrator: &Administrator,
     state: &AppState,
@@ -44,7 +48,7 @@ pub(super) async fn record_entry(
     administrator.record(state, change).await;
 }
 
-/// Writes into the audit log what a document did.
+/// Records all changes that a document made in the audit log.
 pub(super) async fn record_written(
     administrator: &Administrator,
     state: &AppState,
@@ -60,8 +64,18 @@ pub(super) async fn record_written(
     }
 }
 
+/// Returns everything of an entry that can change.
 fn compared(entry: &CatalogEntry) -> Fields {
-    let mut fields = document_fields(entry, &Slugs::default()).unwrap_or_default();
+    let references = References::default();
+    let fields = match entry {
+        CatalogEntry::Organization(_) => described::<Organizations>(entry, &references),
+        CatalogEntry::Provider { .. } => described::<Providers>(entry, &references),
+        CatalogEntry::Agent(_) => described::<Agents>(entry, &references),
+        CatalogEntry::Team(_) => described::<Teams>(entry, &references),
+        CatalogEntry::Key { .. } => described::<Keys>(entry, &references),
+        CatalogEntry::User(_) => None,
+    };
+    let mut fields = fields.unwrap_or_default();
     let more = match entry {
         CatalogEntry::Organization(_) => json!({}),
         CatalogEntry::Provider { sealed_key, .. } => json!({ "apiKey": sealed_key }),
@@ -73,6 +87,10 @@ fn compared(entry: &CatalogEntry) -> Fields {
         }
         CatalogEntry::Key { hash, .. } => json!({ "value": hash }),
         CatalogEntry::User(account) => json!({
+            "email": account.user.email,
+            "name": account.user.name,
+            "role": account.user.role,
+            "state": account.user.state,
             "password": account.password,
             "link": account.link.as_ref().map(|link| link.hash.to_vec()),
         }),
@@ -81,4 +99,8 @@ fn compared(entry: &CatalogEntry) -> Fields {
         fields.extend(more);
     }
     fields
+}
+
+fn described<R: Resource>(entry: &CatalogEntry, references: &References) -> Option<Fields> {
+    fields_of(&R::fields(entry, references)?).ok()
 }

@@ -1,4 +1,4 @@
-//! What a request for figures asks for.
+//! The query of a request for analytics.
 
 use http::{HeaderMap, header};
 use serde::Deserialize;
@@ -7,44 +7,54 @@ use switchboard_schemas::{
     day::Day,
     ids::{AgentId, TeamId},
 };
+use utoipa::{IntoParams, ToSchema};
 
 use crate::http::{ApiError, ApiResult};
 
-/// Days of a request that does not say which, today included.
+/// The number of days without `from`, the last day included.
 const DAYS_DEFAULT: i64 = 30;
-/// Days of one request: a year, and the month before it to compare with.
+/// The most days of one request: a year, and the month before it to compare with.
 const DAYS_MAX: i64 = 400;
 
-/// The query.
-#[derive(Debug, Default, Deserialize)]
-pub(in crate::admin) struct Wanted {
+/// The range, the filters and the format of analytics.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+pub(in crate::admin) struct AnalyticsQuery {
+    /// The first day: by default 29 days before `to`, at most 399.
+    #[param(format = Date)]
     from: Option<String>,
+    /// The last day, today by default.
+    #[param(format = Date)]
     to: Option<String>,
+    /// The id of an agent.
     agent: Option<String>,
+    /// The id of a team.
     team: Option<String>,
+    /// The format of the answer; by default the one that `Accept` names first.
+    #[param(value_type = Option<AnalyticsFormat>, inline)]
     format: Option<String>,
 }
 
-/// Whose figures.
+/// The agent and the team whose replies are counted.
 #[derive(Debug)]
-pub(super) struct Filter {
+pub(super) struct AnalyticsFilter {
     agent: Option<AgentId>,
     team: Option<TeamId>,
 }
 
-/// How they are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+/// The format of analytics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[schema(rename_all = "lowercase")]
+pub(super) enum AnalyticsFormat {
     Json,
     Csv,
 }
 
-impl Wanted {
-    /// The days, both ends included.
+impl AnalyticsQuery {
+    /// Returns the days, both ends included.
     pub(super) fn days(&self, today: Day) -> ApiResult<DayRange> {
-        let last = day("to", self.to.as_deref())?.unwrap_or(today);
+        let last = parse_day("to", self.to.as_deref())?.unwrap_or(today);
         let first =
-            day("from", self.from.as_deref())?.unwrap_or_else(|| last.plus(1 - DAYS_DEFAULT));
+            parse_day("from", self.from.as_deref())?.unwrap_or_else(|| last.plus(1 - DAYS_DEFAULT));
         match last.number() - first.number() {
             ..0 => Err(ApiError::field("to", "must not be before from")),
             0..DAYS_MAX => Ok(DayRange { first, last }),
@@ -55,20 +65,21 @@ impl Wanted {
         }
     }
 
-    pub(super) fn filter(&self) -> ApiResult<Filter> {
+    /// Returns the filters.
+    pub(super) fn filter(&self) -> ApiResult<AnalyticsFilter> {
         let agent = self.agent.as_deref().map(str::parse).transpose();
         let team = self.team.as_deref().map(str::parse).transpose();
-        Ok(Filter {
+        Ok(AnalyticsFilter {
             agent: agent.map_err(|_| ApiError::field("agent", "must be the id of an agent"))?,
             team: team.map_err(|_| ApiError::field("team", "must be the id of a team"))?,
         })
     }
 
-    /// The query wins: an address that is pasted into a browser says what it wants.
-    pub(super) fn form(&self, headers: &HeaderMap) -> ApiResult<Form> {
+    /// Returns the format. The query takes precedence over `Accept`, so that a link in a browser gives CSV.
+    pub(super) fn format(&self, headers: &HeaderMap) -> ApiResult<AnalyticsFormat> {
         match self.format.as_deref() {
-            Some("json") => Ok(Form::Json),
-            Some("csv") => Ok(Form::Csv),
+            Some("json") => Ok(AnalyticsFormat::Json),
+            Some("csv") => Ok(AnalyticsFormat::Csv),
             Some(_) => Err(ApiError::field("format", "must be json or csv")),
             None => {
                 let accept = headers
@@ -77,17 +88,18 @@ impl Wanted {
                     .unwrap_or_default();
                 let first = accept.split([',', ';']).next().unwrap_or_default().trim();
                 Ok(if first.eq_ignore_ascii_case("text/csv") {
-                    Form::Csv
+                    AnalyticsFormat::Csv
                 } else {
-                    Form::Json
+                    AnalyticsFormat::Json
                 })
             }
         }
     }
 }
 
-impl Filter {
-    pub(super) fn passes(&self, group: &TotalsGroup) -> bool {
+impl AnalyticsFilter {
+    /// Returns whether a group of replies is counted.
+    pub(super) fn matches(&self, group: &TotalsGroup) -> bool {
         self.agent
             .as_ref()
             .is_none_or(|agent| group.agent_id.as_ref() == Some(agent))
@@ -98,7 +110,7 @@ impl Filter {
     }
 }
 
-fn day(param: &str, text: Option<&str>) -> ApiResult<Option<Day>> {
+fn parse_day(param: &str, text: Option<&str>) -> ApiResult<Option<Day>> {
     let day = text.map(str::parse).transpose();
     day.map_err(|_| ApiError::field(param, "must be a day such as 2026-01-31"))
 }

@@ -1,8 +1,8 @@
-//! Finds fields that nothing reads. Serde cannot refuse them in types that also read older stored rows.
+//! Detection of unknown fields in values whose type cannot refuse them, because it also reads older stored rows.
 
 use serde_json::Value;
 
-/// The path of the first field of `given` that none of `known`, as the readers write themselves, has.
+/// Returns the path of the first field of `given` that none of `known`, the serialized readers, has.
 pub(super) fn unknown_field(given: &Value, known: &[Value]) -> Option<String> {
     let fields = given.as_object()?;
     for (name, value) in fields {

@@ -1,5 +1,5 @@
-//! Tells readers of the control topic what was configured last. Best effort: the catalogue is the truth, and every
-//! process looks at it again within two seconds.
+//! Announcements of changed configuration on the control topic. Delivery is best effort: the catalog is the truth, and
+//! every process reads it again within two seconds.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::apply::ApplyContext;
 
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Publishes one record for each changed entry; stops at the first failure, because the next would wait as long.
+/// Publishes one record for each changed entry. It stops at the first failure, because the next record would wait as long.
 pub(super) async fn publish_changes(context: &ApplyContext, changed: &[&CatalogEntry]) {
     for entry in changed {
         let change =
@@ -23,7 +23,7 @@ pub(super) async fn publish_changes(context: &ApplyContext, changed: &[&CatalogE
             headers: Vec::new(),
         };
         if let Err(error) = context.bus.publish(record, PUBLISH_TIMEOUT).await {
-            tracing::warn!(%error, "change of configuration not announced");
+            tracing::warn!(%error, "configuration change not announced");
             return;
         }
     }

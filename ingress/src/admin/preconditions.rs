@@ -1,56 +1,66 @@
-//! Which version an editor means to change: `If-Match`, or the `version` that they read and send back.
+//! The version that a change is meant for: `If-Match`, or the `version` that was read and is sent back.
 
-use http::{HeaderMap, HeaderValue, header};
+use std::convert::Infallible;
+
+use axum::extract::FromRequestParts;
+use http::{HeaderMap, HeaderValue, header, request::Parts};
 use serde_json::{Value, json};
 
-use super::one_thing::Fields;
-use crate::http::{ApiError, ApiResult, ErrorCode};
+use super::bodies::Fields;
+use crate::{
+    http::{ApiError, ApiResult, ErrorCode},
+    state::AppState,
+};
 
 const VERSION: &str = "version";
 
-/// The versions that a change is meant for; none: whatever is there.
+/// The versions that a change is meant for; without any, it is meant for whatever is stored.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Precondition {
     header: Option<Vec<String>>,
     body: Option<String>,
 }
 
-impl Precondition {
-    /// Reads the header, and takes `version` out of the body.
-    pub(super) fn take(headers: &HeaderMap, fields: &mut Fields) -> ApiResult<Self> {
-        let body = match fields.remove(VERSION) {
-            None | Some(Value::Null) => None,
-            Some(Value::String(version)) => Some(version),
-            Some(_) => return Err(ApiError::field(VERSION, "must be the text that was read")),
-        };
-        Ok(Self {
-            header: if_match(headers),
-            body,
-        })
-    }
+impl FromRequestParts<AppState> for Precondition {
+    type Rejection = Infallible;
 
-    /// Of a request without a body.
-    pub(super) fn of_headers(headers: &HeaderMap) -> Self {
+    async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, Infallible> {
+        Ok(Self::from_headers(&parts.headers))
+    }
+}
+
+impl Precondition {
+    fn from_headers(headers: &HeaderMap) -> Self {
         Self {
             header: if_match(headers),
             body: None,
         }
     }
 
-    /// Whether the editor named a version at all.
+    /// Takes `version` out of the body.
+    pub(super) fn with_body(mut self, fields: &mut Fields) -> ApiResult<Self> {
+        self.body = match fields.remove(VERSION) {
+            None | Some(Value::Null) => None,
+            Some(Value::String(version)) => Some(version),
+            Some(_) => return Err(ApiError::field(VERSION, "must be the text that was read")),
+        };
+        Ok(self)
+    }
+
+    /// Returns whether the request named a version at all.
     pub(super) const fn is_given(&self) -> bool {
         self.header.is_some() || self.body.is_some()
     }
 
-    /// Refuses a change of what is no longer what was read.
+    /// Fails with 409 if the stored version is not one that the change is meant for.
     pub(super) fn check(&self, version: i64) -> ApiResult<()> {
         let current = version.to_string();
-        let header_fits = self
+        let header_matches = self
             .header
             .as_ref()
             .is_none_or(|wanted| wanted.contains(&current));
-        let body_fits = self.body.as_ref().is_none_or(|wanted| *wanted == current);
-        if header_fits && body_fits {
+        let body_matches = self.body.as_ref().is_none_or(|wanted| *wanted == current);
+        if header_matches && body_matches {
             Ok(())
         } else {
             Err(changed_meanwhile(version))
@@ -58,18 +68,19 @@ impl Precondition {
     }
 }
 
-/// The version as a header.
+/// Returns the version as the value of `ETag`.
 pub(super) fn etag(version: i64) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!("\"{version}\"")).ok()
 }
 
-/// Someone else was faster.
+/// Creates the error for a resource that somebody else changed first.
 pub(super) fn changed_meanwhile(version: i64) -> ApiError {
     let detail = "this was changed since it was read: read it again";
     ApiError::new(ErrorCode::Conflict, detail).details(json!({ VERSION: version.to_string() }))
 }
 
-/// The strong tags of all `If-Match` headers; a star is no condition here, because what is absent is refused anyway.
+/// Returns the strong tags of all `If-Match` headers. A star is no condition, because a change of a
+/// missing resource fails anyway.
 fn if_match(headers: &HeaderMap) -> Option<Vec<String>> {
     let texts = headers
         .get_all(header::IF_MATCH)
@@ -92,7 +103,7 @@ fn if_match(headers: &HeaderMap) -> Option<Vec<String>> {
 mod tests {
     use super::*;
 
-    fn fits(if_match: Option<&'static str>, body: Value) -> bool {
+    fn matches(if_match: Option<&'static str>, body: Value) -> bool {
         let mut headers = HeaderMap::new();
         if let Some(value) = if_match {
             headers.insert(header::IF_MATCH, HeaderValue::from_static(value));
@@ -100,7 +111,8 @@ mod tests {
         let Value::Object(mut fields) = body else {
             panic!("an object")
         };
-        Precondition::take(&headers, &mut fields)
+        Precondition::from_headers(&headers)
+            .with_body(&mut fields)
             .is_ok_and(|precondition| precondition.check(7).is_ok())
     }
 
@@ -114,7 +126,7 @@ mod tests {
             (None, json!({ "version": "7" })),
             (None, json!({ "version": null })),
         ] {
-            assert!(fits(if_match, body.clone()), "{if_match:?} {body}");
+            assert!(matches(if_match, body.clone()), "{if_match:?} {body}");
         }
         for (if_match, body) in [
             (Some("\"6\""), json!({})),
@@ -125,7 +137,7 @@ mod tests {
             (None, json!({ "version": "8" })),
             (None, json!({ "version": 7 })),
         ] {
-            assert!(!fits(if_match, body.clone()), "{if_match:?} {body}");
+            assert!(!matches(if_match, body.clone()), "{if_match:?} {body}");
         }
     }
 }

@@ -1,12 +1,14 @@
-//! Theme values end up in style sheets of other people's pages: only values that can be nothing but a colour, a length
-//! or a list of fonts are kept.
+//! Rules for theme values. They end up in style sheets of other people's pages, so that only a color, a length or a list of
+//! fonts is accepted.
 
 use switchboard_schemas::agent::WidgetTheme;
 
+use super::errors::ValidationError;
+
 const VALUE_BYTES_MAX: usize = 200;
 
-/// The first field of a theme whose value is refused, and why.
-pub(super) fn mistake(theme: &WidgetTheme) -> Option<(&'static str, &'static str)> {
+/// Fails with the first field of a theme that has a value of another form.
+pub(super) fn check_theme(theme: &WidgetTheme) -> Result<(), ValidationError> {
     let colors = [
         ("primaryColor", &theme.primary_color),
         ("backgroundColor", &theme.background_color),
@@ -18,21 +20,20 @@ pub(super) fn mistake(theme: &WidgetTheme) -> Option<(&'static str, &'static str
         ("sendButtonColor", &theme.send_button_color),
     ];
     if let Some((name, _)) = colors.into_iter().find(|(_, value)| !is_color(value)) {
-        return Some((
-            name,
-            "must be a CSS colour such as #2563eb, rgb(37, 99, 235) or a colour's name",
-        ));
+        let reason = "must be a CSS colour such as #2563eb, rgb(37, 99, 235) or a colour's name";
+        return Err(ValidationError::new(name, reason));
     }
     if !is_length(&theme.border_radius) {
-        return Some((
-            "borderRadius",
-            "must be a CSS length such as 12px or 0.5rem",
-        ));
+        let reason = "must be a CSS length such as 12px or 0.5rem";
+        return Err(ValidationError::new("borderRadius", reason));
     }
     if !is_font_list(&theme.font_family) {
-        return Some(("fontFamily", "must be a list of font names"));
+        return Err(ValidationError::new(
+            "fontFamily",
+            "must be a list of font names",
+        ));
     }
-    None
+    Ok(())
 }
 
 fn is_color(value: &str) -> bool {
@@ -86,8 +87,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_usual_theme_and_usual_values_are_kept() {
-        assert_eq!(mistake(&WidgetTheme::default()), None);
+    fn usual_values_are_accepted() {
+        assert_eq!(check_theme(&WidgetTheme::default()), Ok(()));
         for color in [
             "#fff",
             "#FFAA0080",
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_could_say_more_than_they_should_are_refused() {
+    fn values_that_could_inject_styles_are_refused() {
         for text in [
             "",
             "red;",

@@ -1,0 +1,257 @@
+//! Analytics as JSON: in total, by day, by agent and by team.
+
+use std::{cmp::Reverse, collections::BTreeMap};
+
+use serde::Serialize;
+use switchboard_backends::analytics::{
+    histogram::DurationHistogram,
+    totals::{DailyTotals, TotalsGroup},
+};
+use utoipa::ToSchema;
+
+use super::AnalyticsData;
+
+/// The unit of counted ratings: hundredths of a star.
+const PARTS_OF_RATING: u64 = 100;
+const RATING_MAX: u64 = 5;
+
+/// Analytics of a range of days.
+#[derive(Serialize, ToSchema)]
+pub(in crate::admin) struct AnalyticsReport {
+    /// The first day.
+    #[schema(format = Date)]
+    from: String,
+    /// The last day.
+    #[schema(format = Date)]
+    to: String,
+    /// The time zone of the days, always `UTC`.
+    timezone: &'static str,
+    /// The figures of all days together.
+    totals: Figures,
+    /// The figures of each day.
+    days: Vec<DayFigures>,
+    /// The figures of each agent, busiest first.
+    agents: Vec<AgentFigures>,
+    /// The figures of each team, busiest first.
+    teams: Vec<TeamFigures>,
+}
+
+/// The figures of one day.
+#[derive(Serialize, ToSchema)]
+struct DayFigures {
+    /// The day.
+    #[schema(format = Date)]
+    day: String,
+    #[serde(flatten)]
+    figures: Figures,
+}
+
+/// The figures of one agent.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AgentFigures {
+    /// The id of the agent.
+    agent_id: String,
+    /// The name of the agent; `null` if it no longer exists.
+    #[schema(required)]
+    agent_name: Option<String>,
+    #[serde(flatten)]
+    figures: Figures,
+}
+
+/// The figures of one team.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct TeamFigures {
+    /// The id of the team.
+    team_id: String,
+    /// The name of the team; `null` if it no longer exists.
+    #[schema(required)]
+    team_name: Option<String>,
+    #[serde(flatten)]
+    figures: Figures,
+}
+
+/// Counts of conversations and replies.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Figures {
+    /// Conversations that began.
+    conversations: u64,
+    /// Messages of visitors.
+    messages: u64,
+    /// Replies by their final state.
+    replies: ReplyCounts,
+    /// Times from acceptance to the end of replies with text.
+    response_time: TimeFigures,
+    /// Times from acceptance to the first text.
+    first_text_time: TimeFigures,
+    /// Tokens that were used.
+    tokens: TokenCounts,
+    /// Ratings of the conversations that began.
+    ratings: RatingFigures,
+}
+
+/// Replies by their final state.
+#[derive(Serialize, ToSchema)]
+struct ReplyCounts {
+    completed: u64,
+    incomplete: u64,
+    failed: u64,
+    cancelled: u64,
+}
+
+/// Statistics of times, in milliseconds; `null` without any.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct TimeFigures {
+    /// The number of times.
+    count: u64,
+    #[schema(required)]
+    average_ms: Option<u64>,
+    #[schema(required)]
+    p50_ms: Option<u64>,
+    #[schema(required)]
+    p95_ms: Option<u64>,
+}
+
+/// Tokens of all replies.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct TokenCounts {
+    /// Tokens that models read.
+    prompt: u64,
+    /// Tokens that models wrote.
+    completion: u64,
+    /// Replies whose tokens are estimates, because the provider gave none.
+    estimated_replies: u64,
+}
+
+/// Ratings of conversations.
+#[derive(Serialize, ToSchema)]
+struct RatingFigures {
+    /// The number of ratings.
+    count: u64,
+    /// The average, from 1 to 5; `null` without ratings.
+    #[schema(required)]
+    average: Option<f64>,
+    /// The ratings nearest to each whole number from 1 to 5.
+    stars: Vec<u64>,
+}
+
+impl AnalyticsReport {
+    /// Creates the report of the counted replies.
+    pub(super) fn new(data: &AnalyticsData) -> Self {
+        let mut totals = DailyTotals::default();
+        let mut days = Vec::new();
+        for day in data.days.iter() {
+            let mut of_day = DailyTotals::default();
+            let tallies = data
+                .counted
+                .get(&day)
+                .into_iter()
+                .flat_map(|tallies| tallies.0.values());
+            tallies.for_each(|tally| of_day.merge(tally));
+            totals.merge(&of_day);
+            days.push(DayFigures {
+                day: day.to_string(),
+                figures: Figures::from(&of_day),
+            });
+        }
+        let agents = busiest_first(data, |group| group.agent_id.as_ref().map(|id| id.as_str()));
+        let teams = busiest_first(data, |group| group.team_id.as_ref().map(|id| id.as_str()));
+        let agents = agents.into_iter().map(|(id, tally)| AgentFigures {
+            agent_id: id.to_owned(),
+            agent_name: data.names.get(id).cloned(),
+            figures: Figures::from(&tally),
+        });
+        let teams = teams.into_iter().map(|(id, tally)| TeamFigures {
+            team_id: id.to_owned(),
+            team_name: data.names.get(id).cloned(),
+            figures: Figures::from(&tally),
+        });
+        Self {
+            from: data.days.first.to_string(),
+            to: data.days.last.to_string(),
+            timezone: "UTC",
+            totals: Figures::from(&totals),
+            days,
+            agents: agents.collect(),
+            teams: teams.collect(),
+        }
+    }
+}
+
+/// Returns a rating in stars. Hundredths are precise enough to distinguish two averages.
+#[expect(clippy::cast_precision_loss, reason = "at most 500")]
+pub(super) fn stars_of(hundredths: u64) -> f64 {
+    hundredths as f64 / PARTS_OF_RATING as f64
+}
+
+/// Returns the tallies of each agent, or of each team, by the number of messages.
+fn busiest_first(
+    data: &AnalyticsData,
+    id_of: impl Fn(&TotalsGroup) -> Option<&str>,
+) -> Vec<(&str, DailyTotals)> {
+    let mut tallies: BTreeMap<&str, DailyTotals> = BTreeMap::new();
+    for (group, tally) in data.counted.values().flat_map(|tallies| &tallies.0) {
+        if let Some(id) = id_of(group) {
+            tallies.entry(id).or_default().merge(tally);
+        }
+    }
+    let mut sorted: Vec<_> = tallies.into_iter().collect();
+    sorted.sort_by_key(|(_, tally)| Reverse(tally.messages()));
+    sorted
+}
+
+impl From<&DailyTotals> for Figures {
+    fn from(tally: &DailyTotals) -> Self {
+        Self {
+            conversations: tally.conversations,
+            messages: tally.messages(),
+            replies: ReplyCounts {
+                completed: tally.completed,
+                incomplete: tally.incomplete,
+                failed: tally.failed,
+                cancelled: tally.cancelled,
+            },
+            response_time: TimeFigures::from(&tally.response_time),
+            first_text_time: TimeFigures::from(&tally.first_text),
+            tokens: TokenCounts {
+                prompt: tally.prompt_tokens,
+                completion: tally.completion_tokens,
+                estimated_replies: tally.estimated,
+            },
+            ratings: RatingFigures {
+                count: tally.rated(),
+                average: tally.average_rating().map(stars_of),
+                stars: (1..=RATING_MAX)
+                    .map(|star| ratings_near(tally, star))
+                    .collect(),
+            },
+        }
+    }
+}
+
+impl From<&DurationHistogram> for TimeFigures {
+    fn from(times: &DurationHistogram) -> Self {
+        Self {
+            count: times.count(),
+            average_ms: times.average_ms(),
+            p50_ms: times.percentile_ms(50),
+            p95_ms: times.percentile_ms(95),
+        }
+    }
+}
+
+/// Returns the number of ratings nearest to a whole number.
+fn ratings_near(tally: &DailyTotals, star: u64) -> u64 {
+    let nearest = |hundredths: u64| {
+        ((hundredths + PARTS_OF_RATING / 2) / PARTS_OF_RATING).clamp(1, RATING_MAX)
+    };
+    let near = tally
+        .ratings
+        .iter()
+        .filter(|(rating, _)| nearest(**rating) == star);
+    near.map(|(_, count)| count).sum()
+}

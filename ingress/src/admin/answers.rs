@@ -1,0 +1,151 @@
+//! Answers of the admin API. Each type stands for the status and the body of an operation, for clients and for the API description.
+
+use axum::{
+    Json,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::preconditions::etag;
+
+/// A JSON answer with this status.
+pub(super) struct Answer<const STATUS: u16, T> {
+    body: T,
+    version: Option<i64>,
+    location: Option<String>,
+}
+
+/// An answer with status 204.
+pub(super) struct NoContent;
+
+/// An event stream in the form of the public API.
+pub(super) struct EventStream(pub(super) Response);
+
+/// A file that is sent while it is written.
+pub(super) struct FileDownload(pub(super) Response);
+
+/// A table in the format that the client asked for.
+pub(super) enum TableAnswer<T> {
+    /// The table as JSON.
+    Json(Json<T>),
+    /// The table as a CSV file.
+    Csv(Response),
+}
+
+/// The answer to a deletion that a worker makes.
+pub(super) enum DeletionAnswer {
+    /// The resource is deleted: status 204.
+    Done,
+    /// The deletion will happen: status 202.
+    Accepted,
+}
+
+/// The body of an accepted deletion.
+#[derive(Serialize, ToSchema)]
+pub(super) struct AcceptedDeletion {
+    /// The state of the deletion.
+    state: AcceptedState,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum AcceptedState {
+    Accepted,
+}
+
+impl<const STATUS: u16, T> Answer<STATUS, T> {
+    /// Creates an answer with this body.
+    pub(super) const fn new(body: T) -> Self {
+        Self {
+            body,
+            version: None,
+            location: None,
+        }
+    }
+
+    /// Adds the version of the resource as `ETag`.
+    pub(super) const fn version(mut self, version: i64) -> Self {
+        self.version = Some(version);
+        self
+    }
+
+    /// Adds the path of the resource that was created as `Location`.
+    pub(super) fn location(mut self, path: String) -> Self {
+        self.location = Some(path);
+        self
+    }
+}
+
+impl<const STATUS: u16, T: Serialize> IntoResponse for Answer<STATUS, T> {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(STATUS).unwrap_or(StatusCode::OK);
+        let mut response = (status, Json(self.body)).into_response();
+        let headers = response.headers_mut();
+        if let Some(etag) = self.version.and_then(etag) {
+            headers.insert(header::ETAG, etag);
+        }
+        if let Some(path) = self
+            .location
+            .and_then(|path| HeaderValue::try_from(path).ok())
+        {
+            headers.insert(header::LOCATION, path);
+        }
+        response
+    }
+}
+
+impl IntoResponse for NoContent {
+    fn into_response(self) -> Response {
+        StatusCode::NO_CONTENT.into_response()
+    }
+}
+
+impl IntoResponse for EventStream {
+    fn into_response(self) -> Response {
+        self.0
+    }
+}
+
+impl IntoResponse for FileDownload {
+    fn into_response(self) -> Response {
+        self.0
+    }
+}
+
+impl<T: Serialize> IntoResponse for TableAnswer<T> {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Json(json) => json.into_response(),
+            Self::Csv(response) => response,
+        }
+    }
+}
+
+impl IntoResponse for DeletionAnswer {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Done => StatusCode::NO_CONTENT.into_response(),
+            Self::Accepted => {
+                let body = AcceptedDeletion {
+                    state: AcceptedState::Accepted,
+                };
+                (StatusCode::ACCEPTED, Json(body)).into_response()
+            }
+        }
+    }
+}
+
+/// A part of a list that is read from a cursor on.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CursorPage<T> {
+    /// The items that pass the filter, which can be fewer than `limit` before the end.
+    pub(super) items: Vec<T>,
+    /// The most items that a page has.
+    pub(super) limit: usize,
+    /// The `cursor` of the next page; `null` at the end.
+    #[schema(required)]
+    pub(super) next_cursor: Option<String>,
+}

@@ -1,0 +1,334 @@
+//! The OpenAPI 3.1 document of the admin API, made from the routes that serve it.
+
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use axum::{Router, routing::get};
+use http::HeaderMap;
+use serde_json::{Map, Value, json};
+use utoipa::{
+    ToSchema,
+    openapi::{Components, OpenApi, PathsBuilder, RefOr, Schema, path::Operation},
+};
+
+use super::{
+    audit_log::AuditEntryView,
+    operations::{AdminOperation, Description, PATCH_SUFFIX},
+    routes::admin_routes,
+};
+use crate::{
+    openapi::{
+        PublishedDocument,
+        problems::{self, Problem},
+    },
+    routes::openapi::serve_document,
+    state::AppState,
+};
+
+/// The path of the document, which needs no token.
+const PATH: &str = "/api/admin/openapi.json";
+const DESCRIPTION: &str = "Configuration, people, conversations and analytics of all organizations.\n\n\
+    Programs authenticate with the administrator's token; people with the session cookie of the dashboard, inside their own \
+    organization and as far as their role permits. An answer with a version has it as `version` and as `ETag`: sent back in \
+    the body or in `If-Match`, it makes a change fail with 409 after another change.";
+const REF_PREFIX: &str = "#/components/schemas/";
+/// The groups of operations, in the order of the page.
+const TAGS: [&str; 11] = [
+    "Organizations",
+    "Agents",
+    "Teams",
+    "Providers",
+    "Keys",
+    "Users",
+    "Conversations",
+    "Erasures",
+    "Analytics",
+    "Audit",
+    "Apply",
+];
+/// Settings that a request may leave out in part and that every answer has in full.
+const ALWAYS_COMPLETE: [&str; 7] = [
+    "AgentLimits",
+    "EcommerceSettings",
+    "Features",
+    "Product",
+    "ProductFeed",
+    "Theme",
+    "WidgetSettings",
+];
+
+/// The document as it is served. It depends on nothing but the program.
+static ADMIN_DOCUMENT: LazyLock<PublishedDocument> =
+    LazyLock::new(|| PublishedDocument::new(&admin_document()));
+
+type Schemas = Map<String, Value>;
+
+/// Returns the route of the document.
+pub(super) fn routes() -> Router<AppState> {
+    let serve = async |headers: HeaderMap| serve_document(&ADMIN_DOCUMENT, &headers);
+    Router::new().route(PATH, get(serve))
+}
+
+/// Creates the document of all admin routes.
+pub(crate) fn admin_document() -> Value {
+    let (mut paths, mut schemas) = (PathsBuilder::new().build(), BTreeMap::new());
+    for operation in admin_routes().operations {
+        let AdminOperation { path, method, .. } = &operation;
+        let described = describe(&operation, &mut schemas);
+        paths.add_path_operation(path, vec![method.clone()], described);
+    }
+    register::<Problem>(&mut schemas);
+    // The argument of a generic type does not come with it.
+    register::<AuditEntryView>(&mut schemas);
+    let mut components = Components::new();
+    components.schemas = schemas.into_iter().collect();
+    let mut document = OpenApi::default();
+    document.paths = paths;
+    document.components = Some(components);
+    document.info.title = "Switchboard admin API".to_owned();
+    document.info.version = env!("CARGO_PKG_VERSION").to_owned();
+    document.info.description = Some(DESCRIPTION.to_owned());
+    let mut document = serde_json::to_value(document).unwrap_or_default();
+    document["tags"] = json!(TAGS.map(|name| json!({ "name": name })));
+    document["servers"] = json!([{ "url": "/", "description": "This installation." }]);
+    document["security"] = json!([{ "token": [] }, { "session": [] }]);
+    document["components"]["securitySchemes"] = json!({
+        "token": { "type": "http", "scheme": "bearer", "description": "The administrator's token." },
+        "session": {
+            "type": "apiKey", "in": "cookie", "name": "__Host-switchboard",
+            "description": "The session of a signed-in person.",
+        },
+    });
+    if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
+        complete_schemas(schemas);
+    }
+    document
+}
+
+fn register<T: ToSchema>(schemas: &mut BTreeMap<String, RefOr<Schema>>) {
+    let mut all = vec![(T::name().into_owned(), T::schema())];
+    T::schemas(&mut all);
+    schemas.extend(all);
+}
+
+fn describe(
+    operation: &AdminOperation,
+    schemas: &mut BTreeMap<String, RefOr<Schema>>,
+) -> Operation {
+    let mut description = Description::default();
+    description.add_path_parameters(&operation.path);
+    (operation.describe)(&mut description);
+    schemas.extend(description.schemas);
+    let mut described = description.operation;
+    for (status, mut response) in problems::responses(&description.problems) {
+        // The public document has an example of each error.
+        if let RefOr::T(response) = &mut response {
+            for content in response.content.values_mut() {
+                if let RefOr::T(content) = content {
+                    content.examples.clear();
+                }
+            }
+        }
+        described.responses.responses.insert(status, response);
+    }
+    described.operation_id = Some(operation.id.clone());
+    described.summary = Some(operation.summary.clone());
+    described.tags = Some(vec![tag_of(&operation.path)]);
+    described
+}
+
+/// Returns the group of a path: the first segment below an organization.
+fn tag_of(path: &str) -> String {
+    let below = path.strip_prefix("/api/admin/").unwrap_or(path);
+    let segment = below.split('/').nth(2).or_else(|| below.split('/').next());
+    let is_segment = |tag: &&&str| segment.is_some_and(|segment| tag.eq_ignore_ascii_case(segment));
+    TAGS.iter()
+        .find(is_segment)
+        .copied()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// Writes out composed objects and merge patches, which the types describe by reference only.
+fn complete_schemas(schemas: &mut Schemas) {
+    for name in ALWAYS_COMPLETE {
+        if let Some(schema) = schemas.get_mut(name) {
+            schema["required"] = property_names(schema).collect();
+        }
+    }
+    let composed: Vec<_> = schemas
+        .keys()
+        .filter_map(|name| Some((name.clone(), merged(schemas, &schemas[name])?)))
+        .collect();
+    schemas.extend(composed);
+    let patches: Vec<_> = schemas
+        .iter()
+        .filter(|(name, _)| name.ends_with("Fields"))
+        .map(|(name, schema)| (format!("{name}{PATCH_SUFFIX}"), patch_of(schema)))
+        .collect();
+    schemas.extend(patches);
+}
+
+fn property_names(schema: &Value) -> impl Iterator<Item = Value> + use<> {
+    let properties = schema["properties"]
+        .as_object()
+        .cloned()
+        .unwrap_or_default();
+    properties.into_iter().map(|(name, _)| name.into())
+}
+
+/// Returns a composed object as one object; `None` for other schemas. Fields that clients send are all there when they are
+/// shown together with an identity.
+fn merged(schemas: &Schemas, schema: &Value) -> Option<Value> {
+    let parts = schema["allOf"].as_array()?;
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    let is_view = parts.iter().any(|part| name_of(part) == Some("Identity"));
+    for part in parts {
+        let name = name_of(part);
+        let target = name.map_or(Some(part), |name| schemas.get(name))?;
+        let target = merged(schemas, target).unwrap_or_else(|| target.clone());
+        let mut own = target.get("properties")?.as_object()?.clone();
+        let is_shown_whole = is_view && name.is_some_and(|name| name != "Identity");
+        if is_shown_whole {
+            own.retain(|_, property| property.get("writeOnly").is_none());
+            required.extend(own.keys().map(|name| Value::from(name.as_str())));
+        } else {
+            required.extend(target["required"].as_array().into_iter().flatten().cloned());
+        }
+        properties.extend(own);
+    }
+    let mut merged = json!({ "type": "object", "properties": properties, "required": required });
+    if let Some(description) = schema.get("description") {
+        merged["description"] = description.clone();
+    }
+    Some(merged)
+}
+
+fn name_of(schema: &Value) -> Option<&str> {
+    schema.get("$ref")?.as_str()?.strip_prefix(REF_PREFIX)
+}
+
+/// Returns the schema of a merge patch (RFC 7396): no field is required, and `null` resets a field.
+fn patch_of(fields: &Value) -> Value {
+    let mut patch = fields.clone();
+    if let Some(patch) = patch.as_object_mut() {
+        patch.remove("required");
+        patch.remove("additionalProperties");
+    }
+    for property in patch["properties"]
+        .as_object_mut()
+        .into_iter()
+        .flat_map(Map::values_mut)
+    {
+        match &mut property["type"] {
+            Value::String(name) => property["type"] = json!([name, "null"]),
+            Value::Null => *property = json!({ "oneOf": [{ "type": "null" }, property] }),
+            _ => {}
+        }
+    }
+    patch
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::testing::World;
+
+    /// The document without its paths, from which the types of the dashboard are generated.
+    const CHECKED_IN: &str = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../web/dashboard/admin-openapi.json"
+    );
+
+    fn operations(document: &Value) -> Vec<(String, String, &Value)> {
+        let paths = document["paths"].as_object().unwrap();
+        let operations = paths.iter().flat_map(|(path, item)| {
+            let methods = item.as_object().unwrap();
+            methods
+                .iter()
+                .map(|(method, operation)| (method.to_uppercase(), path.clone(), operation))
+        });
+        operations.collect()
+    }
+
+    fn collect_references(value: &Value, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(fields) => {
+                found.extend(name_of(value).map(str::to_owned));
+                fields
+                    .values()
+                    .for_each(|value| collect_references(value, found));
+            }
+            Value::Array(items) => items
+                .iter()
+                .for_each(|item| collect_references(item, found)),
+            _ => {}
+        }
+    }
+
+    #[tokio::test]
+    async fn every_operation_is_served_and_needs_a_token() {
+        let (world, document) = (World::new().await, admin_document());
+        let operations = operations(&document);
+        assert_eq!(operations.len(), admin_routes().operations.len());
+        for (method, path, _) in operations {
+            let path = path.replace(['{', '}'], "");
+            let answer = world.send_with(&method, &path, &[], "").await;
+            assert_eq!(
+                answer.problem(),
+                (401, "MISSING_API_KEY".into()),
+                "{method} {path}"
+            );
+        }
+    }
+
+    #[test]
+    fn operation_ids_are_unique_and_references_resolve() {
+        let document = admin_document();
+        let operations = operations(&document);
+        assert!(
+            operations
+                .iter()
+                .all(|(_, _, operation)| operation["tags"][0] != "")
+        );
+        let ids: BTreeSet<_> = operations
+            .iter()
+            .map(|(_, _, operation)| operation["operationId"].to_string())
+            .collect();
+        assert_eq!(ids.len(), operations.len());
+        let mut references = BTreeSet::new();
+        collect_references(&document, &mut references);
+        let schemas = document["components"]["schemas"].as_object().unwrap();
+        let missing: Vec<_> = references
+            .iter()
+            .filter(|name| !schemas.contains_key(*name))
+            .collect();
+        assert_eq!(missing, [] as [&String; 0]);
+    }
+
+    #[tokio::test]
+    async fn document_needs_no_token() {
+        let answer = World::new().await.send_with("GET", PATH, &[], "").await;
+        assert_eq!(
+            (answer.status.as_u16(), answer.json()),
+            (200, admin_document())
+        );
+    }
+
+    /// `UPDATE_OPENAPI=1` writes the file.
+    #[test]
+    fn checked_in_document_is_current() {
+        let mut document = admin_document();
+        document["paths"] = json!({});
+        let current = format!("{document:#}\n");
+        if std::env::var_os("UPDATE_OPENAPI").is_some() {
+            std::fs::write(CHECKED_IN, &current).unwrap();
+        }
+        let checked_in = std::fs::read_to_string(CHECKED_IN).unwrap_or_default();
+        assert!(
+            checked_in == current,
+            "UPDATE_OPENAPI=1 cargo test -p switchboard-ingress document"
+        );
+    }
+}

@@ -1,0 +1,181 @@
+//! API keys of a document: each is created once, and its text is shown once, in the answer to that document.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use switchboard_backends::{
+    catalog::{CatalogEntry, EntryKind},
+    store::StoreError,
+};
+use switchboard_schemas::{
+    api_key::{ApiKey, ApiKeyText},
+    ids::{EventId, KeyId, OrgId, RequestId},
+    time::Timestamp,
+};
+use utoipa::ToSchema;
+
+use super::{apply::ApplyContext, audit_entries::WrittenEntry, resources::keys::KeyFields};
+
+/// The longest time that creating a key takes; a key that is missing after this was not finished.
+const CREATION_MAX: Duration = Duration::from_secs(5);
+/// The pause between two looks for a key that another process creates.
+const CREATION_POLL: Duration = Duration::from_millis(50);
+
+/// An API key of an applied document.
+#[derive(Serialize, ToSchema)]
+pub struct AppliedKey {
+    /// The name in the document.
+    pub name: String,
+    /// The id of the key.
+    pub id: KeyId,
+    /// The text of the key; only in the answer to the document that created it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub value: Option<String>,
+}
+
+/// Creates the keys whose names the organization does not have yet. An existing key keeps its text and takes the scopes,
+/// expiry and limits of the document, so that a document can narrow a key or end it.
+pub(super) async fn apply_keys(
+    context: &ApplyContext,
+    org: &OrgId,
+    documents: &[KeyFields],
+) -> Result<(Vec<AppliedKey>, Vec<WrittenEntry>), StoreError> {
+    if documents.is_empty() {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let stored = context.catalog.list(EntryKind::Key, Some(org)).await?;
+    let (mut applied, mut written) = (Vec::with_capacity(documents.len()), Vec::new());
+    for fields in documents {
+        let same_name = stored.iter().filter_map(|entry| match entry {
+            CatalogEntry::Key { key, hash } if key.name == fields.name => Some((key, *hash)),
+            _ => None,
+        });
+        // A rotated key keeps its name until it ends: the document means its successor.
+        let latest = same_name.max_by_key(|(key, _)| key.created_at);
+        let existing = latest.map(|(key, hash)| (key.clone(), hash));
+        let text = ApiKeyText::generate();
+        let key = new_key(context, org, fields.clone(), &text);
+        let existing = match existing {
+            None => find_concurrently_created(context, &key).await?,
+            existing => existing,
+        };
+        let (before, after, value) = match existing {
+            Some((stored, hash)) => {
+                let key = ApiKey {
+                    scopes: key.scopes,
+                    expires_at: key.expires_at,
+                    limits: key.limits,
+                    ..stored.clone()
+                };
+                (
+                    Some(CatalogEntry::Key { key: stored, hash }),
+                    CatalogEntry::Key { key, hash },
+                    None,
+                )
+            }
+            None => {
+                let (hash, value) = (text.hash(&context.secret).0, text.expose().to_owned());
+                (None, CatalogEntry::Key { key, hash }, Some(value))
+            }
+        };
+        if let CatalogEntry::Key { key, .. } = &after {
+            applied.push(AppliedKey {
+                name: key.name.clone(),
+                id: key.id.clone(),
+                value,
+            });
+        }
+        if before.as_ref() != Some(&after) {
+            context.catalog.put(&after).await?;
+            written.push(WrittenEntry { before, after });
+        }
+    }
+    Ok((applied, written))
+}
+
+/// Returns the key of this name that another process created meanwhile; `None` lets the caller create `key`.
+///
+/// Processes agree by a note in the relay, because the store has no conditional write. The note names the key, so that the
+/// note of a key that was deleted or never finished leads to the next note. While the relay is unavailable, `None` is returned.
+pub(super) async fn find_concurrently_created(
+    context: &ApplyContext,
+    key: &ApiKey,
+) -> Result<Option<(ApiKey, [u8; 32])>, StoreError> {
+    let own = format!(
+        "{} {} {}",
+        key.id,
+        key.created_at.micros(),
+        RequestId::random()
+    );
+    let mut after = String::new();
+    loop {
+        // Hashed, because the name of a key is any text.
+        let name = EventId::of(&format!("{}/{after}", key.org_id), &key.name);
+        let noted = context
+            .relay
+            .remember(&format!("admin-key:{name}"), &own)
+            .await;
+        let noted = match noted {
+            Ok(noted) => noted,
+            Err(error) => {
+                tracing::warn!(%error, "key created without agreement of other processes");
+                return Ok(None);
+            }
+        };
+        let mut parts = noted.split(' ');
+        let (Some(id), Some(began)) = (parts.next(), parts.next()) else {
+            return Ok(None);
+        };
+        if noted == own {
+            return Ok(None);
+        }
+        let began = Timestamp::from_micros(began.parse().unwrap_or_default());
+        if let Some(created) = wait_for_key(context, key, id, began).await? {
+            return Ok(Some(created));
+        }
+        id.clone_into(&mut after);
+    }
+}
+
+/// Waits for a key that another process began to create; `None` if it does not appear in time or has another name by now.
+async fn wait_for_key(
+    context: &ApplyContext,
+    key: &ApiKey,
+    id: &str,
+    began: Timestamp,
+) -> Result<Option<(ApiKey, [u8; 32])>, StoreError> {
+    loop {
+        match context.catalog.get(EntryKind::Key, id).await? {
+            Some(CatalogEntry::Key { key: created, hash }) if created.org_id == key.org_id => {
+                return Ok(Some((created, hash)).filter(|(created, _)| created.name == key.name));
+            }
+            _ => {}
+        }
+        let waited = Timestamp::now().millis_since(began);
+        if u128::from(waited) >= CREATION_MAX.as_millis() {
+            return Ok(None);
+        }
+        tokio::time::sleep(CREATION_POLL).await;
+    }
+}
+
+/// Creates a key with these fields, whose text is `text`.
+pub(super) fn new_key(
+    context: &ApplyContext,
+    org: &OrgId,
+    fields: KeyFields,
+    text: &ApiKeyText,
+) -> ApiKey {
+    let created_at = Timestamp::now();
+    ApiKey {
+        id: KeyId::derive(&context.secret, org, &fields.name, created_at.micros()),
+        org_id: org.clone(),
+        name: fields.name,
+        scopes: fields.scopes,
+        expires_at: fields.expires_at,
+        limits: fields.limits.unwrap_or_default(),
+        last_four: text.last_four().to_owned(),
+        created_at,
+    }
+}

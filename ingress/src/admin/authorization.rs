@@ -1,0 +1,381 @@
+//! Authorization of the admin API: who calls, and the [`Admin`] extractor that every handler takes.
+
+use std::{collections::HashMap, marker::PhantomData};
+
+use axum::extract::{FromRequestParts, Path};
+use http::{header, request::Parts};
+use secrecy::ExposeSecret;
+use subtle::ConstantTimeEq;
+use switchboard_backends::catalog::{CatalogEntry, EntryKind};
+use switchboard_schemas::{
+    agent::Agent, audit::AuditActor, ids::OrgId, organization::Organization, user::User,
+};
+
+use super::{
+    permissions::Permission,
+    resources::{find, not_found},
+};
+use crate::{
+    accounts::{SignedIn, has_session_cookie},
+    audit::{AuditChange, AuditTrail},
+    auth::key_headers::bearer_token,
+    http::{ApiError, ApiResult, ErrorCode, RateLimitAddress},
+    state::AppState,
+};
+
+/// An authenticated administrator.
+pub(crate) struct Administrator {
+    identity: Identity,
+    trail: AuditTrail,
+}
+
+enum Identity {
+    /// The holder of the installation's token, who reaches every organization.
+    Installation,
+    /// A person who is signed in, and reaches their own organization as far as their role goes.
+    Person(Box<User>),
+}
+
+/// Proof that the caller has permission `P` on the subject `S` that the path names.
+///
+/// Handlers take it first. The router of the admin API adds no handler that does not.
+pub(crate) struct Admin<P, S = Organization> {
+    /// The state of the process.
+    pub(super) state: AppState,
+    /// The caller.
+    pub(super) administrator: Administrator,
+    /// What the permission was checked for.
+    pub(super) subject: S,
+    permission: PhantomData<P>,
+}
+
+/// Something that a permission is checked for and that the path names.
+pub(crate) trait Subject: Sized + Send + Sync + 'static {
+    /// Whether the path can name something that does not exist.
+    const CAN_BE_MISSING: bool = true;
+
+    /// Checks permission `P` and loads the subject inside the caller's tenant.
+    ///
+    /// # Errors
+    /// 404 for what does not exist or belongs to another organization, 403 where the role does not suffice.
+    fn load<P: Permission>(
+        administrator: &Administrator,
+        state: &AppState,
+        path: &PathIds,
+    ) -> impl Future<Output = ApiResult<Self>> + Send;
+}
+
+/// The installation as a whole, which only its token administers.
+pub(crate) struct Installation;
+
+/// All organizations, of which a handler shows those that the caller can see.
+pub(crate) struct VisibleOrganizations;
+
+/// The ids in a path, by parameter name.
+pub(crate) struct PathIds(HashMap<String, String>);
+
+impl PathIds {
+    /// Returns the id of this name, or an empty text.
+    pub(super) fn get(&self, name: &str) -> &str {
+        self.0.get(name).map(String::as_str).unwrap_or_default()
+    }
+}
+
+impl Administrator {
+    /// Checks permission `P` in an organization, which the request's log line then names.
+    ///
+    /// # Errors
+    /// 404 for another organization than the caller's, 403 where the role does not suffice.
+    pub(super) fn authorize<P: Permission>(&self, org: &OrgId) -> ApiResult<()> {
+        tracing::Span::current().record("org.id", org.as_str());
+        match &self.identity {
+            Identity::Installation => Ok(()),
+            // To a person, another organization does not exist.
+            Identity::Person(user) if user.org_id != *org => Err(not_found("organization")),
+            Identity::Person(user) if P::is_granted_to(user.role) => Ok(()),
+            Identity::Person(_) => Err(insufficient_role()),
+        }
+    }
+
+    fn authorize_installation(&self) -> ApiResult<()> {
+        match self.identity {
+            Identity::Installation => Ok(()),
+            Identity::Person(_) => Err(insufficient_role()),
+        }
+    }
+
+    /// Returns whether the caller can see this organization in a list.
+    pub(super) fn can_see(&self, org: &OrgId) -> bool {
+        match &self.identity {
+            Identity::Installation => true,
+            Identity::Person(user) => user.org_id == *org,
+        }
+    }
+
+    /// Returns the subject of the caller's rate limits.
+    pub(super) fn rate_limit_subject(&self) -> &str {
+        match &self.identity {
+            Identity::Installation => "token",
+            Identity::Person(user) => user.id.as_str(),
+        }
+    }
+
+    /// Returns whether the caller holds the installation's token.
+    pub(super) const fn is_installation(&self) -> bool {
+        matches!(self.identity, Identity::Installation)
+    }
+
+    /// Returns the caller as the audit log names them.
+    pub(super) fn actor(&self) -> AuditActor {
+        match &self.identity {
+            Identity::Installation => AuditActor::Token,
+            Identity::Person(user) => AuditActor::User {
+                id: user.id.clone(),
+                email: user.email.clone(),
+            },
+        }
+    }
+
+    /// Writes a change of theirs into the audit log.
+    pub(super) async fn record(&self, state: &AppState, change: AuditChange<'_>) {
+        self.trail.record(state, self.actor(), change).await;
+    }
+}
+
+impl<P> Admin<P> {
+    /// Returns the organization that the path names.
+    pub(super) const fn org(&self) -> &OrgId {
+        &self.subject.id
+    }
+}
+
+impl<P: Permission, S: Subject> FromRequestParts<AppState> for Admin<P, S> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
+        let administrator = Administrator::from_request_parts(parts, state).await?;
+        let path = PathIds::from_request_parts(parts, state).await?;
+        let subject = S::load::<P>(&administrator, state, &path).await?;
+        Ok(Self {
+            state: state.clone(),
+            administrator,
+            subject,
+            permission: PhantomData,
+        })
+    }
+}
+
+impl FromRequestParts<AppState> for PathIds {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
+        let ids = Path::<HashMap<String, String>>::from_request_parts(parts, state).await;
+        let Path(ids) = ids.map_err(|rejection| {
+            ApiError::uncoded(rejection.status(), "the request cannot be served")
+        })?;
+        Ok(Self(ids))
+    }
+}
+
+impl Subject for Installation {
+    const CAN_BE_MISSING: bool = false;
+
+    async fn load<P: Permission>(
+        administrator: &Administrator,
+        _: &AppState,
+        _: &PathIds,
+    ) -> ApiResult<Self> {
+        administrator.authorize_installation().map(|()| Self)
+    }
+}
+
+impl Subject for VisibleOrganizations {
+    const CAN_BE_MISSING: bool = false;
+
+    async fn load<P: Permission>(_: &Administrator, _: &AppState, _: &PathIds) -> ApiResult<Self> {
+        Ok(Self)
+    }
+}
+
+impl Subject for Organization {
+    async fn load<P: Permission>(
+        administrator: &Administrator,
+        state: &AppState,
+        path: &PathIds,
+    ) -> ApiResult<Self> {
+        if P::LEAST_ROLE.is_none() {
+            administrator.authorize_installation()?;
+        }
+        let id: OrgId = path
+            .get("org")
+            .parse()
+            .map_err(|_| not_found("organization"))?;
+        administrator.authorize::<P>(&id)?;
+        match state
+            .apply
+            .catalog
+            .get(EntryKind::Organization, id.as_str())
+            .await?
+        {
+            Some(CatalogEntry::Organization(organization)) => Ok(organization),
+            _ => Err(not_found("organization")),
+        }
+    }
+}
+
+impl Subject for Agent {
+    async fn load<P: Permission>(
+        administrator: &Administrator,
+        state: &AppState,
+        path: &PathIds,
+    ) -> ApiResult<Self> {
+        let organization = Organization::load::<P>(administrator, state, path).await?;
+        let found = find(state, &organization.id, EntryKind::Agent, path.get("id")).await?;
+        match found.entry {
+            CatalogEntry::Agent(agent) => Ok(*agent),
+            _ => Err(not_found(EntryKind::Agent.name())),
+        }
+    }
+}
+
+impl FromRequestParts<AppState> for Administrator {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
+        let trail = AuditTrail::of(parts, state);
+        // The header takes precedence, because a browser adds the cookie by itself.
+        let bearer = parts
+            .headers
+            .get(header::AUTHORIZATION)
+            .and_then(bearer_token);
+        let identity =
+            if bearer.unwrap_or_default().is_empty() && has_session_cookie(&parts.headers) {
+                let SignedIn { account, .. } = SignedIn::from_request_parts(parts, state).await?;
+                Identity::Person(Box::new(account.user))
+            } else {
+                check_token(parts, state).await?;
+                Identity::Installation
+            };
+        Ok(Self { identity, trail })
+    }
+}
+
+fn insufficient_role() -> ApiError {
+    ApiError::new(
+        ErrorCode::InsufficientScope,
+        "the role of this account does not include this",
+    )
+}
+
+async fn check_token(parts: &mut Parts, state: &AppState) -> ApiResult<()> {
+    let Ok(RateLimitAddress(address)) = RateLimitAddress::from_request_parts(parts, state).await;
+    let subject = address.map(|address| format!("admin:{address}"));
+    state
+        .limits
+        .failed_authentications
+        .check(subject.as_deref())?;
+    let token = parts
+        .headers
+        .get(header::AUTHORIZATION)
+        .and_then(bearer_token)
+        .unwrap_or_default();
+    let expected = state
+        .admin_token
+        .as_ref()
+        .map(|token| token.expose_secret().as_bytes());
+    // An empty token is no token: it must not open an installation that set none.
+    match expected {
+        Some(expected) if !expected.is_empty() && bool::from(expected.ct_eq(token)) => Ok(()),
+        _ => {
+            state
+                .limits
+                .failed_authentications
+                .miss(subject.as_deref())
+                .await?;
+            Err(refusal(
+                token,
+                expected.is_some_and(|expected| !expected.is_empty()),
+            ))
+        }
+    }
+}
+
+fn refusal(token: &[u8], has_token: bool) -> ApiError {
+    match (token.is_empty(), has_token) {
+        (true, _) => ApiError::new(
+            ErrorCode::MissingApiKey,
+            "the administrator's token is needed",
+        ),
+        (false, true) => ApiError::new(
+            ErrorCode::InvalidApiKey,
+            "this is not the administrator's token",
+        ),
+        (false, false) => {
+            let detail = "this service has no administrator's token; set SWITCHBOARD__ADMIN__TOKEN where it runs";
+            ApiError::new(ErrorCode::InvalidApiKey, detail)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use switchboard_schemas::user::UserRole;
+
+    use super::*;
+    use crate::{
+        accounts::link::new_account,
+        admin::permissions::{
+            ActOnConversations, Configure, ManageKeys, ManageOrganizations, ManageUsers, ReadAudit,
+            ReadConfiguration, ReadConversations, rights_of,
+        },
+        testing::{org_id, secret},
+    };
+
+    fn person(role: UserRole) -> Administrator {
+        let email = "ada@example.org".parse().unwrap();
+        let account = new_account(&secret(), &org_id(), email, "Ada".into(), role);
+        Administrator {
+            identity: Identity::Person(Box::new(account.user)),
+            trail: AuditTrail::default(),
+        }
+    }
+
+    fn check_permission<P: Permission>(granted: [bool; 4]) {
+        let other = OrgId::derive(&secret(), "other");
+        for (role, is_granted) in UserRole::ALL.into_iter().zip(granted) {
+            let (person, name) = (person(role), P::NAME);
+            assert_eq!(
+                person.authorize::<P>(&org_id()).is_ok(),
+                is_granted,
+                "{role:?} {name}"
+            );
+            assert_eq!(
+                rights_of(role).contains(&name),
+                is_granted,
+                "{role:?} {name}"
+            );
+            assert!(person.authorize_installation().is_err(), "{role:?}");
+            let refused = person.authorize::<P>(&other).unwrap_err();
+            assert!(refused.is_not_found(), "{role:?} {name}");
+        }
+        let token = Administrator {
+            identity: Identity::Installation,
+            trail: AuditTrail::default(),
+        };
+        assert!(token.authorize::<P>(&other).is_ok() && token.authorize_installation().is_ok());
+    }
+
+    /// Written out, and not derived from the table that it tests.
+    #[test]
+    fn each_role_has_the_permissions_of_the_matrix() {
+        // Viewer, operator, editor, owner.
+        check_permission::<ReadConfiguration>([true, true, true, true]);
+        check_permission::<ReadConversations>([true, true, true, true]);
+        check_permission::<ActOnConversations>([false, true, true, true]);
+        check_permission::<Configure>([false, false, true, true]);
+        check_permission::<ReadAudit>([false, false, true, true]);
+        check_permission::<ManageKeys>([false, false, false, true]);
+        check_permission::<ManageUsers>([false, false, false, true]);
+        check_permission::<ManageOrganizations>([false, false, false, false]);
+    }
+}

@@ -1,0 +1,193 @@
+//! Changes of one resource. Of two simultaneous changes of one version, on whatever processes, one fails if it named the
+//! version, and otherwise changes the result of the other.
+//!
+//! Processes agree on the order by a note in the relay ([`crate::state::advisory_lock`]), because the store has no conditional write.
+
+use serde_json::Value;
+use switchboard_backends::catalog::{CatalogEntry, VersionedEntry};
+use switchboard_schemas::{
+    audit::AuditAction,
+    ids::{OrgId, RequestId},
+    organization::Organization,
+};
+
+use super::{
+    announcements::publish_changes,
+    apply::EntryPlanner,
+    audit_entries::record_entry,
+    authorization::Administrator,
+    bodies::{Fields, fields_of},
+    preconditions::{Precondition, changed_meanwhile},
+    resources::{Resource, find, other_kind, references::References},
+};
+use crate::{
+    http::{ApiError, ApiResult},
+    state::{
+        AppState,
+        advisory_lock::{AdvisoryLock, LOCK_POLL_INTERVAL, try_acquire_lock},
+    },
+};
+
+/// The id in the path of a resource that is not saved yet.
+const UNSAVED: &str = "new";
+
+/// New fields of a resource.
+pub(super) enum Edit {
+    /// All of them.
+    Replace(Fields),
+    /// A merge patch (RFC 7396).
+    Merge(Fields),
+}
+
+/// Makes a change and returns the entry that is stored then.
+pub(super) async fn edit_entry<R: Resource>(
+    state: &AppState,
+    (administrator, organization): (&Administrator, &Organization),
+    id: &str,
+    precondition: &Precondition,
+    edit: &Edit,
+) -> ApiResult<VersionedEntry> {
+    let (org, nonce) = (&organization.id, RequestId::random());
+    let references = References::load(&state.apply, org, R::KIND).await?;
+    loop {
+        {
+            let _write_lock = state.apply.write_lock.lock().await;
+            let found = find(state, org, R::KIND, id).await?;
+            precondition.check(found.version)?;
+            let entry = edited::<R>(state, org, &found.entry, edit, &references).await?;
+            if entry == found.entry {
+                return Ok(found);
+            }
+            let note = format!("admin-change:{}:{}", found.entry.id(), found.version);
+            match try_acquire_lock(state, &note, &nonce).await {
+                AdvisoryLock::Acquired | AdvisoryLock::Unavailable => {
+                    state.apply.catalog.put(&entry).await?;
+                    publish_changes(&state.apply, &[&entry]).await;
+                    let (before, after) = (Some(&found.entry), Some(&entry));
+                    record_entry(administrator, state, AuditAction::Update, before, after).await;
+                    return find(state, org, R::KIND, id).await;
+                }
+                AdvisoryLock::HeldByOther if precondition.is_given() => {
+                    return Err(changed_meanwhile(found.version));
+                }
+                AdvisoryLock::HeldByOther => {}
+            }
+        }
+        tokio::time::sleep(LOCK_POLL_INTERVAL).await;
+    }
+}
+
+/// Returns the entry as it would be saved with `draft`, or as it is stored without one.
+pub(super) async fn drafted<R: Resource>(
+    state: &AppState,
+    org: &OrgId,
+    id: &str,
+    draft: Option<Fields>,
+) -> ApiResult<CatalogEntry> {
+    if id == UNSAVED {
+        let draft = draft
+            .ok_or_else(|| ApiError::field("draft", "is required for what is not saved yet"))?;
+        let planner = EntryPlanner::of_one(&state.apply, org);
+        return R::plan(&planner, R::parse_valid(draft)?, None).await;
+    }
+    let found = find(state, org, R::KIND, id).await?.entry;
+    let Some(mut draft) = draft else {
+        return Ok(found);
+    };
+    // A resource can be sent back as it was read; a playground run changes nothing, so that no version is too old.
+    draft.remove("version");
+    let references = References::load(&state.apply, org, R::KIND).await?;
+    edited::<R>(state, org, &found, &Edit::Merge(draft), &references).await
+}
+
+async fn edited<R: Resource>(
+    state: &AppState,
+    org: &OrgId,
+    current: &CatalogEntry,
+    edit: &Edit,
+    references: &References,
+) -> ApiResult<CatalogEntry> {
+    let fields = R::parse_valid(new_fields::<R>(current, edit, references)?)?;
+    let entry = R::plan(
+        &EntryPlanner::of_one(&state.apply, org),
+        fields,
+        Some(current),
+    )
+    .await?;
+    // Ids are derived from slugs.
+    if entry.id() == current.id() {
+        Ok(entry)
+    } else {
+        Err(ApiError::field("slug", "cannot be changed"))
+    }
+}
+
+fn new_fields<R: Resource>(
+    current: &CatalogEntry,
+    edit: &Edit,
+    references: &References,
+) -> ApiResult<Fields> {
+    let stored = R::fields(current, references).ok_or_else(|| other_kind(R::KIND))?;
+    let mut stored = fields_of(&stored)?;
+    let (Edit::Replace(sent) | Edit::Merge(sent)) = edit;
+    let mut sent = sent.clone();
+    // A resource can be sent back as it was read.
+    for (name, value) in fields_of(&R::show(current, None, references)?)? {
+        if stored.contains_key(&name) {
+            continue;
+        }
+        let is_changed = sent.remove(&name).is_some_and(|sent| sent != value);
+        if is_changed && !R::VOLATILE_FIELDS.contains(&name.as_str()) {
+            return Err(ApiError::field(name, "cannot be changed"));
+        }
+    }
+    if matches!(edit, Edit::Replace(_)) {
+        return Ok(sent);
+    }
+    R::prepare_patch(&mut sent);
+    merge(&mut stored, sent);
+    Ok(stored)
+}
+
+/// Applies a JSON merge patch (RFC 7396) to an object.
+fn merge(target: &mut Fields, patch: Fields) {
+    for (name, value) in patch {
+        match value {
+            Value::Null => {
+                target.remove(&name);
+            }
+            Value::Object(patch) => {
+                let inner = target.entry(name).or_insert(Value::Null);
+                if !inner.is_object() {
+                    *inner = Value::Object(Fields::new());
+                }
+                if let Value::Object(inner) = inner {
+                    merge(inner, patch);
+                }
+            }
+            value => {
+                target.insert(name, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(value: Value) -> Fields {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn patch_merges_objects_replaces_lists_and_clears_with_null() {
+        let mut target = object(json!({ "a": 1, "b": { "c": 2, "d": 3 }, "e": [1, 2] }));
+        let patch = json!({ "a": null, "b": { "c": 4 }, "e": [5], "f": { "g": 6, "h": null } });
+        merge(&mut target, object(patch));
+        let merged = json!({ "b": { "c": 4, "d": 3 }, "e": [5], "f": { "g": 6 } });
+        assert_eq!(Value::from(target), merged);
+    }
+}

@@ -1,0 +1,419 @@
+//! Routes of the admin API with their descriptions. A handler without [`Admin`] as its first argument cannot be added, and the
+//! types of its arguments and of its answer are the description of the operation.
+
+use axum::{
+    Extension, Json, Router,
+    extract::{Query, RawQuery},
+    handler::Handler,
+    routing::{MethodFilter, on},
+};
+use http::{HeaderMap, StatusCode};
+use utoipa::{
+    IntoParams, ToSchema,
+    openapi::{
+        Content, ContentBuilder, HttpMethod, ObjectBuilder, Ref, RefOr, Required, Response,
+        ResponseBuilder, Schema,
+        path::{Operation, ParameterBuilder, ParameterIn},
+        request_body::RequestBodyBuilder,
+        schema::Type,
+    },
+};
+
+use super::{
+    answers::{
+        AcceptedDeletion, Answer, DeletionAnswer, EventStream, FileDownload, NoContent, TableAnswer,
+    },
+    authorization::{Admin, PathIds, Subject},
+    bodies::{Body, MergePatch, ProductFile},
+    permissions::Permission,
+    preconditions::Precondition,
+    resources::ResourceId,
+};
+use crate::{
+    http::{ApiResult, ErrorCode},
+    openapi::{
+        parameters::{ResumeHeaders, ResumeQuery},
+        problems::ProblemCase,
+    },
+    state::AppState,
+};
+
+/// The suffix of the schema of a merge patch.
+pub(super) const PATCH_SUFFIX: &str = "Patch";
+const JSON: &str = "application/json";
+
+/// The description of an operation, to which each argument and the answer of its handler add their parts.
+#[derive(Default)]
+pub(super) struct Description {
+    /// The operation of the document.
+    pub(super) operation: Operation,
+    /// The schemas that it refers to, by name.
+    pub(super) schemas: Vec<(String, RefOr<Schema>)>,
+    /// The errors that it can answer with.
+    pub(super) problems: Vec<ProblemCase>,
+}
+
+/// An operation of the admin API.
+pub(super) struct AdminOperation {
+    /// The path with its parameters in braces.
+    pub(super) path: String,
+    /// The method of the operation.
+    pub(super) method: HttpMethod,
+    /// The `operationId`.
+    pub(super) id: String,
+    /// The summary for people.
+    pub(super) summary: String,
+    /// Adds what the types of the handler describe.
+    pub(super) describe: fn(&mut Description),
+}
+
+/// The routes of the admin API and the operations that they serve.
+#[derive(Default)]
+pub(super) struct AdminRoutes {
+    /// The router of all operations.
+    pub(super) router: Router<AppState>,
+    /// The operations, in the order in which they were added.
+    pub(super) operations: Vec<AdminOperation>,
+}
+
+/// A handler whose first argument is [`Admin`].
+pub(super) trait AdminHandler<Arguments> {
+    /// Describes the operation that the handler serves.
+    fn describe(description: &mut Description);
+}
+
+/// An argument of a handler.
+pub(super) trait DescribeArgument {
+    /// Adds what a client has to send for it.
+    fn describe(_description: &mut Description) {}
+}
+
+/// The answer of a handler.
+pub(super) trait DescribeAnswer {
+    /// Adds the responses of a success.
+    fn describe(description: &mut Description);
+}
+
+impl AdminRoutes {
+    /// Adds an operation at a path.
+    pub(super) fn add<H, Arguments, AxumArguments>(
+        mut self,
+        method: HttpMethod,
+        path: &str,
+        (id, summary): (impl Into<String>, impl Into<String>),
+        handler: H,
+    ) -> Self
+    where
+        H: AdminHandler<Arguments> + Handler<AxumArguments, AppState>,
+        AxumArguments: 'static,
+    {
+        let filter = match method {
+            HttpMethod::Post => MethodFilter::POST,
+            HttpMethod::Put => MethodFilter::PUT,
+            HttpMethod::Patch => MethodFilter::PATCH,
+            HttpMethod::Delete => MethodFilter::DELETE,
+            _ => MethodFilter::GET,
+        };
+        self.router = self.router.route(path, on(filter, handler));
+        self.operations.push(AdminOperation {
+            path: path.to_owned(),
+            method,
+            id: id.into(),
+            summary: summary.into(),
+            describe: H::describe,
+        });
+        self
+    }
+}
+
+macro_rules! impl_admin_handler {
+    ($($argument:ident),*) => {
+        impl<F, Answering, P, S, A, $($argument),*> AdminHandler<(Admin<P, S>, $($argument,)*)> for F
+        where
+            F: Fn(Admin<P, S>, $($argument),*) -> Answering,
+            Answering: Future<Output = ApiResult<A>>,
+            P: Permission,
+            S: Subject,
+            A: DescribeAnswer,
+            $($argument: DescribeArgument,)*
+        {
+            fn describe(description: &mut Description) {
+                describe_permission::<P, S>(description);
+                $($argument::describe(description);)*
+                A::describe(description);
+            }
+        }
+    };
+}
+
+impl_admin_handler!();
+impl_admin_handler!(A1);
+impl_admin_handler!(A1, A2);
+impl_admin_handler!(A1, A2, A3);
+impl_admin_handler!(A1, A2, A3, A4);
+impl_admin_handler!(A1, A2, A3, A4, A5);
+
+fn describe_permission<P: Permission, S: Subject>(description: &mut Description) {
+    let least = match P::LEAST_ROLE {
+        Some(role) => format!("the role `{}` or a higher one", role_name(role)),
+        None => "the administrator's token".to_owned(),
+    };
+    let text = format!("Needs the permission `{}`: {least}.", P::NAME);
+    description.operation.description = Some(text);
+    description.problems.extend([
+        ProblemCase::Coded(ErrorCode::MissingApiKey),
+        ProblemCase::Coded(ErrorCode::InvalidApiKey),
+        ProblemCase::Plain(StatusCode::UNAUTHORIZED),
+        ProblemCase::Coded(ErrorCode::InsufficientScope),
+        ProblemCase::Plain(StatusCode::FORBIDDEN),
+        ProblemCase::Coded(ErrorCode::RateLimited),
+        ProblemCase::Coded(ErrorCode::Internal),
+        ProblemCase::Coded(ErrorCode::Unavailable),
+    ]);
+    if S::CAN_BE_MISSING {
+        description
+            .problems
+            .push(ProblemCase::Coded(ErrorCode::NotFound));
+    }
+}
+
+fn role_name(role: impl serde::Serialize) -> String {
+    let name = serde_json::to_value(role).unwrap_or_default();
+    name.as_str().unwrap_or_default().to_owned()
+}
+
+impl Description {
+    /// Adds the schema of `T` and returns a reference to it.
+    fn refer<T: ToSchema>(&mut self) -> RefOr<Schema> {
+        let name = schema_name::<T>();
+        T::schemas(&mut self.schemas);
+        self.schemas.push((name.clone(), T::schema()));
+        RefOr::Ref(Ref::from_schema_name(name))
+    }
+
+    fn add_response(&mut self, status: u16, response: Response) {
+        self.operation
+            .responses
+            .responses
+            .insert(status.to_string(), response.into());
+    }
+
+    fn add_json<T: ToSchema>(&mut self, status: u16) {
+        let schema = self.refer::<T>();
+        let status_text = StatusCode::from_u16(status)
+            .ok()
+            .and_then(|it| it.canonical_reason());
+        let response = ResponseBuilder::new()
+            .description(status_text.unwrap_or_default())
+            .content(JSON, content(schema));
+        self.add_response(status, response.build());
+    }
+
+    fn add_body(&mut self, media_types: &[&str], schema: &RefOr<Schema>) {
+        let body = media_types
+            .iter()
+            .fold(RequestBodyBuilder::new(), |body, media_type| {
+                body.content(*media_type, content(schema.clone()))
+            });
+        self.operation.request_body = Some(body.required(Some(Required::True)).build().into());
+        self.problems.extend([
+            ProblemCase::Coded(ErrorCode::InvalidJson),
+            ProblemCase::Coded(ErrorCode::InvalidRequestData),
+            ProblemCase::Coded(ErrorCode::PayloadTooLarge),
+            ProblemCase::Coded(ErrorCode::UnsupportedMediaType),
+            ProblemCase::Coded(ErrorCode::Conflict),
+            ProblemCase::Plain(StatusCode::REQUEST_TIMEOUT),
+        ]);
+    }
+
+    fn add_parameter(&mut self, name: &str, place: ParameterIn, description: &str) {
+        let required = if place == ParameterIn::Path {
+            Required::True
+        } else {
+            Required::False
+        };
+        let parameter = ParameterBuilder::new()
+            .name(name)
+            .parameter_in(place)
+            .required(required)
+            .description(Some(description))
+            .schema(Some(ObjectBuilder::new().schema_type(Type::String)));
+        let parameters = self.operation.parameters.get_or_insert_default();
+        parameters.push(parameter.build().into());
+    }
+
+    /// Adds the parameters of a path in braces.
+    pub(super) fn add_path_parameters(&mut self, path: &str) {
+        let names = path
+            .split('{')
+            .skip(1)
+            .filter_map(|rest| rest.split('}').next());
+        for name in names {
+            let description = match name {
+                "org" => "The id of the organization.",
+                "message" => "The id of the reply.",
+                _ => "The id of the resource.",
+            };
+            self.add_parameter(name, ParameterIn::Path, description);
+            self.problems.push(ProblemCase::Coded(ErrorCode::NotFound));
+        }
+    }
+}
+
+/// Returns the name of a type in the document: generic arguments follow an underscore.
+fn schema_name<T>() -> String {
+    let parts = std::any::type_name::<T>().split(['<', '>', ',']);
+    let names = parts
+        .filter_map(|part| part.rsplit("::").next())
+        .filter(|name| !name.is_empty());
+    names.collect::<Vec<_>>().join("_")
+}
+
+fn content(schema: RefOr<Schema>) -> Content {
+    ContentBuilder::new().schema(Some(schema)).build()
+}
+
+fn text_content() -> Content {
+    content(
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .build()
+            .into(),
+    )
+}
+
+impl<T> DescribeArgument for Extension<T> {}
+impl DescribeArgument for PathIds {}
+impl DescribeArgument for ResourceId {}
+impl DescribeArgument for HeaderMap {}
+
+impl DescribeArgument for RawQuery {
+    fn describe(description: &mut Description) {
+        let parameters = description.operation.parameters.get_or_insert_default();
+        parameters.extend(ResumeQuery::into_params(|| None).into_iter().map(RefOr::T));
+        parameters.extend(
+            ResumeHeaders::into_params(|| None)
+                .into_iter()
+                .map(RefOr::T),
+        );
+        description.problems.extend([
+            ProblemCase::Coded(ErrorCode::InvalidRequestData),
+            ProblemCase::Coded(ErrorCode::RangeNotSatisfiable),
+            ProblemCase::Coded(ErrorCode::ReplyRestarted),
+        ]);
+    }
+}
+
+impl<T: IntoParams> DescribeArgument for Query<T> {
+    fn describe(description: &mut Description) {
+        let parameters = T::into_params(|| Some(ParameterIn::Query));
+        let all = description.operation.parameters.get_or_insert_default();
+        all.extend(parameters.into_iter().map(RefOr::T));
+        // The query is refused where a value is not of its form.
+        description
+            .problems
+            .push(ProblemCase::Coded(ErrorCode::InvalidRequestData));
+        description
+            .problems
+            .push(ProblemCase::Plain(StatusCode::BAD_REQUEST));
+    }
+}
+
+impl DescribeArgument for Precondition {
+    fn describe(description: &mut Description) {
+        let text =
+            "The `ETag` of the version that the change is meant for; another version gives 409.";
+        description.add_parameter("If-Match", ParameterIn::Header, text);
+        description
+            .problems
+            .push(ProblemCase::Coded(ErrorCode::Conflict));
+    }
+}
+
+impl<T: ToSchema> DescribeArgument for Body<T> {
+    fn describe(description: &mut Description) {
+        let schema = description.refer::<T>();
+        description.add_body(&[JSON], &schema);
+    }
+}
+
+impl<F: ToSchema> DescribeArgument for Body<MergePatch<F>> {
+    fn describe(description: &mut Description) {
+        description.refer::<F>();
+        let name = format!("{}{PATCH_SUFFIX}", schema_name::<F>());
+        // The schema is made from that of the fields, when all schemas are known.
+        let schema = RefOr::Ref(Ref::from_schema_name(name));
+        description.add_body(&["application/merge-patch+json", JSON], &schema);
+    }
+}
+
+impl DescribeArgument for ProductFile {
+    fn describe(description: &mut Description) {
+        let text = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .build()
+            .into();
+        description.add_body(&["text/csv", JSON, "application/x-ndjson"], &text);
+    }
+}
+
+impl<T: ToSchema> DescribeAnswer for Json<T> {
+    fn describe(description: &mut Description) {
+        description.add_json::<T>(200);
+    }
+}
+
+impl<const STATUS: u16, T: ToSchema> DescribeAnswer for Answer<STATUS, T> {
+    fn describe(description: &mut Description) {
+        description.add_json::<T>(STATUS);
+    }
+}
+
+impl DescribeAnswer for NoContent {
+    fn describe(description: &mut Description) {
+        description.add_response(204, ResponseBuilder::new().description("Done.").build());
+    }
+}
+
+impl DescribeAnswer for DeletionAnswer {
+    fn describe(description: &mut Description) {
+        NoContent::describe(description);
+        description.add_json::<AcceptedDeletion>(202);
+    }
+}
+
+impl DescribeAnswer for EventStream {
+    fn describe(description: &mut Description) {
+        let response = ResponseBuilder::new()
+            .description("The reply as events, as the public API streams it.")
+            .content("text/event-stream", text_content());
+        description.add_response(200, response.build());
+        description.problems.extend([
+            ProblemCase::Coded(ErrorCode::Conflict),
+            ProblemCase::Coded(ErrorCode::ModelError),
+            ProblemCase::Coded(ErrorCode::ModelTimeout),
+        ]);
+    }
+}
+
+impl DescribeAnswer for FileDownload {
+    fn describe(description: &mut Description) {
+        let response = ResponseBuilder::new()
+            .description("The file.")
+            .content("application/x-ndjson", text_content())
+            .content("text/csv", text_content());
+        description.add_response(200, response.build());
+    }
+}
+
+impl<T: ToSchema> DescribeAnswer for TableAnswer<T> {
+    fn describe(description: &mut Description) {
+        description.add_json::<T>(200);
+        let response = description.operation.responses.responses.get_mut("200");
+        if let Some(RefOr::T(response)) = response {
+            response
+                .content
+                .insert("text/csv".to_owned(), text_content().into());
+        }
+    }
+}

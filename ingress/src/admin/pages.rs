@@ -1,0 +1,137 @@
+//! Pages of a list: the query that asks for one, and the answer that holds it.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::http::{ApiError, ApiResult, query};
+
+/// Items of a page without a `limit`, and of the largest page.
+const LIMIT_DEFAULT: usize = 50;
+const LIMIT_MAX: usize = 200;
+
+/// The query of a list. A value that is not a whole number counts as absent.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+pub(super) struct PageQuery {
+    /// Items to return: 50 by default, at most 200.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
+    limit: Option<String>,
+    /// Items to skip.
+    #[param(value_type = Option<u64>, minimum = 0, default = 0)]
+    offset: Option<String>,
+}
+
+/// A page of a list.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Page<T> {
+    /// The items of this page.
+    pub(super) items: Vec<T>,
+    /// Items in the whole list.
+    pub(super) total: usize,
+    /// The most items that this page has.
+    pub(super) limit: usize,
+    /// Items before this page.
+    pub(super) offset: usize,
+    /// Whether a later page has items.
+    pub(super) has_more: bool,
+}
+
+impl PageQuery {
+    /// Returns the part of `items` that the page holds.
+    pub(super) fn slice<'a, T>(&self, items: &'a [T]) -> &'a [T] {
+        let start = self.offset().min(items.len());
+        &items[start..self.offset().saturating_add(self.limit()).min(items.len())]
+    }
+
+    /// Returns the number of items before the page, and of items that it holds at most.
+    pub(super) fn range(&self) -> (u64, u32) {
+        let limit = u32::try_from(self.limit()).unwrap_or(u32::MAX);
+        (self.offset() as u64, limit)
+    }
+
+    /// Creates the page that holds `items` out of `total`.
+    pub(super) fn page<T>(&self, items: Vec<T>, total: usize) -> Page<T> {
+        let end = self.offset().saturating_add(items.len());
+        Page {
+            has_more: !items.is_empty() && end < total,
+            items,
+            total,
+            limit: self.limit(),
+            offset: self.offset(),
+        }
+    }
+
+    fn limit(&self) -> usize {
+        page_limit(self.limit.as_deref())
+    }
+
+    fn offset(&self) -> usize {
+        whole_number(self.offset.as_deref()).unwrap_or_default()
+    }
+}
+
+/// Returns the number of items of a page.
+pub(super) fn page_limit(text: Option<&str>) -> usize {
+    whole_number(text)
+        .filter(|limit| *limit >= 1)
+        .unwrap_or(LIMIT_DEFAULT)
+        .min(LIMIT_MAX)
+}
+
+/// Parses the `cursor` of a list.
+pub(super) fn parse_cursor<T: FromStr>(text: Option<&str>) -> ApiResult<Option<T>> {
+    let cursor = text.map(str::parse).transpose();
+    cursor.map_err(|_| ApiError::field("cursor", "must be the nextCursor of an earlier page"))
+}
+
+fn whole_number(text: Option<&str>) -> Option<usize> {
+    query::whole_number(text?).map(|number| usize::try_from(number).unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_add_up_to_the_list_and_invalid_limits_use_the_default() {
+        let page = |limit: &str, offset: &str| PageQuery {
+            limit: Some(limit.into()),
+            offset: Some(offset.into()),
+        };
+        let items: Vec<u32> = (0..5).collect();
+        assert_eq!(
+            [
+                page("2", "0").slice(&items),
+                page("2", "2").slice(&items),
+                page("2", "4").slice(&items)
+            ]
+            .concat(),
+            items
+        );
+        assert_eq!(page("2", "9").slice(&items), [] as [u32; 0]);
+        for (limit, offset, expected) in [
+            ("", "", (50, 0)),
+            ("0", "-1", (50, 0)),
+            ("999", "x", (200, 0)),
+            ("99999999999999999999", "3", (200, 3)),
+        ] {
+            assert_eq!(
+                (page(limit, offset).limit(), page(limit, offset).offset()),
+                expected
+            );
+        }
+    }
+
+    #[test]
+    fn page_says_whether_more_items_follow() {
+        let page = PageQuery {
+            limit: Some("1".into()),
+            offset: Some("1".into()),
+        };
+        assert!(page.page(vec![1], 3).has_more);
+        assert!(!page.page(vec![1], 2).has_more);
+        assert!(!page.page(Vec::<u32>::new(), 0).has_more);
+    }
+}

@@ -1,0 +1,360 @@
+//! Resources of an organization: agents, teams, providers and keys share the handlers of this file.
+//! A change is parsed, validated and planned by the same code as a document that is applied.
+
+pub(super) mod agents;
+pub(super) mod keys;
+pub(super) mod organizations;
+pub(super) mod providers;
+pub(super) mod references;
+pub(super) mod teams;
+
+use axum::{
+    Json,
+    extract::{FromRequestParts, Query},
+};
+use http::request::Parts;
+use serde::Serialize;
+use serde_json::Value;
+use switchboard_backends::catalog::{CatalogEntry, EntryKind, VersionedEntry};
+use switchboard_schemas::{audit::AuditAction, ids::OrgId, organization::Organization};
+use utoipa::ToSchema;
+
+use self::references::{References, label, refers_to, refuse_if_referenced};
+use super::{
+    announcements::publish_changes,
+    answers::{Answer, NoContent},
+    apply::EntryPlanner,
+    audit_entries::record_entry,
+    authorization::{Admin, Administrator, PathIds},
+    bodies::{Body, Fields, MergePatch},
+    edits::{Edit, edit_entry},
+    errors::{Validate, ValidationError},
+    pages::{Page, PageQuery},
+    permissions::{Permission, ReadConfiguration},
+    preconditions::Precondition,
+};
+use crate::{
+    http::{ApiError, ApiResult, ErrorCode},
+    state::AppState,
+};
+
+/// A kind of resource that an organization holds.
+pub(super) trait Resource: Send + Sync + 'static {
+    /// The kind of its entries in the catalog.
+    const KIND: EntryKind;
+    /// The name in operation ids.
+    const NAME: &'static str;
+    /// The segment of its path, which is also its list in a document.
+    const COLLECTION: &'static str;
+    /// Kinds whose entries can refer to one.
+    const REFERENCED_BY: &'static [EntryKind] = &[];
+    /// Shown fields that change by themselves, and can be sent back with any value.
+    const VOLATILE_FIELDS: &'static [&'static str] = &[];
+    /// The permission to create, change and delete one.
+    type Change: Permission;
+    /// The fields that a client sends.
+    type Fields: Serialize + ToSchema + Validate + Send + Sync + 'static;
+    /// The fields that an answer shows.
+    type View: Serialize + ToSchema + Send + Sync + 'static;
+
+    /// Parses the fields of one, without looking at their values.
+    fn parse(fields: Value) -> Result<Self::Fields, ValidationError>;
+
+    /// Returns the fields of an entry as a client would send them; `None` for another kind.
+    fn fields(entry: &CatalogEntry, references: &References) -> Option<Self::Fields>;
+
+    /// Returns an entry as answers show it; `None` for another kind.
+    fn view(
+        entry: &CatalogEntry,
+        version: Option<i64>,
+        references: &References,
+    ) -> Option<Self::View>;
+
+    /// Changes a merge patch before it is applied.
+    fn prepare_patch(_patch: &mut Fields) {}
+
+    /// Returns the entry that valid `fields` describe, in place of `current` if there is one.
+    fn plan(
+        planner: &EntryPlanner<'_>,
+        fields: Self::Fields,
+        current: Option<&CatalogEntry>,
+    ) -> impl Future<Output = ApiResult<CatalogEntry>> + Send;
+
+    /// Returns the view of an entry of this kind.
+    fn show(
+        entry: &CatalogEntry,
+        version: Option<i64>,
+        references: &References,
+    ) -> ApiResult<Self::View> {
+        Self::view(entry, version, references).ok_or_else(|| other_kind(Self::KIND))
+    }
+
+    /// Parses and validates fields.
+    fn parse_valid(fields: Fields) -> Result<Self::Fields, ValidationError> {
+        let parsed = Self::parse(fields.into());
+        let parsed = parsed.map_err(ValidationError::naming_missing_field)?;
+        parsed.validate()?;
+        Ok(parsed)
+    }
+}
+
+/// The fields that only the service sets on each resource.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Identity {
+    /// The id of the resource.
+    id: String,
+    /// The organization that it belongs to.
+    organization_id: OrgId,
+    /// The version of the resource, also in `ETag`; absent in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    version: Option<String>,
+}
+
+/// The `id` of a path.
+pub(super) struct ResourceId(pub(super) String);
+
+impl Identity {
+    /// Creates the identity of an entry.
+    pub(super) fn new(entry: &CatalogEntry, version: Option<i64>) -> Self {
+        Self {
+            id: entry.id().to_owned(),
+            organization_id: entry.org_id().clone(),
+            version: version.map(|version| version.to_string()),
+        }
+    }
+}
+
+impl FromRequestParts<AppState> for ResourceId {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
+        let path = PathIds::from_request_parts(parts, state).await?;
+        Ok(Self(path.get("id").to_owned()))
+    }
+}
+
+/// Finds the entry of this kind and id in an organization.
+///
+/// # Errors
+/// 404 also for an entry of another organization.
+pub(super) async fn find(
+    state: &AppState,
+    org: &OrgId,
+    kind: EntryKind,
+    id: &str,
+) -> ApiResult<VersionedEntry> {
+    let found = state.apply.catalog.versioned(kind, id).await?;
+    found
+        .filter(|found| found.entry.org_id() == org)
+        .ok_or_else(|| not_found(kind.name()))
+}
+
+/// Lists a page of the resources, by slug or name.
+pub(super) async fn list<R: Resource>(
+    admin: Admin<ReadConfiguration>,
+    Query(page): Query<PageQuery>,
+) -> ApiResult<Json<Page<R::View>>> {
+    let context = &admin.state.apply;
+    let entries = context.catalog.list(R::KIND, Some(admin.org())).await?;
+    let references = References::load(context, admin.org(), R::KIND).await?;
+    list_entries(entries, &page, |entry| R::show(entry, None, &references)).map(Json)
+}
+
+/// Returns a page of `entries` by label, each as `show` returns it.
+pub(super) fn list_entries<T>(
+    mut entries: Vec<CatalogEntry>,
+    page: &PageQuery,
+    show: impl Fn(&CatalogEntry) -> ApiResult<T>,
+) -> ApiResult<Page<T>> {
+    entries.sort_by(|left, right| (label(left), left.id()).cmp(&(label(right), right.id())));
+    let shown = page
+        .slice(&entries)
+        .iter()
+        .map(show)
+        .collect::<ApiResult<_>>()?;
+    Ok(page.page(shown, entries.len()))
+}
+
+/// Reads one resource.
+pub(super) async fn read<R: Resource>(
+    admin: Admin<ReadConfiguration>,
+    ResourceId(id): ResourceId,
+) -> ApiResult<Answer<200, R::View>> {
+    let found = find(&admin.state, admin.org(), R::KIND, &id).await?;
+    answer::<R, 200>(&admin.state, &found).await
+}
+
+/// Creates a resource.
+pub(super) async fn create<R: Resource>(
+    admin: Admin<R::Change>,
+    body: Body<R::Fields>,
+) -> ApiResult<Answer<201, R::View>> {
+    let Admin {
+        state,
+        administrator,
+        subject,
+        ..
+    } = admin;
+    let fields = R::parse_valid(body.fields(&state).await?)?;
+    let entry = {
+        let _write_lock = state.apply.write_lock.lock().await;
+        let entry = R::plan(
+            &EntryPlanner::of_one(&state.apply, &subject.id),
+            fields,
+            None,
+        )
+        .await?;
+        put_new(&state, &administrator, entry).await?
+    };
+    let found = find(&state, &subject.id, R::KIND, entry.id()).await?;
+    let answer = answer::<R, 201>(&state, &found).await?;
+    Ok(answer.location(path_of::<R>(&entry)))
+}
+
+/// Replaces all fields of a resource: omitted ones get their defaults, except a provider's key.
+pub(super) async fn replace<R: Resource>(
+    admin: Admin<R::Change>,
+    id: ResourceId,
+    precondition: Precondition,
+    body: Body<R::Fields>,
+) -> ApiResult<Answer<200, R::View>> {
+    change::<R, _>(admin, id, precondition, body, Edit::Replace).await
+}
+
+/// Merges fields into those of a resource (RFC 7396).
+pub(super) async fn patch<R: Resource>(
+    admin: Admin<R::Change>,
+    id: ResourceId,
+    precondition: Precondition,
+    body: Body<MergePatch<R::Fields>>,
+) -> ApiResult<Answer<200, R::View>> {
+    change::<R, _>(admin, id, precondition, body, Edit::Merge).await
+}
+
+async fn change<R: Resource, T>(
+    Admin {
+        state,
+        administrator,
+        subject: organization,
+        ..
+    }: Admin<R::Change>,
+    ResourceId(id): ResourceId,
+    precondition: Precondition,
+    body: Body<T>,
+    edit: fn(Fields) -> Edit,
+) -> ApiResult<Answer<200, R::View>> {
+    // A missing resource is reported before the body is read, as everywhere.
+    find(&state, &organization.id, R::KIND, &id).await?;
+    let mut fields = body.fields(&state).await?;
+    let precondition = precondition.with_body(&mut fields)?;
+    let editor = (&administrator, &organization);
+    let changed = edit_entry::<R>(&state, editor, &id, &precondition, &edit(fields)).await?;
+    answer::<R, 200>(&state, &changed).await
+}
+
+/// Deletes a resource that nothing refers to.
+pub(super) async fn delete<R: Resource>(
+    admin: Admin<R::Change>,
+    ResourceId(id): ResourceId,
+    precondition: Precondition,
+) -> ApiResult<NoContent> {
+    let Admin {
+        state,
+        administrator,
+        subject: Organization { id: org, .. },
+        ..
+    } = admin;
+    let _write_lock = state.apply.write_lock.lock().await;
+    let found = find(&state, &org, R::KIND, &id).await?;
+    precondition.check(found.version)?;
+    let mut references = Vec::new();
+    for kind in R::REFERENCED_BY {
+        let others = state.apply.catalog.list(*kind, Some(&org)).await?;
+        references.extend(others.into_iter().filter(|other| refers_to(other, &id)));
+    }
+    refuse_if_referenced(&references)?;
+    state.apply.catalog.remove(R::KIND, &org, &id).await?;
+    if let CatalogEntry::Agent(agent) = &found.entry {
+        // A new agent of the same slug has the same id and would find them.
+        state.backends.products.remove(&org, &agent.id).await?;
+    }
+    publish_changes(&state.apply, &[&found.entry]).await;
+    record_entry(
+        &administrator,
+        &state,
+        AuditAction::Delete,
+        Some(&found.entry),
+        None,
+    )
+    .await;
+    Ok(NoContent)
+}
+
+/// Writes a new entry.
+///
+/// # Errors
+/// 409 if one of this id exists.
+pub(super) async fn put_new(
+    state: &AppState,
+    administrator: &Administrator,
+    entry: CatalogEntry,
+) -> ApiResult<CatalogEntry> {
+    if state
+        .apply
+        .catalog
+        .get(entry.kind(), entry.id())
+        .await?
+        .is_some()
+    {
+        let detail = "a resource with this slug exists already";
+        return Err(ApiError::new(ErrorCode::Conflict, detail)
+            .param("slug")
+            .details(serde_json::json!({ "id": entry.id() })));
+    }
+    state.apply.catalog.put(&entry).await?;
+    publish_changes(&state.apply, &[&entry]).await;
+    record_entry(
+        administrator,
+        state,
+        AuditAction::Create,
+        None,
+        Some(&entry),
+    )
+    .await;
+    Ok(entry)
+}
+
+/// Returns the answer that shows a stored resource.
+pub(super) async fn answer<R: Resource, const STATUS: u16>(
+    state: &AppState,
+    found: &VersionedEntry,
+) -> ApiResult<Answer<STATUS, R::View>> {
+    let references = References::load(&state.apply, found.entry.org_id(), R::KIND).await?;
+    let view = R::show(&found.entry, Some(found.version), &references)?;
+    Ok(Answer::new(view).version(found.version))
+}
+
+/// Returns the path of a resource inside its organization.
+pub(super) fn path_of<R: Resource>(entry: &CatalogEntry) -> String {
+    format!(
+        "/api/admin/organizations/{}/{}/{}",
+        entry.org_id(),
+        R::COLLECTION,
+        entry.id()
+    )
+}
+
+/// Creates the error for a resource that does not exist or belongs to another organization.
+pub(super) fn not_found(kind: &str) -> ApiError {
+    ApiError::new(ErrorCode::NotFound, format!("there is no such {kind}"))
+}
+
+/// Creates the error for a stored entry of another kind than its id says.
+pub(super) fn other_kind(kind: EntryKind) -> ApiError {
+    ApiError::internal(&format_args!(
+        "an entry of another kind has the id of a {}",
+        kind.name()
+    ))
+}

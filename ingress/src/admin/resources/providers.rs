@@ -1,0 +1,138 @@
+//! Model providers of an organization. Their keys are written and never read back.
+
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use switchboard_backends::catalog::{CatalogEntry, EntryKind};
+use utoipa::ToSchema;
+
+use super::{Identity, References, Resource};
+use crate::{
+    admin::{
+        apply::EntryPlanner,
+        bodies::{Fields, parse_value},
+        errors::{Validate, ValidationError},
+        permissions::Configure,
+        validation::{check_slug, is_web_address},
+    },
+    http::ApiResult,
+};
+
+/// The resource "model provider".
+pub(in crate::admin) struct Providers;
+
+/// A model provider as it is configured.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(in crate::admin) struct ProviderFields {
+    /// The name in references; never changes.
+    pub(in crate::admin) slug: String,
+    /// The base URL of an OpenAI-compatible API.
+    #[serde(default = "default_base_url")]
+    pub(in crate::admin) base_url: String,
+    /// The provider's key. Absent, the stored key stays; empty, it is removed. Never shown.
+    #[serde(default, skip_serializing)]
+    #[schema(value_type = Option<String>, write_only)]
+    pub(in crate::admin) api_key: Option<SecretString>,
+    /// The model of agents that name none.
+    #[serde(default = "default_model")]
+    pub(in crate::admin) model: String,
+    /// The model that computes embeddings.
+    #[serde(default)]
+    pub(in crate::admin) embedding_model: Option<String>,
+    /// Whether the model continues an answer that it is given the beginning of.
+    #[serde(default)]
+    pub(in crate::admin) continues_prefix: bool,
+}
+
+/// A model provider as it is shown.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::admin) struct ProviderView {
+    #[serde(flatten)]
+    identity: Identity,
+    #[serde(flatten)]
+    fields: ProviderFields,
+    /// Whether a key is stored.
+    has_api_key: bool,
+}
+
+fn default_base_url() -> String {
+    "https://api.openai.com/v1".to_owned()
+}
+
+fn default_model() -> String {
+    "gpt-4o-mini".to_owned()
+}
+
+impl Validate for ProviderFields {
+    fn validate(&self) -> Result<(), ValidationError> {
+        check_slug(&self.slug)?;
+        if !is_web_address(&self.base_url) {
+            let reason = "must be an http or https address";
+            return Err(ValidationError::new("baseUrl", reason));
+        }
+        if self.model.trim().is_empty() {
+            return Err(ValidationError::new("model", "must not be blank"));
+        }
+        Ok(())
+    }
+}
+
+impl Resource for Providers {
+    const KIND: EntryKind = EntryKind::Provider;
+    const NAME: &'static str = "Provider";
+    const COLLECTION: &'static str = "providers";
+    const REFERENCED_BY: &'static [EntryKind] = &[EntryKind::Agent];
+    type Change = Configure;
+    type Fields = ProviderFields;
+    type View = ProviderView;
+
+    fn parse(fields: Value) -> Result<ProviderFields, ValidationError> {
+        parse_value(fields)
+    }
+
+    fn fields(entry: &CatalogEntry, _: &References) -> Option<ProviderFields> {
+        let CatalogEntry::Provider { provider, .. } = entry else {
+            return None;
+        };
+        Some(ProviderFields {
+            slug: provider.slug.clone(),
+            base_url: provider.base_url.clone(),
+            api_key: None,
+            model: provider.model.clone(),
+            embedding_model: provider.embedding_model.clone(),
+            continues_prefix: provider.continues_prefix,
+        })
+    }
+
+    fn view(
+        entry: &CatalogEntry,
+        version: Option<i64>,
+        references: &References,
+    ) -> Option<ProviderView> {
+        let CatalogEntry::Provider { sealed_key, .. } = entry else {
+            return None;
+        };
+        Some(ProviderView {
+            identity: Identity::new(entry, version),
+            fields: Self::fields(entry, references)?,
+            has_api_key: !sealed_key.is_empty(),
+        })
+    }
+
+    /// Turns `null` into the empty key: absent means unchanged, and the stored key is not in the merged fields.
+    fn prepare_patch(patch: &mut Fields) {
+        if patch.get("apiKey") == Some(&Value::Null) {
+            patch.insert("apiKey".into(), "".into());
+        }
+    }
+
+    async fn plan(
+        planner: &EntryPlanner<'_>,
+        fields: ProviderFields,
+        _: Option<&CatalogEntry>,
+    ) -> ApiResult<CatalogEntry> {
+        Ok(planner.provider(&fields).await?)
+    }
+}

@@ -1,0 +1,122 @@
+//! References between resources, and the facts of a resource that lie outside its own entry.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use serde_json::json;
+use switchboard_backends::catalog::{CatalogEntry, EntryKind};
+use switchboard_schemas::{ids::OrgId, time::Timestamp};
+
+use crate::{
+    admin::apply::ApplyContext,
+    http::{ApiError, ApiResult, ErrorCode},
+};
+
+/// Referring resources that an error names.
+const SHOWN_REFERENCES_MAX: usize = 20;
+
+/// Slugs of the resources that others refer to, and last uses of keys, by id.
+#[derive(Default)]
+pub(in crate::admin) struct References {
+    slugs: HashMap<String, String>,
+    last_uses: HashMap<String, Timestamp>,
+}
+
+impl References {
+    /// Loads what views of `kind` need in an organization.
+    pub(in crate::admin) async fn load(
+        context: &ApplyContext,
+        org: &OrgId,
+        kind: EntryKind,
+    ) -> ApiResult<Self> {
+        let mut references = Self::default();
+        let referenced = match kind {
+            EntryKind::Agent => EntryKind::Provider,
+            EntryKind::Team => EntryKind::Agent,
+            EntryKind::Key => {
+                let uses = context.catalog.uses(org).await?.into_iter();
+                let uses = uses.map(|used| (used.key_id.as_str().to_owned(), used.at));
+                references.last_uses = uses.collect();
+                return Ok(references);
+            }
+            EntryKind::Organization | EntryKind::Provider | EntryKind::User => {
+                return Ok(references);
+            }
+        };
+        let entries = context.catalog.list(referenced, Some(org)).await?;
+        let slugs = entries
+            .iter()
+            .map(|entry| (entry.id().to_owned(), label(entry).to_owned()));
+        references.slugs = slugs.collect();
+        Ok(references)
+    }
+
+    /// Returns the slug of the resource with this id.
+    pub(super) fn slug(&self, id: &str) -> Option<String> {
+        self.slugs.get(id).cloned()
+    }
+
+    /// Returns the time at which the key with this id was last used, as far as that was noted.
+    pub(super) fn last_use(&self, id: &str) -> Option<Timestamp> {
+        self.last_uses.get(id).copied()
+    }
+}
+
+/// Returns the name by which people know an entry: its slug, a key's name or a person's address.
+pub(in crate::admin) fn label(entry: &CatalogEntry) -> &str {
+    match entry {
+        CatalogEntry::Organization(organization) => &organization.slug,
+        CatalogEntry::Provider { provider, .. } => &provider.slug,
+        CatalogEntry::Agent(agent) => &agent.slug,
+        CatalogEntry::Team(team) => &team.slug,
+        CatalogEntry::Key { key, .. } => &key.name,
+        CatalogEntry::User(account) => account.user.email.as_str(),
+    }
+}
+
+/// Returns whether `entry` refers to the resource with this id.
+pub(super) fn refers_to(entry: &CatalogEntry, id: &str) -> bool {
+    match entry {
+        CatalogEntry::Agent(agent) => {
+            let providers = [&agent.provider, &agent.fallback_provider]
+                .into_iter()
+                .flatten();
+            providers
+                .map(|provider| provider.as_str())
+                .any(|provider| provider == id)
+        }
+        CatalogEntry::Team(team) => {
+            let members = team.members.iter().map(|member| &member.agent);
+            members
+                .chain(&team.default_agent)
+                .any(|agent| agent.as_str() == id)
+        }
+        CatalogEntry::Organization(_)
+        | CatalogEntry::Provider { .. }
+        | CatalogEntry::Key { .. }
+        | CatalogEntry::User(_) => false,
+    }
+}
+
+/// Fails with 409 if anything refers to a resource that is to be deleted.
+pub(super) fn refuse_if_referenced(references: &[CatalogEntry]) -> ApiResult<()> {
+    #[derive(Serialize)]
+    struct ReferenceDetails<'a> {
+        kind: &'a str,
+        id: &'a str,
+        slug: &'a str,
+    }
+    if references.is_empty() {
+        return Ok(());
+    }
+    let shown = references
+        .iter()
+        .take(SHOWN_REFERENCES_MAX)
+        .map(|entry| ReferenceDetails {
+            kind: entry.kind().name(),
+            id: entry.id(),
+            slug: label(entry),
+        });
+    let details = json!({ "usedBy": shown.collect::<Vec<_>>(), "total": references.len() });
+    Err(ApiError::new(ErrorCode::Conflict, "other resources refer to this one").details(details))
+}

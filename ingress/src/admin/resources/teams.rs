@@ -1,0 +1,150 @@
+//! Teams of an organization.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use switchboard_backends::catalog::{CatalogEntry, EntryKind};
+use switchboard_schemas::{agent::ActivationStatus, team::RoutingStrategy};
+use utoipa::ToSchema;
+
+use super::{Identity, References, Resource};
+use crate::{
+    admin::{
+        apply::EntryPlanner,
+        bodies::parse_value,
+        errors::{Validate, ValidationError},
+        permissions::Configure,
+        validation::{MEMBERS_MAX, check_at_most, check_name, check_slug, check_unique},
+    },
+    http::ApiResult,
+};
+
+/// The resource "team".
+pub(in crate::admin) struct Teams;
+
+/// A team as it is configured.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(in crate::admin) struct TeamFields {
+    /// The name in references; never changes.
+    pub(in crate::admin) slug: String,
+    /// The name that people see.
+    pub(in crate::admin) name: String,
+    /// The purpose of the team, for people.
+    #[serde(default)]
+    pub(in crate::admin) description: String,
+    /// The way in which a member is chosen.
+    #[serde(default = "default_routing")]
+    pub(in crate::admin) routing: RoutingStrategy,
+    /// The slug of the agent that answers when no member matches.
+    #[serde(default)]
+    pub(in crate::admin) default_agent: Option<String>,
+    /// The members, at most 100.
+    #[serde(default)]
+    pub(in crate::admin) members: Vec<MemberFields>,
+    /// Whether a key's scope suffices to chat with it.
+    #[serde(default = "default_public")]
+    pub(in crate::admin) public: bool,
+    /// Whether visitors reach it.
+    #[serde(default = "default_status")]
+    pub(in crate::admin) status: ActivationStatus,
+}
+
+/// A member of a team.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(in crate::admin) struct MemberFields {
+    /// The slug of the agent.
+    pub(in crate::admin) agent: String,
+    /// The subjects that it answers, in a few words.
+    #[serde(default)]
+    pub(in crate::admin) specialization: String,
+}
+
+/// A team as it is shown.
+#[derive(Serialize, ToSchema)]
+pub(in crate::admin) struct TeamView {
+    #[serde(flatten)]
+    identity: Identity,
+    #[serde(flatten)]
+    fields: TeamFields,
+}
+
+const fn default_routing() -> RoutingStrategy {
+    RoutingStrategy::Intent
+}
+
+const fn default_public() -> bool {
+    true
+}
+
+const fn default_status() -> ActivationStatus {
+    ActivationStatus::Active
+}
+
+impl Validate for TeamFields {
+    fn validate(&self) -> Result<(), ValidationError> {
+        check_slug(&self.slug)?;
+        check_name(&self.name)?;
+        check_at_most(self.members.len(), MEMBERS_MAX, "members")?;
+        check_unique(
+            self.members.iter().map(|member| member.agent.as_str()),
+            "members",
+            "agent",
+        )
+    }
+}
+
+impl Resource for Teams {
+    const KIND: EntryKind = EntryKind::Team;
+    const NAME: &'static str = "Team";
+    const COLLECTION: &'static str = "teams";
+    type Change = Configure;
+    type Fields = TeamFields;
+    type View = TeamView;
+
+    fn parse(fields: Value) -> Result<TeamFields, ValidationError> {
+        parse_value(fields)
+    }
+
+    fn fields(entry: &CatalogEntry, references: &References) -> Option<TeamFields> {
+        let CatalogEntry::Team(team) = entry else {
+            return None;
+        };
+        let members = team.members.iter().filter_map(|member| {
+            Some(MemberFields {
+                agent: references.slug(member.agent.as_str())?,
+                specialization: member.specialization.clone(),
+            })
+        });
+        let default_agent = team.default_agent.as_ref();
+        Some(TeamFields {
+            slug: team.slug.clone(),
+            name: team.name.clone(),
+            description: team.description.clone(),
+            routing: team.routing,
+            default_agent: default_agent.and_then(|agent| references.slug(agent.as_str())),
+            members: members.collect(),
+            public: team.public,
+            status: team.status,
+        })
+    }
+
+    fn view(
+        entry: &CatalogEntry,
+        version: Option<i64>,
+        references: &References,
+    ) -> Option<TeamView> {
+        Some(TeamView {
+            identity: Identity::new(entry, version),
+            fields: Self::fields(entry, references)?,
+        })
+    }
+
+    async fn plan(
+        planner: &EntryPlanner<'_>,
+        fields: TeamFields,
+        _: Option<&CatalogEntry>,
+    ) -> ApiResult<CatalogEntry> {
+        Ok(planner.team(&fields).await?)
+    }
+}

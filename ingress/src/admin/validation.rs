@@ -1,0 +1,320 @@
+//! Rules for the values of an admin request, checked before the first write.
+
+use std::collections::HashSet;
+
+use switchboard_schemas::agent::{AgentSettings, ProductFeed};
+
+use super::{
+    document::{Document, OrganizationDocument},
+    errors::{Validate, ValidationError},
+    themes,
+};
+use crate::http::origin::OriginPattern;
+
+/// The most members of a team.
+pub(super) const MEMBERS_MAX: usize = 100;
+const SLUG_BYTES_MAX: usize = 63;
+const NAME_CHARS_MAX: usize = 200;
+const PRODUCTS_MAX: usize = 1000;
+const FEED_URL_BYTES_MAX: usize = 2048;
+const FEED_MINUTES_MAX: u32 = 7 * 24 * 60;
+const ALLOWED_DOMAINS_MAX: usize = 100;
+const TEMPERATURE_MAX: f32 = 2.0;
+
+impl Validate for Document {
+    fn validate(&self) -> Result<(), ValidationError> {
+        let slugs = self
+            .organizations
+            .iter()
+            .map(|organization| organization.slug.as_str());
+        check_unique(slugs, "organizations", "slug")?;
+        validate_each(&self.organizations, "organizations")
+    }
+}
+
+impl Validate for OrganizationDocument {
+    fn validate(&self) -> Result<(), ValidationError> {
+        check_slug(&self.slug)?;
+        check_name(&self.name)?;
+        let Self {
+            providers,
+            agents,
+            teams,
+            keys,
+            ..
+        } = self;
+        check_unique(
+            providers.iter().map(|it| it.slug.as_str()),
+            "providers",
+            "slug",
+        )?;
+        check_unique(
+            agents.iter().map(|it| it.names.slug.as_str()),
+            "agents",
+            "slug",
+        )?;
+        check_unique(teams.iter().map(|it| it.slug.as_str()), "teams", "slug")?;
+        check_unique(keys.iter().map(|it| it.name.as_str()), "keys", "name")?;
+        validate_each(providers, "providers")?;
+        validate_each(agents, "agents")?;
+        validate_each(teams, "teams")?;
+        validate_each(keys, "keys")
+    }
+}
+
+fn validate_each<T: Validate>(items: &[T], list: &str) -> Result<(), ValidationError> {
+    items.iter().enumerate().try_for_each(|(index, item)| {
+        item.validate()
+            .map_err(|error| error.below(&format!("{list}[{index}]")))
+    })
+}
+
+/// Checks the settings of an agent.
+pub(super) fn check_settings(settings: &AgentSettings) -> Result<(), ValidationError> {
+    check_at_least_one(settings.max_output_tokens, "maxOutputTokens")?;
+    check_at_least_one(
+        settings.limits.max_message_length,
+        "limits.maxMessageLength",
+    )?;
+    check_at_least_one(
+        settings.limits.rate_limit_per_minute,
+        "limits.rateLimitPerMinute",
+    )?;
+    let in_range = |temperature| (0.0..=TEMPERATURE_MAX).contains(&temperature);
+    if !settings.temperature.is_none_or(in_range) {
+        return Err(ValidationError::new("temperature", "must be from 0 to 2"));
+    }
+    themes::check_theme(&settings.theme).map_err(|error| error.below("theme"))?;
+    check_at_most(
+        settings.allowed_domains.len(),
+        ALLOWED_DOMAINS_MAX,
+        "allowedDomains",
+    )?;
+    for (index, entry) in settings.allowed_domains.iter().enumerate() {
+        if let Err(error) = entry.parse::<OriginPattern>() {
+            let path = format!("allowedDomains[{index}]");
+            return Err(ValidationError::new(path, error.to_string()));
+        }
+    }
+    check_products(settings).map_err(|error| error.below("ecommerce.products"))?;
+    settings.ecommerce.feed.as_ref().map_or(Ok(()), |feed| {
+        check_feed(feed).map_err(|error| error.below("ecommerce.feed"))
+    })
+}
+
+/// Checks the form of an address only: a worker checks the network that it leads to with each fetch.
+fn check_feed(feed: &ProductFeed) -> Result<(), ValidationError> {
+    if !is_web_address(&feed.url) || feed.url.len() > FEED_URL_BYTES_MAX {
+        return Err(ValidationError::new(
+            "url",
+            "must be an http or https address",
+        ));
+    }
+    let uri = feed.url.parse::<http::Uri>().ok();
+    let authority = uri.as_ref().and_then(http::Uri::authority);
+    if authority.is_some_and(|authority| authority.as_str().contains('@')) {
+        let reason = "must hold no user and no password: they would be shown";
+        return Err(ValidationError::new("url", reason));
+    }
+    if !(1..=FEED_MINUTES_MAX).contains(&feed.every_minutes) {
+        return Err(ValidationError::new(
+            "everyMinutes",
+            "must be from 1 to 10080, a week",
+        ));
+    }
+    Ok(())
+}
+
+fn check_products(settings: &AgentSettings) -> Result<(), ValidationError> {
+    let products = &settings.ecommerce.products;
+    check_at_most(products.len(), PRODUCTS_MAX, "")?;
+    for (index, product) in products.iter().enumerate() {
+        if product.title.trim().is_empty() {
+            return Err(ValidationError::new(
+                format!("[{index}].title"),
+                "must not be blank",
+            ));
+        }
+        // Other schemes, for instance `javascript:`, would run in the visitor's page.
+        for (field, address) in [("image", &product.image), ("url", &product.url)] {
+            if !address.is_empty() && !is_web_address(address) {
+                let path = format!("[{index}].{field}");
+                return Err(ValidationError::new(
+                    path,
+                    "must be an http or https address",
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks the field `slug`.
+pub(super) fn check_slug(slug: &str) -> Result<(), ValidationError> {
+    let is_slug_byte =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if (1..=SLUG_BYTES_MAX).contains(&slug.len())
+        && slug.bytes().all(is_slug_byte)
+        && !slug.starts_with('-')
+    {
+        return Ok(());
+    }
+    let reason = "must have 1 to 63 characters of a-z, 0-9 and -, and not begin with -";
+    Err(ValidationError::new("slug", reason))
+}
+
+/// Checks the field `name`.
+pub(super) fn check_name(name: &str) -> Result<(), ValidationError> {
+    if !name.trim().is_empty()
+        && name.chars().count() <= NAME_CHARS_MAX
+        && !name.chars().any(char::is_control)
+    {
+        return Ok(());
+    }
+    let reason = "must have 1 to 200 characters and no control characters";
+    Err(ValidationError::new("name", reason))
+}
+
+/// Checks that no two items of a list have the same value of `field`.
+pub(super) fn check_unique<'a>(
+    values: impl Iterator<Item = &'a str>,
+    list: &str,
+    field: &str,
+) -> Result<(), ValidationError> {
+    let mut seen = HashSet::new();
+    for (index, value) in values.enumerate() {
+        if !seen.insert(value) {
+            return Err(ValidationError::new(
+                format!("{list}[{index}].{field}"),
+                "is named twice",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Checks a limit that must not be zero.
+pub(super) fn check_at_least_one(value: u32, path: &str) -> Result<(), ValidationError> {
+    if value >= 1 {
+        Ok(())
+    } else {
+        Err(ValidationError::new(path, "must be at least 1"))
+    }
+}
+
+/// Checks the length of a list.
+pub(super) fn check_at_most(count: usize, max: usize, path: &str) -> Result<(), ValidationError> {
+    if count <= max {
+        Ok(())
+    } else {
+        Err(ValidationError::new(
+            path,
+            format!("must have at most {max} entries"),
+        ))
+    }
+}
+
+/// Returns whether a text is an absolute URL of `http` or `https`.
+pub(super) fn is_web_address(text: &str) -> bool {
+    text.parse::<http::Uri>()
+        .is_ok_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn path_of_error(kind: &str, entry: Value) -> Option<String> {
+        let document =
+            json!({ "organizations": [{ "slug": "acme", "name": "Acme", kind: [entry] }] });
+        Document::from_json(document)
+            .unwrap()
+            .validate()
+            .err()
+            .map(|error| error.path)
+    }
+
+    #[test]
+    fn each_rule_names_the_field_that_breaks_it() {
+        let agent = |field: &str, value: Value| {
+            ("agents", json!({ "slug": "a", "name": "A", field: value }))
+        };
+        let feed = |feed: Value| agent("ecommerce", json!({ "feed": feed }));
+        for ((kind, entry), path) in [
+            (agent("slug", json!("A b")), "agents[0].slug"),
+            (agent("name", json!(" ")), "agents[0].name"),
+            (agent("temperature", json!(3)), "agents[0].temperature"),
+            (
+                agent("maxOutputTokens", json!(0)),
+                "agents[0].maxOutputTokens",
+            ),
+            (
+                agent("allowedDomains", json!(["shop.example", "*"])),
+                "agents[0].allowedDomains[1]",
+            ),
+            (
+                agent("theme", json!({ "textColor": "red;" })),
+                "agents[0].theme.textColor",
+            ),
+            (
+                agent("limits", json!({ "maxMessageLength": 0 })),
+                "agents[0].limits.maxMessageLength",
+            ),
+            (
+                agent(
+                    "ecommerce",
+                    json!({ "products": [{ "title": "x", "url": "javascript:alert(1)" }] }),
+                ),
+                "agents[0].ecommerce.products[0].url",
+            ),
+            (
+                feed(json!({ "url": "ftp://shop.example/feed" })),
+                "agents[0].ecommerce.feed.url",
+            ),
+            (
+                feed(json!({ "url": "https://user:pass@shop.example/feed" })),
+                "agents[0].ecommerce.feed.url",
+            ),
+            (
+                feed(json!({ "url": "https://shop.example", "everyMinutes": 0 })),
+                "agents[0].ecommerce.feed.everyMinutes",
+            ),
+            (
+                (
+                    "providers",
+                    json!({ "slug": "p", "baseUrl": "file:///etc" }),
+                ),
+                "providers[0].baseUrl",
+            ),
+            (
+                (
+                    "keys",
+                    json!({ "name": "k", "limits": { "chatPerMinute": 0 } }),
+                ),
+                "keys[0].limits.chatPerMinute",
+            ),
+            (
+                ("teams", json!({ "slug": "", "name": "T" })),
+                "teams[0].slug",
+            ),
+        ] {
+            assert_eq!(
+                path_of_error(kind, entry),
+                Some(format!("organizations[0].{path}"))
+            );
+        }
+    }
+
+    #[test]
+    fn two_resources_of_one_name_are_refused() {
+        let agent = json!({ "slug": "a", "name": "A" });
+        let document = json!({ "organizations": [{ "slug": "acme", "name": "Acme", "agents": [agent, agent] }] });
+        let error = Document::from_json(document)
+            .unwrap()
+            .validate()
+            .unwrap_err();
+        assert_eq!(error.path, "organizations[0].agents[1].slug");
+    }
+}

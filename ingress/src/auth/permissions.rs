@@ -1,0 +1,56 @@
+//! Permissions of the admin API and the lowest role that has each of them.
+
+use switchboard_schemas::user::UserRole;
+
+/// A right that a handler needs. It is a type, so that it stands in the handler's signature.
+pub(crate) trait Permission: Send + Sync + 'static {
+    /// The name in a session's `rights` and in the API description.
+    const NAME: &'static str;
+    /// The least role that has it, as every higher role has; `None` leaves it to the
+    /// installation's token.
+    const LEAST_ROLE: Option<UserRole>;
+
+    /// Returns whether a person of this role has it in their own organization.
+    fn is_granted_to(role: UserRole) -> bool {
+        Self::LEAST_ROLE.is_some_and(|least| role >= least)
+    }
+}
+
+macro_rules! permissions {
+    ($($(#[$doc:meta])* $permission:ident = $name:literal, $least_role:expr;)*) => {
+        $(
+            $(#[$doc])*
+            pub(crate) enum $permission {}
+
+            impl Permission for $permission {
+                const NAME: &'static str = $name;
+                const LEAST_ROLE: Option<UserRole> = $least_role;
+            }
+        )*
+
+        /// Returns the names of all permissions that a role has in its organization.
+        pub(crate) fn rights_of(role: UserRole) -> Vec<&'static str> {
+            let granted = [$(($permission::NAME, $permission::is_granted_to(role))),*];
+            granted.into_iter().filter(|(_, has)| *has).map(|(name, _)| name).collect()
+        }
+    };
+}
+
+permissions! {
+    /// Permission to read agents, teams, providers and keys.
+    ReadConfiguration = "readConfiguration", Some(UserRole::Viewer);
+    /// Permission to read conversations, receipts of erasures and analytics.
+    ReadConversations = "readConversations", Some(UserRole::Viewer);
+    /// Permission to export and delete conversations.
+    ActOnConversations = "actOnConversations", Some(UserRole::Operator);
+    /// Permission to change agents, teams and providers, and to rename the organization.
+    Configure = "configure", Some(UserRole::Editor);
+    /// Permission to read the audit log.
+    ReadAudit = "readAudit", Some(UserRole::Editor);
+    /// Permission to create, change and delete API keys.
+    ManageKeys = "manageKeys", Some(UserRole::Owner);
+    /// Permission to invite, change and remove people.
+    ManageUsers = "manageUsers", Some(UserRole::Owner);
+    /// Permission to create and delete organizations.
+    ManageOrganizations = "manageOrganizations", None;
+}
