@@ -126,7 +126,9 @@ pub(super) fn check_bounds(
     errors: &mut Vec<String>,
 ) {
     errors.extend(ingress.map(IngressConfig::mistakes).unwrap_or_default());
-    let problems = workers.map(WorkersConfig::problems).unwrap_or_default();
+    let problems = workers
+        .map(WorkersConfig::invalid_settings)
+        .unwrap_or_default();
     errors.extend(
         problems
             .into_iter()

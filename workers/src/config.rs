@@ -1,43 +1,43 @@
-//! Every bound of the workers: a key with its unit, and the default that the design gives it.
+//! Settings of the workers: every bound with its unit and default.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use switchboard_backends::products::config::ProductsConfig;
 
-/// The `[workers]` section of the configuration.
+/// Section `[workers]` of the configuration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorkersConfig {
     /// Turns that run at once in this process.
     pub in_flight_max: usize,
-    /// Changes of metadata that run at once; apart, so that long replies do not keep them waiting.
+    /// Metadata patches that run at once; counted apart, so that long replies do not delay them.
     pub patches_in_flight_max: usize,
-    /// Records that wait in this process before it stops to fetch more.
+    /// Records that wait in this process before it stops fetching more.
     pub queued_jobs_max: usize,
-    /// How long a turn may take from its start.
+    /// Longest duration of a turn from its start.
     pub job_deadline_ms: u64,
-    /// How long after its acceptance a turn may begin.
+    /// Longest time from acceptance to the start of a turn.
     pub turn_begin_max_ms: u64,
-    /// First token, one try.
+    /// Timeout of one model call until its first token.
     pub first_token_timeout_ms: u64,
-    /// First token, all tries and the fallback together.
+    /// Timeout until the first token over all retries and the fallback.
     pub first_token_total_ms: u64,
-    /// Silence between two tokens.
+    /// Longest silence between two tokens.
     pub token_idle_timeout_ms: u64,
-    /// The whole model call.
+    /// Timeout of the whole model call.
     pub reply_timeout_ms: u64,
-    /// Connection to a provider.
+    /// Timeout of connecting to a provider.
     pub connect_timeout_ms: u64,
-    /// Tries of one provider after the first, before the first token.
+    /// Retries of one provider before the first token.
     pub provider_retries_max: u32,
-    /// Shortest pause between two tries.
+    /// Shortest pause between two calls of one provider.
     pub provider_retry_delay_min_ms: u64,
-    /// Longest pause between two tries, unless the provider asks for more.
+    /// Longest pause between two calls of one provider, unless it asks for more.
     pub provider_retry_delay_max_ms: u64,
-    /// Bytes of the body of one provider response, as they come over the wire.
+    /// Largest body of one provider response, in bytes on the wire.
     pub provider_body_bytes_max: usize,
-    /// Text of one reply.
+    /// Largest text of one reply, in bytes.
     pub reply_bytes_max: usize,
     /// Rounds of tool calls of one reply; then the model must answer.
     pub tool_rounds_max: u32,
@@ -45,58 +45,62 @@ pub struct WorkersConfig {
     pub tool_calls_per_round_max: u32,
     /// Tool calls of one reply that are run.
     pub tool_calls_max: u32,
-    /// One tool call.
+    /// Timeout of one tool call.
     pub tool_timeout_ms: u64,
-    /// All tool calls of one reply together.
+    /// Timeout of all tool calls of one reply together.
     pub tools_timeout_ms: u64,
-    /// The same, as long as nothing of the reply is shown.
+    /// Timeout of all tool calls while nothing of the reply is displayed.
     pub tools_before_text_timeout_ms: u64,
-    /// Result of one tool call, for the model.
+    /// Largest result of one tool call for the model, in bytes.
     pub tool_result_bytes_max: usize,
-    /// Results of all tool calls of one reply, for the model.
+    /// Largest sum of all tool results of one reply for the model, in bytes.
     pub tool_results_bytes_max: usize,
-    /// Text that is held back because a tool call may follow it, for agents with tools.
+    /// Text that is buffered because a tool call may follow it, in bytes; only for agents with
+    /// tools.
     pub tool_text_hold_bytes: usize,
-    /// How long it is held back.
+    /// Longest time for which that text is buffered.
     pub tool_text_hold_ms: u64,
     /// Messages of the history that are read for a prompt.
     pub history_messages_max: u32,
-    /// Histories that are kept in memory, in bytes of text.
+    /// Size of the history cache, in bytes of text.
     pub history_cache_bytes_max: u64,
-    /// Tokens of a prompt, without the results of tools; the oldest turns are left out first.
+    /// Tokens of a prompt without tool results; the oldest turns are dropped first.
     pub prompt_tokens_max: usize,
-    /// Tokens of the summary that stands for what is left out.
+    /// Longest summary of dropped messages, in tokens.
     pub summary_tokens_max: u32,
-    /// How long a summary may take.
+    /// Timeout of writing a summary.
     pub summary_timeout_ms: u64,
-    /// Summaries that are made at once in this process.
+    /// Summaries that are written at once in this process.
     pub summaries_at_once_max: usize,
-    /// How long after its deadline a finished turn is tried to be stored and announced.
+    /// Time after the deadline of a turn in which storing and announcing its end is still retried.
     pub store_grace_ms: u64,
-    /// Shortest pause between two tries of the store or the bus.
+    /// Shortest pause between two attempts to reach the store or the bus.
     pub store_retry_delay_min_ms: u64,
-    /// Longest pause between two tries of the store or the bus.
+    /// Longest pause between two attempts to reach the store or the bus.
     pub store_retry_delay_max_ms: u64,
-    /// How long a choice by intent may take in all; what is left of it goes to a model when the choice is unsure.
-    /// 0: neither a model nor embeddings are waited for.
+    /// Budget of a routing decision by intent; what remains of it goes to a model when the decision
+    /// is unsure. 0 waits for neither a model nor embeddings.
     pub routing_budget_ms: u64,
-    /// How long a choice by intent waits for embeddings.
+    /// Timeout of embeddings for a routing decision.
     pub embedding_timeout_ms: u64,
-    /// Directory of a sentence-transformers model that gives embeddings in this process; empty: none.
+    /// Directory of a sentence-transformers model that computes embeddings in this process; empty
+    /// disables it.
     pub embedding_model_dir: String,
-    /// Embeddings that are kept in memory, in bytes.
+    /// Size of the embedding cache, in bytes.
     pub embedding_cache_bytes_max: u64,
-    /// How long a publish may wait for its acknowledgement.
+    /// Timeout of the acknowledgement of a publish.
     pub publish_timeout_ms: u64,
-    /// How long the end of a reply waits for its event before it is told without.
+    /// Longest time for which the end of a reply waits for its event to be acknowledged.
     pub event_ack_wait_ms: u64,
-    /// Pause before a record is looked at again that this version cannot read, or that could not be buried.
+    /// Pause before a parked record is tried again: one of an unknown version, or one that could
+    /// not be sent to the dead letter topic.
     pub parked_delay_ms: u64,
-    /// How long a record that this version cannot read waits for one that can, before it is buried.
+    /// Longest time for which a record of an unknown version waits before it goes to the dead
+    /// letter topic.
     pub parked_max_ms: u64,
-    /// How long running jobs may go on once the worker is to stop.
+    /// Time for which running jobs may go on during shutdown.
     pub drain_ms: u64,
-    /// The section `[products]`, which has its own place in the file.
+    /// Section `[products]`, which stands beside `[workers]` in the file.
     #[serde(skip)]
     pub products: ProductsConfig,
 }
@@ -153,8 +157,8 @@ impl Default for WorkersConfig {
 }
 
 impl WorkersConfig {
-    /// What is wrong with these figures: key and reason, all of them.
-    pub fn problems(&self) -> Vec<(&'static str, &'static str)> {
+    /// Returns every invalid setting as key and reason.
+    pub fn invalid_settings(&self) -> Vec<(&'static str, &'static str)> {
         let mut problems = Vec::new();
         let mut need = |fine: bool, key, reason| {
             if !fine {
@@ -221,23 +225,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_are_sound() {
-        assert!(WorkersConfig::default().problems().is_empty());
+    fn defaults_are_valid() {
+        assert!(WorkersConfig::default().invalid_settings().is_empty());
     }
 
     #[test]
-    fn all_mistakes_are_told_together() {
+    fn invalid_settings_are_reported_together() {
         let config = WorkersConfig {
             in_flight_max: 0,
             reply_bytes_max: 3,
             ..WorkersConfig::default()
         };
-        let keys: Vec<_> = config.problems().into_iter().map(|(key, _)| key).collect();
+        let keys: Vec<_> = config
+            .invalid_settings()
+            .into_iter()
+            .map(|(key, _)| key)
+            .collect();
         assert_eq!(keys, ["in_flight_max", "reply_bytes_max"]);
     }
 
     #[test]
-    fn an_unknown_key_is_refused() {
+    fn unknown_setting_is_rejected() {
         let read = serde_json::from_str::<WorkersConfig>(r#"{"in_flight": 3}"#);
         assert!(read.unwrap_err().to_string().contains("in_flight"));
     }

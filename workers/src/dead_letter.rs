@@ -1,32 +1,33 @@
-//! Buries a record that cannot be handled: byte for byte, with what an operator needs to judge and replay it.
+//! Sends records that cannot be handled to the dead letter topic, unchanged and with headers for the operator.
 
 use switchboard_backends::bus::{BusError, IncomingRecord, MessageBus, OutgoingRecord};
 use switchboard_schemas::topics::Topic;
 
-/// Why a record is buried.
+/// The reason for a dead letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Cause {
-    /// What kind of fault, for counting.
+pub(crate) struct DeadLetterCause {
+    /// Class of the failure, for metrics.
     pub(crate) class: &'static str,
-    /// In words, without content.
+    /// Description without message content.
     pub(crate) reason: String,
-    /// How often it was tried.
+    /// Number of attempts at the job so far.
     pub(crate) attempts: u32,
 }
 
-/// Publishes the record to the dead letters; `Ok` means that the original may be settled.
-pub(crate) async fn bury(
+/// Publishes the record to the dead letter topic. On success the original may be finished.
+pub(crate) async fn publish_dead_letter(
     bus: &dyn MessageBus,
     record: &IncomingRecord,
-    cause: &Cause,
+    cause: &DeadLetterCause,
     timeout: std::time::Duration,
 ) -> Result<(), BusError> {
-    bus.publish(letter(record, cause), timeout).await
+    bus.publish(dead_letter_record(record, cause), timeout)
+        .await
 }
 
-fn letter(record: &IncomingRecord, cause: &Cause) -> OutgoingRecord {
+fn dead_letter_record(record: &IncomingRecord, cause: &DeadLetterCause) -> OutgoingRecord {
     let mut headers = record.headers.clone();
-    // A record that was replayed and failed again keeps only its newest story.
+    // A record that was replayed and failed again keeps only its latest failure.
     headers.retain(|(name, _)| !name.starts_with("dlq-"));
     headers.extend([
         ("dlq-reason".to_owned(), cause.reason.clone()),
@@ -59,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_letter_holds_the_bytes_as_they_were_and_where_they_lay() {
+    fn dead_letter_keeps_payload_and_origin() {
         let record = IncomingRecord {
             partition: PartitionId {
                 topic: Topic::Jobs,
@@ -75,12 +76,12 @@ mod tests {
             ],
             published_at: Timestamp::from_micros(0),
         };
-        let cause = Cause {
+        let cause = DeadLetterCause {
             class: "malformed",
             reason: "newer".into(),
             attempts: 0,
         };
-        let letter = letter(&record, &cause);
+        let letter = dead_letter_record(&record, &cause);
         assert_eq!(
             (letter.key.as_str(), &letter.payload[..]),
             ("k", &[0xff, 0x00][..])

@@ -13,7 +13,7 @@ use switchboard_schemas::{
 
 use crate::{
     config::WorkersConfig,
-    model::{Endpoint, PromptMessage, Role, openai::ModelClient},
+    model::{Endpoint, PromptMessage, PromptRole, openai::ModelClient},
     routing::{
         candidates::Candidate,
         intent::{Current, Decided, Intent, Question},
@@ -248,7 +248,7 @@ impl Evaluation {
         let said = asked
             .said
             .last()
-            .filter(|last| last.role == Role::Assistant);
+            .filter(|last| last.role == PromptRole::Assistant);
         Question {
             message: asked.message,
             members,
@@ -296,7 +296,7 @@ fn turns<'a>(set: &Set, dialogue: &'a Dialogue) -> Vec<Asked<'a>> {
     for turn in &dialogue.turns {
         match turn {
             TurnSet::Agent { agent } => {
-                said.push(PromptMessage::text(Role::Assistant, agent.clone()))
+                said.push(PromptMessage::text(PromptRole::Assistant, agent.clone()))
             }
             TurnSet::Visitor {
                 visitor,
@@ -313,7 +313,7 @@ fn turns<'a>(set: &Set, dialogue: &'a Dialogue) -> Vec<Asked<'a>> {
                     said: said_before,
                 });
                 current = place(set, expect).map_or(Current::Default, Current::Member);
-                said.push(PromptMessage::text(Role::User, visitor.clone()));
+                said.push(PromptMessage::text(PromptRole::User, visitor.clone()));
             }
         }
     }

@@ -1,9 +1,9 @@
-//! Jobs in, replies out: the routing and the inference role (steps 5 to 9 of the path of a message).
+//! Worker roles: routing, inference and feeds (steps 5 to 9 of the path of a message).
 //!
-//! Reading order: [`job_loop`] takes records, runs them one at a time per conversation and commits what is finished;
-//! [`routing`] turns a team's message into work of one agent; [`inference`] makes a reply and brings it to its one
-//! final state; [`model`] speaks to providers, of which [`demo_model`] is the built-in one; [`tools`] are what a model may
-//! call, and [`products`] what the first of them searches. [`config`] holds every bound, [`metrics`] what an operator sees.
+//! Reading order: [`job_loop`] consumes records, runs them in order per conversation and commits finished offsets;
+//! [`routing`] chooses the agent for a team's message; [`inference`] generates a reply and gives the turn its final state;
+//! [`model`] calls providers, of which [`demo_model`] is the built-in one; [`tools`] may be called by models, and
+//! [`products`] is the catalog that they search. [`config`] contains all bounds, [`metrics`] all metrics.
 
 pub mod config;
 mod dead_letter;
@@ -16,6 +16,7 @@ mod job_loop;
 pub mod metrics;
 mod model;
 mod plain_text;
+mod playground_history;
 pub mod products;
 pub mod replay;
 mod retry;
@@ -24,64 +25,53 @@ mod routing;
 mod testing;
 mod tools;
 mod trace;
-mod trial;
 
 use std::sync::Arc;
 
-use secrecy::SecretString;
 use switchboard_backends::{Backends, catalog::cache::CatalogCache, vault::SecretVault};
 use tokio_util::sync::CancellationToken;
 
+pub use self::model::providers::DefaultProvider;
 use crate::{config::WorkersConfig, job_loop::JobLoop, metrics::WorkerMetrics};
 
-/// What a worker needs of the process that starts it.
+/// Dependencies of a worker role.
 #[derive(Clone)]
 pub struct WorkerContext {
-    /// The outside world.
+    /// Storage, bus and relay.
     pub backends: Backends,
-    /// Configured things, cached.
+    /// Cached agents, teams and providers.
     pub catalog: CatalogCache,
-    /// Opens provider keys.
+    /// Vault that decrypts provider keys.
     pub vault: SecretVault,
-    /// Answers for agents that name no provider.
+    /// Provider for agents that name none.
     pub default_provider: DefaultProvider,
-    /// Bounds.
+    /// Bounds and time-outs of the roles.
     pub config: WorkersConfig,
-    /// What is measured.
+    /// Metrics of the process.
     pub metrics: Arc<WorkerMetrics>,
 }
 
-/// The installation's own model endpoint.
-#[derive(Clone, Debug)]
-pub struct DefaultProvider {
-    /// Base of the OpenAI-compatible API.
-    pub base_url: String,
-    /// Its key, if it wants one.
-    pub api_key: Option<SecretString>,
-    /// Model for agents that name none.
-    pub model: String,
-    /// Whether it continues an unfinished assistant message.
-    pub continues_prefix: bool,
-    /// Answers when this one cannot, before the first token.
-    pub fallback: Option<Box<DefaultProvider>>,
-}
-
-/// Answers messages until `shutdown`, then drains. Errors: the model client cannot be built.
+/// Runs the inference role until `shutdown`, then drains it.
+///
+/// # Errors
+/// The model client cannot be built.
 pub async fn run_inference(ctx: WorkerContext, shutdown: CancellationToken) -> anyhow::Result<()> {
     let parts = (
         ctx.backends.bus.clone(),
         ctx.config.clone(),
         ctx.metrics.clone(),
     );
-    let handler = Arc::new(inference::Inference::new(ctx)?);
+    let handler = Arc::new(inference::InferenceHandler::new(ctx)?);
     JobLoop::new(handler, parts.0, parts.1, parts.2)
-        .run(shutdown)
+        .run_until(shutdown)
         .await;
     Ok(())
 }
 
-/// Chooses agents for teams' messages until `shutdown`, then drains. Errors: the model client cannot be built, or the
-/// embedding model not be loaded.
+/// Runs the routing role until `shutdown`, then drains it.
+///
+/// # Errors
+/// The model client cannot be built or the embedding model cannot be loaded.
 pub async fn run_routing(ctx: WorkerContext, shutdown: CancellationToken) -> anyhow::Result<()> {
     let parts = (
         ctx.backends.bus.clone(),
@@ -91,12 +81,15 @@ pub async fn run_routing(ctx: WorkerContext, shutdown: CancellationToken) -> any
     let handler = Arc::new(routing::Routing::new(ctx)?);
     handler.warm_up().await;
     JobLoop::new(handler, parts.0, parts.1, parts.2)
-        .run(shutdown)
+        .run_until(shutdown)
         .await;
     Ok(())
 }
 
-/// Fetches the feeds of products that are due until `shutdown`. Errors: the client of feeds cannot be built.
+/// Runs the feeds role, which fetches due product feeds, until `shutdown`.
+///
+/// # Errors
+/// The HTTP client for feeds cannot be built.
 pub async fn run_feeds(ctx: WorkerContext, shutdown: CancellationToken) -> anyhow::Result<()> {
     products::feeds::Feeds::new(ctx.backends, ctx.config.products)?
         .run(shutdown)

@@ -1,4 +1,5 @@
-//! What an operator sees of the workers. Labels are bounded: topic, partition, outcome, kind; never an id or a name.
+//! Prometheus metrics of the workers. Labels are bounded: topic, partition, outcome, kind; never an
+//! id or a name.
 
 use prometheus::{
     Histogram, HistogramOpts, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, core::Collector,
@@ -12,7 +13,7 @@ const SECONDS_BUCKETS: [f64; 17] = [
 
 const LEFT_OUT_HELP: &str = "Messages that a prompt left out, by whether a summary stood for them";
 
-/// Why records are buried.
+/// Classes of dead letters.
 const DEAD_LETTER_CLASSES: [&str; 5] = [
     "malformed",
     "unknown-version",
@@ -21,169 +22,174 @@ const DEAD_LETTER_CLASSES: [&str; 5] = [
     "no-route",
 ];
 
-/// Labels of what each partition has.
+/// Labels of metrics that have one series for each partition.
 const PARTITION: [&str; 2] = ["topic", "partition"];
 
-/// The workers' metrics; one set per process.
+/// Metrics of the workers; one set per process.
 pub struct WorkerMetrics {
     /// Seconds from the publish of a job to its start.
     pub queue_wait: Histogram,
-    /// Seconds from the start of the model call to the first text, over all tries.
+    /// Seconds from the start of the model call to the first text, over all retries.
     pub first_token: Histogram,
     /// Seconds of the whole model call.
     pub model_call: Histogram,
-    /// Seconds of a choice by intent.
+    /// Seconds of a routing decision by intent.
     pub routing: Histogram,
-    /// Choices of a team's agent, by the stage that made them.
+    /// Routing decisions by the stage that made them.
     pub routed: IntCounterVec,
-    /// Jobs by what became of them.
+    /// Runs of jobs by topic and outcome.
     pub jobs: IntCounterVec,
     /// Replies by final state.
     pub replies: IntCounterVec,
-    /// Tokens, read and written.
+    /// Prompt and completion tokens.
     pub tokens: IntCounterVec,
     /// Tool calls by kind of tool and outcome.
     pub tool_calls: IntCounterVec,
-    /// Messages that a prompt left out, by whether a summary stood for them.
+    /// Messages dropped from prompts, by whether a summary covered them.
     pub left_out: IntCounterVec,
-    /// Summaries by outcome.
+    /// Summaries of conversations by outcome.
     pub summaries: IntCounterVec,
     /// Jobs that run now.
     pub in_flight: IntGauge,
-    /// Jobs that wait in this process, by the group that reads them.
+    /// Jobs that wait in this process, by consumer group.
     pub queued: IntGaugeVec,
-    /// Records behind the newest one.
+    /// Records behind the newest one, by partition.
     pub lag: IntGaugeVec,
-    /// Offsets taken and not finished.
+    /// Offsets taken and not finished, by partition.
     pub open_offsets: IntGaugeVec,
-    /// Repeated tries, by what was tried again.
+    /// Retries of calls by kind.
     pub retries: IntCounterVec,
-    /// Records that were buried, by class.
+    /// Dead letters by class.
     pub dead_letters: IntCounterVec,
 }
 
 impl WorkerMetrics {
-    /// Makes and registers them. Errors: they are registered already.
+    /// Creates and registers the metrics. Fails if they are registered already.
     pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let dead_letters = counters("dead_letters_total", "Buried records by class", &["class"])?;
+        let dead_letters =
+            new_counters("dead_letters_total", "Buried records by class", &["class"])?;
         for class in DEAD_LETTER_CLASSES {
-            // A series that is born at one has no increase for an alert to see.
+            // A series that is created at 1 shows no increase to an alert.
             dead_letters.with_label_values(&[class]);
         }
         Ok(Self {
-            queue_wait: add(
+            queue_wait: register_metric(
                 registry,
-                seconds(
+                new_histogram(
                     "queue_wait",
                     "Seconds from the publish of a job to its start",
                 )?,
             )?,
-            first_token: add(
+            first_token: register_metric(
                 registry,
-                seconds(
+                new_histogram(
                     "model_first_token",
                     "Seconds to the first text of a model call",
                 )?,
             )?,
-            model_call: add(
+            model_call: register_metric(
                 registry,
-                seconds("model_call", "Seconds of a whole model call")?,
+                new_histogram("model_call", "Seconds of a whole model call")?,
             )?,
-            routing: add(
+            routing: register_metric(
                 registry,
-                seconds("routing", "Seconds of a choice by intent")?,
+                new_histogram("routing", "Seconds of a choice by intent")?,
             )?,
-            routed: add(
+            routed: register_metric(
                 registry,
-                counters(
+                new_counters(
                     "routed_total",
                     "Choices of a team's agent by stage",
                     &["stage"],
                 )?,
             )?,
-            jobs: add(
+            jobs: register_metric(
                 registry,
-                counters("jobs_total", "Jobs by outcome", &["topic", "outcome"])?,
+                new_counters("jobs_total", "Jobs by outcome", &["topic", "outcome"])?,
             )?,
-            replies: add(
+            replies: register_metric(
                 registry,
-                counters("replies_total", "Replies by final state", &["status"])?,
+                new_counters("replies_total", "Replies by final state", &["status"])?,
             )?,
-            tokens: add(
+            tokens: register_metric(
                 registry,
-                counters("tokens_total", "Tokens of models", &["kind"])?,
+                new_counters("tokens_total", "Tokens of models", &["kind"])?,
             )?,
-            tool_calls: add(
+            tool_calls: register_metric(
                 registry,
-                counters(
+                new_counters(
                     "tool_calls_total",
                     "Tool calls by outcome",
                     &["kind", "outcome"],
                 )?,
             )?,
-            left_out: add(
+            left_out: register_metric(
                 registry,
-                counters(
+                new_counters(
                     "prompt_messages_left_out_total",
                     LEFT_OUT_HELP,
                     &["summarized"],
                 )?,
             )?,
-            summaries: add(
+            summaries: register_metric(
                 registry,
-                counters(
+                new_counters(
                     "summaries_total",
                     "Summaries of conversations",
                     &["outcome"],
                 )?,
             )?,
-            in_flight: add(
+            in_flight: register_metric(
                 registry,
                 IntGauge::new("switchboard_jobs_in_flight", "Jobs that run now")?,
             )?,
-            queued: add(
+            queued: register_metric(
                 registry,
-                gauges("jobs_queued", "Jobs that wait in this process", &["group"])?,
+                new_gauges("jobs_queued", "Jobs that wait in this process", &["group"])?,
             )?,
-            lag: add(
+            lag: register_metric(
                 registry,
-                gauges(
+                new_gauges(
                     "bus_lag_records",
                     "Records behind the newest one",
                     &PARTITION,
                 )?,
             )?,
-            open_offsets: add(
+            open_offsets: register_metric(
                 registry,
-                gauges(
+                new_gauges(
                     "bus_open_offsets",
                     "Offsets taken and not finished",
                     &PARTITION,
                 )?,
             )?,
-            retries: add(
+            retries: register_metric(
                 registry,
-                counters("retries_total", "Repeated tries", &["of"])?,
+                new_counters("retries_total", "Repeated tries", &["of"])?,
             )?,
-            dead_letters: add(registry, dead_letters)?,
+            dead_letters: register_metric(registry, dead_letters)?,
         })
     }
 }
 
-fn seconds(name: &str, help: &str) -> Result<Histogram, prometheus::Error> {
+fn new_histogram(name: &str, help: &str) -> Result<Histogram, prometheus::Error> {
     let options = HistogramOpts::new(format!("switchboard_{name}_seconds"), help);
     Histogram::with_opts(options.buckets(SECONDS_BUCKETS.to_vec()))
 }
 
-fn counters(name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec, prometheus::Error> {
+fn new_counters(
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> Result<IntCounterVec, prometheus::Error> {
     IntCounterVec::new(Opts::new(format!("switchboard_{name}"), help), labels)
 }
 
-fn gauges(name: &str, help: &str, labels: &[&str]) -> Result<IntGaugeVec, prometheus::Error> {
+fn new_gauges(name: &str, help: &str, labels: &[&str]) -> Result<IntGaugeVec, prometheus::Error> {
     IntGaugeVec::new(Opts::new(format!("switchboard_{name}"), help), labels)
 }
 
-fn add<C: Collector + Clone + 'static>(
+fn register_metric<C: Collector + Clone + 'static>(
     registry: &Registry,
     metric: C,
 ) -> Result<C, prometheus::Error> {

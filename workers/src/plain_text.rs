@@ -1,12 +1,11 @@
-//! Text of others, such as a catalogue's, as it may stand in a card or be told to a model: on one line, without tags and
-//! control characters, and bounded. Pure.
+//! Converts third-party text, such as a catalog's, to one bounded line without tags and control characters. Pure.
 
-/// Stands for what was left out.
-const CUT: char = '…';
+/// Character that marks truncated text.
+const ELLIPSIS: char = '…';
 
-/// Text on one line, without tags.
+/// Returns the text on one line, without tags.
 pub(crate) fn one_line(text: &str) -> String {
-    let text = without_tags(text);
+    let text = strip_tags(text);
     let visible = text.split(|character: char| character.is_whitespace() || character.is_control());
     visible
         .filter(|word| !word.is_empty())
@@ -14,16 +13,16 @@ pub(crate) fn one_line(text: &str) -> String {
         .join(" ")
 }
 
-/// The first characters of a text, and a mark where it goes on. What was cut so is not cut again.
-pub(crate) fn beginning(text: &str, chars_max: usize) -> String {
+/// Returns the first `chars_max` characters of a text, with an ellipsis if it is longer.
+pub(crate) fn truncate_text(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
-        Some((end, _)) => format!("{}{CUT}", &text[..end]),
+        Some((end, _)) => format!("{}{ELLIPSIS}", &text[..end]),
         None => text.to_owned(),
     }
 }
 
-/// `<b>Lamp</b>` is `Lamp`; `under < 5 W` stays.
-fn without_tags(text: &str) -> String {
+/// Removes tags: `<b>Lamp</b>` becomes `Lamp`, and `under < 5 W` is unchanged.
+fn strip_tags(text: &str) -> String {
     let mut rest = text;
     let mut plain = String::with_capacity(text.len());
     while let Some(start) = rest.find('<') {
@@ -52,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_comes_to_stand_on_one_line_without_tags() {
+    fn text_becomes_one_line_without_tags() {
         for (text, plain) in [
             ("<b>Lamp</b>\r\n<script>x</script> < 5 W", "Lamp x < 5 W"),
             ("a\u{0}b\u{1b}[31mc", "a b [31mc"),
@@ -64,11 +63,11 @@ mod tests {
     }
 
     #[test]
-    fn a_beginning_says_whether_it_is_one() {
-        assert_eq!(beginning("höher", 5), "höher");
-        assert_eq!(beginning("höher", 2), "hö…");
-        assert_eq!(beginning(&beginning("höher", 2), 2), "hö…");
-        assert_eq!(beginning("", 0), "");
+    fn truncated_text_ends_with_an_ellipsis() {
+        assert_eq!(truncate_text("höher", 5), "höher");
+        assert_eq!(truncate_text("höher", 2), "hö…");
+        assert_eq!(truncate_text(&truncate_text("höher", 2), 2), "hö…");
+        assert_eq!(truncate_text("", 0), "");
     }
 
     proptest! {
@@ -77,7 +76,7 @@ mod tests {
             let line = one_line(&text);
             prop_assert!(!line.contains(char::is_control));
             prop_assert_eq!(line.trim(), line.as_str());
-            prop_assert!(beginning(&line, chars_max).chars().count() <= chars_max + 1);
+            prop_assert!(truncate_text(&line, chars_max).chars().count() <= chars_max + 1);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Tries something of the outside world again until it works or its time is over.
+//! Repeats calls to stores and brokers until they succeed or a deadline passes.
 
 use std::{fmt::Display, future::Future, time::Duration};
 
@@ -7,15 +7,16 @@ use tokio::time::{Instant, sleep};
 
 use crate::config::WorkersConfig;
 
-/// The pauses between tries: doubled each time, between two bounds, with full jitter.
+/// Pauses between tries: exponential between two bounds, with full jitter.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Backoff {
+pub(crate) struct RetryDelays {
     min: Duration,
     max: Duration,
     tries: u32,
 }
 
-impl Backoff {
+impl RetryDelays {
+    /// Creates the pauses that the configuration sets for stores.
     pub(crate) const fn of_store(config: &WorkersConfig) -> Self {
         Self {
             min: Duration::from_millis(config.store_retry_delay_min_ms),
@@ -24,8 +25,8 @@ impl Backoff {
         }
     }
 
-    /// The next pause.
-    pub(crate) fn next(&mut self) -> Duration {
+    /// Returns the next pause.
+    fn next_delay(&mut self) -> Duration {
         let ceiling = self
             .min
             .saturating_mul(1 << self.tries.min(16))
@@ -35,11 +36,12 @@ impl Backoff {
     }
 }
 
-/// Repeats `work` until it succeeds; none when `until` has passed. `what` names it in the log.
-pub(crate) async fn until<T, E, F>(
-    until: Instant,
-    mut backoff: Backoff,
-    what: &str,
+/// Repeats `work` until it succeeds. Returns `None` if the next try would be after `deadline`. `task` names the work in
+/// the log.
+pub(crate) async fn retry_until<T, E, F>(
+    deadline: Instant,
+    mut delays: RetryDelays,
+    task: &str,
     mut work: impl FnMut() -> F,
 ) -> Option<T>
 where
@@ -51,12 +53,12 @@ where
             Ok(value) => return Some(value),
             Err(error) => error,
         };
-        let pause = backoff.next();
-        if Instant::now() + pause >= until {
-            tracing::error!(%error, "gave up to {what}");
+        let delay = delays.next_delay();
+        if Instant::now() + delay >= deadline {
+            tracing::error!(%error, task, "gave up retrying");
             return None;
         }
-        tracing::warn!(%error, "could not {what}, trying again");
-        sleep(pause).await;
+        tracing::warn!(%error, task, "retrying after an error");
+        sleep(delay).await;
     }
 }

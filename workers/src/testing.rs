@@ -1,4 +1,4 @@
-//! A provider that misbehaves on request, for the tests of this crate.
+//! A scripted model provider for the tests of this crate.
 
 use std::{
     sync::{
@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::config::WorkersConfig;
 
-/// What the provider does with one request.
+/// Response of the provider to one request.
 #[derive(Clone)]
 pub(crate) enum Act {
     /// Answers with a status, a type and a body.
@@ -33,11 +33,11 @@ pub(crate) enum Piece {
     Event(Value),
     /// Bytes as they are.
     Raw(&'static str),
-    /// Nothing, for ever.
+    /// Silence without an end.
     Hang,
 }
 
-/// Text, and the provider says that it finished.
+/// Returns a stream of text with a regular end.
 pub(crate) fn complete(text: &[&'static str]) -> Act {
     let mut pieces: Vec<_> = text.iter().map(|text| Piece::Text(text)).collect();
     pieces.push(Piece::Event(
@@ -84,12 +84,12 @@ impl Provider {
         }
     }
 
-    /// Streams whose reader has not gone.
+    /// Returns the number of streams that are still read.
     pub(crate) fn open_streams(&self) -> usize {
         self.open.load(Ordering::SeqCst)
     }
 
-    /// The bodies of all requests so far.
+    /// Returns the bodies of all requests so far.
     pub(crate) fn requests(&self) -> Vec<Value> {
         self.requests.lock().unwrap().clone()
     }
@@ -97,7 +97,7 @@ impl Provider {
 
 type Script = (Arc<Vec<Act>>, Arc<Mutex<Vec<Value>>>, Arc<AtomicUsize>);
 
-/// Counts a stream for as long as it is read.
+/// Guard that counts a stream as long as it is read.
 struct Open(Arc<AtomicUsize>);
 
 impl Open {
@@ -157,7 +157,7 @@ fn event(chunk: &Value) -> String {
     format!("data: {chunk}\n\n")
 }
 
-/// Bounds that a test can wait for.
+/// Returns settings with short time-outs.
 pub(crate) fn quick() -> WorkersConfig {
     WorkersConfig {
         first_token_timeout_ms: 700,
@@ -173,7 +173,7 @@ pub(crate) fn quick() -> WorkersConfig {
     }
 }
 
-/// Waits until `done`, and fails after ten seconds.
+/// Waits until `done` returns true. Panics after ten seconds.
 pub(crate) async fn eventually(what: &str, mut done: impl AsyncFnMut() -> bool) {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
     while !done().await {

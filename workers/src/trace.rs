@@ -12,13 +12,13 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 /// Makes `span` a child of the span whose context the headers hold, if they hold one.
 pub(crate) fn continue_trace(span: &Span, headers: &Headers) {
     let parent: Context =
-        global::get_text_map_propagator(|propagator| propagator.extract(&Incoming(headers)));
+        global::get_text_map_propagator(|propagator| propagator.extract(&HeaderExtractor(headers)));
     // Without a telemetry layer there is no trace to continue.
     let _ = span.set_parent(parent);
 }
 
-/// Id of the trace that the current span belongs to, for the logs: the same in the ingress and in every worker.
-pub(crate) fn current_id() -> String {
+/// Returns the trace id of the current span for logs. It is the same in the ingress and in every worker.
+pub(crate) fn current_trace_id() -> String {
     Span::current()
         .context()
         .span()
@@ -27,19 +27,19 @@ pub(crate) fn current_id() -> String {
         .to_string()
 }
 
-/// The headers that let a consumer continue the current span.
-pub(crate) fn headers() -> Headers {
+/// Returns headers with which a consumer continues the trace of the current span.
+pub(crate) fn trace_headers() -> Headers {
     let mut headers = Vec::new();
     let context = Span::current().context();
     global::get_text_map_propagator(|propagator| {
-        propagator.inject_context(&context, &mut Outgoing(&mut headers))
+        propagator.inject_context(&context, &mut HeaderInjector(&mut headers))
     });
     headers
 }
 
-struct Incoming<'a>(&'a Headers);
+struct HeaderExtractor<'a>(&'a Headers);
 
-impl Extractor for Incoming<'_> {
+impl Extractor for HeaderExtractor<'_> {
     fn get(&self, key: &str) -> Option<&str> {
         self.0
             .iter()
@@ -52,9 +52,9 @@ impl Extractor for Incoming<'_> {
     }
 }
 
-struct Outgoing<'a>(&'a mut Headers);
+struct HeaderInjector<'a>(&'a mut Headers);
 
-impl Injector for Outgoing<'_> {
+impl Injector for HeaderInjector<'_> {
     fn set(&mut self, key: &str, value: String) {
         self.0.push((key.to_owned(), value));
     }

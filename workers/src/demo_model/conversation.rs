@@ -1,4 +1,4 @@
-//! What the demo model understands of a conversation: who speaks, what was said before, and which rule answers.
+//! Interpretation of a conversation by the demo model: its messages, and the rule that answers.
 //! Pure, so that a reply that was broken off is continued byte for byte from the same messages.
 
 use serde_json::Value;
@@ -9,20 +9,20 @@ use super::{phrases, protocol::ChatRequest};
 const QUOTED_WORDS_MAX: usize = 14;
 /// Longest quotation in characters, for scripts without spaces.
 const QUOTED_CHARS_MAX: usize = 120;
-/// Most items of a list, so that a reply stays short in a long conversation.
+/// Most items of a list, so that replies in long conversations stay short.
 pub(super) const LISTED_MAX: usize = 8;
 
 /// A conversation up to the message that is to be answered.
-pub(super) struct Conversation {
+pub(super) struct DemoConversation {
     system: String,
     user_messages: Vec<String>,
     tool_result: Option<String>,
     prefix: String,
 }
 
-/// What a question is about.
+/// QuestionTopic of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Topic {
+pub(super) enum QuestionTopic {
     Introduction,
     Name,
     Memory,
@@ -38,49 +38,56 @@ pub(super) enum Topic {
     Anything,
 }
 
-/// The first row of which all words stand in the question decides; alternatives of a word are separated by `|`.
-const RULES: &[(&str, Topic)] = &[
-    ("what|whats name", Topic::Name),
-    ("who am i", Topic::Name),
+/// The first row of which all words occur in the question wins; alternatives of a word are
+/// separated by `|`.
+const RULES: &[(&str, QuestionTopic)] = &[
+    ("what|whats name", QuestionTopic::Name),
+    ("who am i", QuestionTopic::Name),
     (
         "what|which did|have i|we say|said|ask|asked|tell|told|talk|write|written",
-        Topic::Memory,
+        QuestionTopic::Memory,
     ),
     (
         "remember|repeat|earlier|history|recap|summarize|summarise",
-        Topic::Memory,
+        QuestionTopic::Memory,
     ),
     (
         "how many messages|message|turns|questions|times",
-        Topic::Count,
+        QuestionTopic::Count,
     ),
     (
         "product|products|buy|shop|catalogue|catalog|price|prices|sell|order",
-        Topic::Products,
+        QuestionTopic::Products,
     ),
-    ("table", Topic::Table),
-    ("setup|configure|code|openai|provider|api", Topic::Setup),
-    ("real|language model|models|llm", Topic::Setup),
-    ("list|markdown|format|formatting|bold", Topic::Markdown),
-    ("help|demo", Topic::Help),
-    ("who|what are|is you|this", Topic::Help),
-    ("what can you", Topic::Help),
+    ("table", QuestionTopic::Table),
+    (
+        "setup|configure|code|openai|provider|api",
+        QuestionTopic::Setup,
+    ),
+    ("real|language model|models|llm", QuestionTopic::Setup),
+    (
+        "list|markdown|format|formatting|bold",
+        QuestionTopic::Markdown,
+    ),
+    ("help|demo", QuestionTopic::Help),
+    ("who|what are|is you|this", QuestionTopic::Help),
+    ("what can you", QuestionTopic::Help),
     (
         "thanks|thank|merci|danke|gracias|grazie|obrigado|спасибо|谢谢|ممنون|متشکرم|شكرا",
-        Topic::Thanks,
+        QuestionTopic::Thanks,
     ),
     (
         "bye|goodbye|ciao|adios|tschüss|خداحافظ|再见",
-        Topic::Goodbye,
+        QuestionTopic::Goodbye,
     ),
 ];
 const GREETINGS: &str = "hello|hi|hey|hola|bonjour|salut|hallo|moin|olá|namaste|salam|سلام|مرحبا|привет|你好|こんにちは|안녕하세요";
 /// A greeting with more words than this is a question that begins politely.
 const GREETING_WORDS_MAX: usize = 5;
 
-impl Conversation {
+impl DemoConversation {
     /// Reads the messages of a request.
-    pub(super) fn read(request: &ChatRequest) -> Self {
+    pub(super) fn from_request(request: &ChatRequest) -> Self {
         let mut conversation = Self {
             system: String::new(),
             user_messages: Vec::new(),
@@ -108,66 +115,71 @@ impl Conversation {
         conversation
     }
 
-    /// The message to answer; empty when nobody has written yet.
-    pub(super) fn question(&self) -> &str {
+    /// Returns the message to answer; empty if there is none.
+    pub(super) fn last_question(&self) -> &str {
         self.user_messages.last().map_or("", String::as_str)
     }
 
-    /// What the visitor wrote before the question, oldest first.
-    pub(super) fn earlier(&self) -> &[String] {
+    /// Returns the visitor's messages before the question, oldest first.
+    pub(super) fn earlier_messages(&self) -> &[String] {
         self.user_messages
             .split_last()
             .map_or(&[], |(_, earlier)| earlier)
     }
 
-    /// Number of the visitor's messages.
-    pub(super) fn turns(&self) -> usize {
+    /// Returns the number of the visitor's messages.
+    pub(super) fn message_count(&self) -> usize {
         self.user_messages.len()
     }
 
-    /// The name that the visitor gave last.
-    pub(super) fn name(&self) -> Option<String> {
+    /// Returns the latest name by which the visitor introduced themselves.
+    pub(super) fn visitor_name(&self) -> Option<String> {
         self.user_messages
             .iter()
             .rev()
             .find_map(|message| introduced_name(message))
     }
 
-    /// Whether a tool that shows products might answer better than words: whatever no other rule is about may name one.
+    /// Returns true if a product tool might answer better than words: questions about products, and
+    /// those that match no rule.
     pub(super) fn wants_tool(&self) -> bool {
-        let may_be_about_products = matches!(self.topic(), Topic::Products | Topic::Anything);
+        let may_be_about_products = matches!(
+            self.reply_topic(),
+            QuestionTopic::Products | QuestionTopic::Anything
+        );
         may_be_about_products && self.tool_result.is_none() && self.prefix.is_empty()
     }
 
-    /// Whether a tool was asked, and found nothing.
+    /// Returns true if a tool was called and found nothing.
     pub(super) fn found_nothing(&self) -> bool {
         self.tool_result
             .as_deref()
             .is_some_and(|result| products_of_result(result).is_empty())
     }
 
-    /// The products that are known, as `(title, price)`: from a tool's result, else from the system prompt.
-    pub(super) fn products(&self) -> Vec<(String, String)> {
+    /// Returns the known products as `(title, price)`: from a tool's result, else from the system
+    /// prompt.
+    pub(super) fn known_products(&self) -> Vec<(String, String)> {
         match &self.tool_result {
             Some(result) => products_of_result(result),
             None => products_of_prompt(&self.system),
         }
     }
 
-    /// What the answer is about: products that were found, or what the question is about.
-    pub(super) fn topic(&self) -> Topic {
+    /// Returns the topic of the answer: products that were found, else the topic of the question.
+    pub(super) fn reply_topic(&self) -> QuestionTopic {
         if self
             .tool_result
             .as_deref()
             .is_some_and(|result| !products_of_result(result).is_empty())
         {
-            return Topic::Products;
+            return QuestionTopic::Products;
         }
-        let question = self.question();
+        let question = self.last_question();
         if introduced_name(question).is_some() {
-            return Topic::Introduction;
+            return QuestionTopic::Introduction;
         }
-        let words = words(question);
+        let words = split_words(question);
         let has = |any: &str| {
             any.split('|')
                 .any(|word| words.iter().any(|said| said == word))
@@ -177,14 +189,15 @@ impl Conversation {
             .find(|(pattern, _)| pattern.split(' ').all(has));
         match rule {
             Some((_, topic)) => *topic,
-            None if words.len() <= GREETING_WORDS_MAX && has(GREETINGS) => Topic::Greeting,
-            None => Topic::Anything,
+            None if words.len() <= GREETING_WORDS_MAX && has(GREETINGS) => QuestionTopic::Greeting,
+            None => QuestionTopic::Anything,
         }
     }
 
-    /// The reply without the part that was already said. A beginning that is not ours stays, and ours follows it.
+    /// Returns the reply without the part that was already sent. After a beginning that is not
+    /// ours, our whole reply follows.
     pub(super) fn rest_of_reply(&self) -> String {
-        let reply = phrases::reply(self);
+        let reply = phrases::whole_reply(self);
         match reply.strip_prefix(self.prefix.as_str()) {
             Some(rest) => rest.to_owned(),
             None => format!("\n\n{reply}"),
@@ -192,8 +205,8 @@ impl Conversation {
     }
 }
 
-/// The beginning of a text on one line.
-pub(super) fn quote(text: &str) -> String {
+/// Returns the beginning of a text on one line.
+pub(super) fn quote_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words
         .iter()
@@ -206,8 +219,8 @@ pub(super) fn quote(text: &str) -> String {
     if whole { short } else { format!("{short}…") }
 }
 
-/// Words in lower case, without punctuation.
-pub(super) fn words(text: &str) -> Vec<String> {
+/// Returns the words in lower case, without punctuation.
+pub(super) fn split_words(text: &str) -> Vec<String> {
     let lower = text.replace(['\'', '’'], "").to_lowercase();
     lower
         .split(|character: char| !character.is_alphanumeric())
@@ -216,7 +229,7 @@ pub(super) fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The name in "my name is …", "call me …" or "I am called …".
+/// Returns the name in "my name is …", "call me …" or "I am called …".
 fn introduced_name(text: &str) -> Option<String> {
     const OPENINGS: [&[&str]; 5] = [
         &["my", "name", "is"],
@@ -226,7 +239,10 @@ fn introduced_name(text: &str) -> Option<String> {
         &["im", "called"],
     ];
     let spoken: Vec<&str> = text.split_whitespace().collect();
-    let plain: Vec<String> = spoken.iter().map(|word| words(word).concat()).collect();
+    let plain: Vec<String> = spoken
+        .iter()
+        .map(|word| split_words(word).concat())
+        .collect();
     let end = OPENINGS.iter().find_map(|opening| {
         plain
             .windows(opening.len())
@@ -235,7 +251,7 @@ fn introduced_name(text: &str) -> Option<String> {
     })?;
     let is_name_end = |character: char| !character.is_alphanumeric();
     let name = spoken.get(end)?.trim_matches(is_name_end);
-    // A family name follows only where the writer marks it with a capital and no sentence ends before it.
+    // A family name follows only if it is capitalized and no sentence ends before it.
     let ends_sentence = spoken[end].ends_with(is_name_end);
     let family = spoken
         .get(end + 1)
@@ -249,9 +265,9 @@ fn introduced_name(text: &str) -> Option<String> {
     Some(full.collect::<Vec<_>>().join(" ")).filter(|name| !name.is_empty())
 }
 
-/// Titles and prices in the first list of a tool's JSON.
+/// Returns titles and prices of the first list in a tool's JSON.
 fn products_of_result(result: &str) -> Vec<(String, String)> {
-    // Words for models may stand behind it.
+    // Text for models may follow the JSON.
     let first = serde_json::Deserializer::from_str(result)
         .into_iter::<Value>()
         .next();
@@ -273,13 +289,13 @@ fn products_of_result(result: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The list that follows a line about products in the system prompt.
+/// Returns the list that follows a line about products in the system prompt.
 fn products_of_prompt(system: &str) -> Vec<(String, String)> {
     let about_products = |line: &&str| !line.to_lowercase().contains("product");
     let items = system.lines().skip_while(about_products).skip(1);
     items
         .filter_map(|line| line.trim_start().strip_prefix(['-', '*']))
-        .map(|item| (quote(item), String::new()))
+        .map(|item| (quote_line(item), String::new()))
         .take(LISTED_MAX)
         .collect()
 }

@@ -1,11 +1,12 @@
-//! The built-in demo model: what answers when no language model is configured, so that a fresh clone can be tried
-//! without a network. It is called over HTTP by the same client as any provider, so that it exercises the same path.
+//! Built-in demo model: answers if no language model is configured, so that a fresh clone works
+//! without a network. It is called over HTTP by the same client as any provider, so it exercises
+//! the same path.
 
 mod conversation;
 mod phrases;
+mod product_wishes;
 mod protocol;
 mod server;
-mod wishes;
 
 use std::{
     io,
@@ -19,26 +20,27 @@ use secrecy::SecretString;
 use tokio::{net::TcpListener, task::JoinSet, time::timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The one model that it offers.
+/// Name of the only model that it offers.
 pub const DEMO_MODEL: &str = "demo";
-/// Time between two words of a streamed reply: quick enough to read along, slow enough to see that it streams.
+/// Time between two words of a streamed reply: fast enough to read along, slow enough to see it
+/// stream.
 pub const WORD_INTERVAL: Duration = Duration::from_millis(30);
-/// How long a stop waits for connections before it cuts them.
+/// Time that a shutdown waits for open connections.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Random characters of the bearer token, about 190 bits.
 const TOKEN_CHARS: usize = 32;
 
-/// A running demo model; it ends with this value.
+/// A running demo model; dropping it stops the server.
 pub struct DemoModel {
     address: SocketAddr,
     token: SecretString,
-    // Declared before the tasks: a drop ends the open streams first and then the accept loop.
+    // Declared before the tasks: dropping it ends the open streams first and then the accept loop.
     stop: DropGuard,
     tasks: JoinSet<()>,
 }
 
 impl DemoModel {
-    /// Listens on a free port of the loopback interface.
+    /// Starts listening on a free port of the loopback interface.
     pub async fn start() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -50,7 +52,8 @@ impl DemoModel {
         let stop = CancellationToken::new();
         let app = server::router(&token, stop.clone());
         let stopped = stop.clone().cancelled_owned();
-        // Words are far smaller than a segment: with Nagle's algorithm each would wait for the acknowledgement of the last.
+        // Words are far smaller than a segment: with Nagle's algorithm each would wait for the
+        // acknowledgement of the last.
         let listener = listener.tap_io(|stream| {
             if let Err(error) = stream.set_nodelay(true) {
                 tracing::debug!(%error, "demo model connection without TCP_NODELAY");
@@ -73,17 +76,19 @@ impl DemoModel {
         })
     }
 
-    /// Base of its OpenAI-compatible API.
+    /// Returns the base URL of its OpenAI-compatible API.
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// What callers present as API key; drawn anew at each start, so that no other local process uses it.
+    /// Returns the API key of its callers; drawn at each start, so that no other local process can
+    /// use it.
     pub const fn token(&self) -> &SecretString {
         &self.token
     }
 
-    /// Ends open replies without a finish reason, which callers see as a truncation, and stops listening.
+    /// Ends open replies without a finish reason, which callers treat as a break-off, and stops
+    /// listening.
     pub async fn shutdown(self) {
         let Self {
             stop, mut tasks, ..

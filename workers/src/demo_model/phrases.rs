@@ -1,8 +1,9 @@
-//! The words of the demo model: one small function for each topic, friendly and plain about what it is.
+//! Texts of the demo model: one small function for each topic, friendly and plain about its nature.
 
-use super::conversation::{Conversation, LISTED_MAX, Topic, quote, words};
+use super::conversation::{DemoConversation, LISTED_MAX, QuestionTopic, quote_line, split_words};
 
-/// Stands below the first reply of a conversation and wherever it helps: nobody is to take this for intelligence.
+/// Added to the first reply of a conversation and where it helps: nobody shall take this for
+/// intelligence.
 const NOTICE: &str = "*No language model is configured: this is the built-in demo. Set `OPENAI_BASE_URL`, \
     `OPENAI_API_KEY` and `OPENAI_MODEL` and restart to talk to a real one.*";
 const TIPS: [&str; 5] = [
@@ -13,97 +14,100 @@ const TIPS: [&str; 5] = [
     "reload the page while I speak: the reply goes on where you left it.",
 ];
 
-/// The whole reply to the last message of the visitor.
-pub(super) fn reply(conversation: &Conversation) -> String {
-    let topic = conversation.topic();
+/// Returns the whole reply to the last message of the visitor.
+pub(super) fn whole_reply(conversation: &DemoConversation) -> String {
+    let topic = conversation.reply_topic();
     let body = match topic {
-        Topic::Introduction => introduction(conversation),
-        Topic::Name => name(conversation),
-        Topic::Memory => memory(conversation),
-        Topic::Count => count(conversation),
-        Topic::Products => products(conversation),
-        Topic::Table => table(conversation),
-        Topic::Setup => setup(),
-        Topic::Markdown => markdown(conversation),
-        Topic::Help => help(),
-        Topic::Greeting => greeting(conversation),
-        Topic::Thanks => format!("You are welcome{}! Anything else?", address(conversation)),
-        Topic::Goodbye => format!(
-            "Goodbye{}! This conversation is kept; come back any time.",
-            address(conversation)
+        QuestionTopic::Introduction => introduction_phrase(conversation),
+        QuestionTopic::Name => name_phrase(conversation),
+        QuestionTopic::Memory => memory_phrase(conversation),
+        QuestionTopic::Count => count_phrase(conversation),
+        QuestionTopic::Products => products_phrase(conversation),
+        QuestionTopic::Table => table_phrase(conversation),
+        QuestionTopic::Setup => setup_phrase(),
+        QuestionTopic::Markdown => markdown_phrase(conversation),
+        QuestionTopic::Help => help_phrase(),
+        QuestionTopic::Greeting => greeting_phrase(conversation),
+        QuestionTopic::Thanks => format!(
+            "You are welcome{}! Anything else?",
+            name_suffix(conversation)
         ),
-        Topic::Anything => echo(conversation),
+        QuestionTopic::Goodbye => format!(
+            "Goodbye{}! This conversation is kept; come back any time.",
+            name_suffix(conversation)
+        ),
+        QuestionTopic::Anything => echo_phrase(conversation),
     };
-    let speaks_of_itself = matches!(topic, Topic::Help | Topic::Anything);
-    if conversation.turns() <= 1 || speaks_of_itself {
+    let speaks_of_itself = matches!(topic, QuestionTopic::Help | QuestionTopic::Anything);
+    if conversation.message_count() <= 1 || speaks_of_itself {
         format!("{body}\n\n{NOTICE}")
     } else {
         body
     }
 }
 
-/// `, Ada` once the visitor has a name.
-fn address(conversation: &Conversation) -> String {
+/// Returns `, Ada` once the visitor has a name.
+fn name_suffix(conversation: &DemoConversation) -> String {
     conversation
-        .name()
+        .visitor_name()
         .map(|name| format!(", {name}"))
         .unwrap_or_default()
 }
 
-fn greeting(conversation: &Conversation) -> String {
-    let again = if conversation.turns() > 1 {
+fn greeting_phrase(conversation: &DemoConversation) -> String {
+    let again = if conversation.message_count() > 1 {
         " again"
     } else {
         ""
     };
     format!(
         "Hello{again}{}! 👋 I am the demo model of this installation. Ask me for **help** to see what I can do.",
-        address(conversation)
+        name_suffix(conversation)
     )
 }
 
-fn introduction(conversation: &Conversation) -> String {
+fn introduction_phrase(conversation: &DemoConversation) -> String {
     format!(
         "Nice to meet you{}! I will remember that for the rest of this conversation.",
-        address(conversation)
+        name_suffix(conversation)
     )
 }
 
-fn name(conversation: &Conversation) -> String {
-    match conversation.name() {
+fn name_phrase(conversation: &DemoConversation) -> String {
+    match conversation.visitor_name() {
         Some(name) => format!("You told me that your name is **{name}**."),
         None => "You have not told me yet. Try *my name is …* and ask again.".into(),
     }
 }
 
-fn memory(conversation: &Conversation) -> String {
-    let earlier = conversation.earlier();
+fn memory_phrase(conversation: &DemoConversation) -> String {
+    let earlier = conversation.earlier_messages();
     if earlier.is_empty() {
         return "This is your first message, so there is nothing to look back on yet.".into();
     }
     let first = earlier.len().saturating_sub(LISTED_MAX);
-    let list =
-        (first..earlier.len()).map(|index| format!("{}. {}", index + 1, quote(&earlier[index])));
+    let list = (first..earlier.len())
+        .map(|index| format!("{}. {}", index + 1, quote_line(&earlier[index])));
     format!(
         "Before this message you wrote:\n\n{}",
         list.collect::<Vec<_>>().join("\n")
     )
 }
 
-fn count(conversation: &Conversation) -> String {
+fn count_phrase(conversation: &DemoConversation) -> String {
     let words: usize = conversation
-        .earlier()
+        .earlier_messages()
         .iter()
-        .map(|message| words(message).len())
+        .map(|message| split_words(message).len())
         .sum();
-    let turns = conversation.turns();
+    let turns = conversation.message_count();
     format!(
         "This is message **{turns}** from you in this conversation; the ones before it have {words} words together."
     )
 }
 
-fn products(conversation: &Conversation) -> String {
-    let products = conversation.products();
+fn products_phrase(conversation: &DemoConversation) -> String {
+    let products = conversation.known_products();
     if conversation.found_nothing() {
         return "I looked, and found nothing like that among the products.".into();
     }
@@ -124,10 +128,10 @@ fn products(conversation: &Conversation) -> String {
     )
 }
 
-fn table(conversation: &Conversation) -> String {
+fn table_phrase(conversation: &DemoConversation) -> String {
     let messages = [
-        conversation.earlier(),
-        &[conversation.question().to_owned()],
+        conversation.earlier_messages(),
+        &[conversation.last_question().to_owned()],
     ]
     .concat();
     let first = messages.len().saturating_sub(LISTED_MAX);
@@ -136,12 +140,12 @@ fn table(conversation: &Conversation) -> String {
         .enumerate()
         .skip(first)
         .map(|(index, message)| {
-            // A bar would open another column.
+            // A bar would start another column.
             format!(
                 "| {} | {} | {} |",
                 index + 1,
-                quote(message).replace('|', "/"),
-                words(message).len()
+                quote_line(message).replace('|', "/"),
+                split_words(message).len()
             )
         });
     format!(
@@ -150,7 +154,7 @@ fn table(conversation: &Conversation) -> String {
     )
 }
 
-fn setup() -> String {
+fn setup_phrase() -> String {
     "Any endpoint that speaks the OpenAI protocol will do, hosted or on your own machine:\n\n```sh\n\
      export OPENAI_BASE_URL=https://api.example.com/v1\nexport OPENAI_API_KEY=your-key\n\
      export OPENAI_MODEL=the-model-you-like\n```\n\nStart the service again and your agents answer with it. An \
@@ -158,32 +162,32 @@ fn setup() -> String {
         .into()
 }
 
-fn markdown(conversation: &Conversation) -> String {
+fn markdown_phrase(conversation: &DemoConversation) -> String {
     format!(
         "A list, as you asked{}:\n\n1. **bold** and *italic* words\n2. `code` in a line\n3. a [link](https://example.com)\n\n\
          > and a quotation, because every list needs a last word.",
-        address(conversation)
+        name_suffix(conversation)
     )
 }
 
-fn help() -> String {
+fn help_phrase() -> String {
     "I am the demo model of this installation, and I follow a handful of rules. Try:\n\n- *My name is Ada*, and later *what is my name?*\n- *What did I say?* or \
      *How many messages was that?*\n- *Show me a table*, *a list*, or *how to configure a model*\n- *Which products do \
      you have?*, with an agent that has a catalogue"
         .into()
 }
 
-fn echo(conversation: &Conversation) -> String {
-    let question = conversation.question();
+fn echo_phrase(conversation: &DemoConversation) -> String {
+    let question = conversation.last_question();
     if question.trim().is_empty() {
         return "I am listening. Ask me for **help** to see what I can do.".into();
     }
-    let tip = TIPS[conversation.turns() % TIPS.len()];
+    let tip = TIPS[conversation.message_count() % TIPS.len()];
     format!(
         "> {}\n\nThat is a thought of {} words{}, and a real model would have an answer. I can only pass it back to you \
          with care.\n\n**A tip:** {tip}",
-        quote(question),
-        words(question).len(),
-        address(conversation)
+        quote_line(question),
+        split_words(question).len(),
+        name_suffix(conversation)
     )
 }

@@ -1,18 +1,20 @@
-//! The OpenAI chat protocol as far as the demo model speaks it: what it reads of a request and the chunks of an answer.
+//! OpenAI's chat protocol as the demo model implements it: the fields that it reads, and the chunks
+//! of an answer.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use switchboard_schemas::time::Timestamp;
 
-use super::{DEMO_MODEL, conversation::Conversation, wishes::Wishes};
+use super::{DEMO_MODEL, conversation::DemoConversation, product_wishes::ProductWish};
 
-/// Longest piece of a stream, in characters: scripts without spaces between words stream as well.
+/// Longest piece of a stream in characters, so that scripts without spaces stream as well.
 const PIECE_CHARS_MAX: usize = 16;
 
-/// A request for a chat completion; everything else in it is ignored. Parts that clients write in many ways stay JSON.
+/// A chat completion request; other fields are ignored. Fields that clients write in many ways stay
+/// JSON.
 #[derive(Deserialize)]
 pub(super) struct ChatRequest {
-    pub(super) messages: Vec<Message>,
+    pub(super) messages: Vec<ChatMessage>,
     #[serde(default)]
     stream: Value,
     #[serde(default)]
@@ -28,7 +30,7 @@ pub(super) struct ChatRequest {
 
 /// One message of the conversation.
 #[derive(Deserialize)]
-pub(super) struct Message {
+pub(super) struct ChatMessage {
     pub(super) role: String,
     #[serde(default)]
     content: Value,
@@ -36,19 +38,20 @@ pub(super) struct Message {
 }
 
 impl ChatRequest {
-    /// Whether the answer is to be streamed.
-    pub(super) fn streams(&self) -> bool {
+    /// Returns true if the answer is to be streamed.
+    pub(super) fn is_streaming(&self) -> bool {
         self.stream == true
     }
 
-    /// Whether the caller asks for anything but prose.
+    /// Returns true if the caller asks for anything but prose.
     pub(super) fn wants_structured_output(&self) -> bool {
         self.response_format["type"]
             .as_str()
             .is_some_and(|format| format != "text")
     }
 
-    /// A call of the tool that shows products, if there is one, with what the question says of them.
+    /// Returns a call of the product tool, if there is one, with the arguments that the question
+    /// contains.
     fn product_tool_call(&self, question: &str) -> Option<Value> {
         let functions = self.tools.iter().flatten().map(|tool| &tool["function"]);
         let named = |function: &&Value| {
@@ -63,15 +66,15 @@ impl ChatRequest {
             .into_iter()
             .flatten()
             .filter_map(Value::as_str);
-        let wishes = Wishes::of(question);
+        let wish = ProductWish::from_question(question);
         let mut arguments: Map<String, Value> = required
-            .map(|key| (key.to_owned(), wishes.words.clone().into()))
+            .map(|key| (key.to_owned(), wish.words.clone().into()))
             .collect();
         let known = |key: &str| parameters["properties"].get(key).is_some();
-        if known("query") && !wishes.words.is_empty() {
-            arguments.insert("query".into(), wishes.words.into());
+        if known("query") && !wish.words.is_empty() {
+            arguments.insert("query".into(), wish.words.into());
         }
-        if let Some(price) = wishes.price_max.filter(|_| known("price_max")) {
+        if let Some(price) = wish.price_max.filter(|_| known("price_max")) {
             arguments.insert("price_max".into(), price.into());
         }
         let called =
@@ -80,8 +83,8 @@ impl ChatRequest {
     }
 }
 
-impl Message {
-    /// Its text; several parts stand on lines of their own.
+impl ChatMessage {
+    /// Returns its text; several parts are joined by line breaks.
     pub(super) fn text(&self) -> String {
         let parts = self
             .content
@@ -94,31 +97,31 @@ impl Message {
             .map_or_else(|| parts.collect::<Vec<_>>().join("\n"), str::to_owned)
     }
 
-    /// Whether it is text that an assistant has begun, and not a call of a tool.
+    /// Returns true for text that an assistant has begun, not for a tool call.
     pub(super) fn is_assistant_text(&self) -> bool {
         self.role == "assistant" && self.tool_calls.as_ref().is_none_or(Vec::is_empty)
     }
 }
 
-/// What the demo model says to one request.
-pub(super) enum Answer {
-    /// Text, in the pieces in which it streams, and whether the token limit cut it.
+/// DemoAnswer of the demo model to one request.
+pub(super) enum DemoAnswer {
+    /// Text in the pieces in which it streams, and true if the token limit cut it.
     Text { pieces: Vec<String>, cut: bool },
-    /// A call of a tool; the text comes when its result is known.
+    /// A tool call; the text follows once its result is known.
     ToolCall(Value),
 }
 
-impl Answer {
-    /// Decides and words the answer.
-    pub(super) fn to(request: &ChatRequest, conversation: &Conversation) -> Self {
-        // A caller may forbid calls and still declare the tools that were called before.
+impl DemoAnswer {
+    /// Chooses and words the answer.
+    pub(super) fn new(request: &ChatRequest, conversation: &DemoConversation) -> Self {
+        // A caller may forbid calls and still declare tools that were called before.
         if conversation.wants_tool()
             && request.tool_choice != "none"
-            && let Some(call) = request.product_tool_call(conversation.question())
+            && let Some(call) = request.product_tool_call(conversation.last_question())
         {
             return Self::ToolCall(call);
         }
-        let mut pieces = pieces(&conversation.rest_of_reply());
+        let mut pieces = split_pieces(&conversation.rest_of_reply());
         let limit = request
             .max_completion_tokens
             .or(request.max_tokens)
@@ -136,7 +139,7 @@ impl Answer {
         }
     }
 
-    const fn tokens(&self) -> usize {
+    const fn token_count(&self) -> usize {
         match self {
             Self::Text { pieces, .. } => pieces.len(),
             Self::ToolCall(_) => 1,
@@ -144,15 +147,15 @@ impl Answer {
     }
 }
 
-/// The fields around every answer to one request.
-pub(super) struct Envelope {
+/// Fields around every answer to one request.
+pub(super) struct ResponseEnvelope {
     id: String,
     created: i64,
     prompt_tokens: usize,
     include_usage: bool,
 }
 
-impl Envelope {
+impl ResponseEnvelope {
     pub(super) fn new(request: &ChatRequest) -> Self {
         let now = Timestamp::now().micros();
         Self {
@@ -161,35 +164,39 @@ impl Envelope {
             prompt_tokens: request
                 .messages
                 .iter()
-                .map(|message| pieces(&message.text()).len())
+                .map(|message| split_pieces(&message.text()).len())
                 .sum(),
             include_usage: request.stream_options["include_usage"] == true,
         }
     }
 
-    /// The answer as one body.
-    pub(super) fn whole(&self, answer: &Answer) -> Value {
+    /// Returns the answer as one body.
+    pub(super) fn full_body(&self, answer: &DemoAnswer) -> Value {
         let message = match answer {
-            Answer::Text { pieces, .. } => {
+            DemoAnswer::Text { pieces, .. } => {
                 json!({ "role": "assistant", "content": pieces.concat() })
             }
-            Answer::ToolCall(call) => {
+            DemoAnswer::ToolCall(call) => {
                 json!({ "role": "assistant", "content": null, "tool_calls": [call] })
             }
         };
         let choice =
             json!({ "index": 0, "message": message, "finish_reason": answer.finish_reason() });
-        self.wrap("chat.completion", json!([choice]), Some(self.usage(answer)))
+        self.wrap_choices(
+            "chat.completion",
+            json!([choice]),
+            Some(self.usage_json(answer)),
+        )
     }
 
-    /// The answer as the chunks of a stream, one for each word.
-    pub(super) fn chunks(&self, answer: &Answer) -> Vec<Value> {
+    /// Returns the answer as the chunks of a stream, one for each word.
+    pub(super) fn stream_chunks(&self, answer: &DemoAnswer) -> Vec<Value> {
         let said = match answer {
-            Answer::Text { pieces, .. } => pieces
+            DemoAnswer::Text { pieces, .. } => pieces
                 .iter()
                 .map(|piece| json!({ "content": piece }))
                 .collect(),
-            Answer::ToolCall(call) => vec![json!({ "tool_calls": [call] })],
+            DemoAnswer::ToolCall(call) => vec![json!({ "tool_calls": [call] })],
         };
         let opening = json!({ "role": "assistant", "content": "" });
         let deltas = std::iter::once(opening)
@@ -198,31 +205,35 @@ impl Envelope {
         let mut chunks: Vec<Value> = deltas
             .chain([(json!({}), answer.finish_reason().into())])
             .map(|(delta, reason)| json!([{ "index": 0, "delta": delta, "finish_reason": reason }]))
-            .map(|choices| self.wrap("chat.completion.chunk", choices, None))
+            .map(|choices| self.wrap_choices("chat.completion.chunk", choices, None))
             .collect();
         if self.include_usage {
-            chunks.push(self.wrap("chat.completion.chunk", json!([]), Some(self.usage(answer))));
+            chunks.push(self.wrap_choices(
+                "chat.completion.chunk",
+                json!([]),
+                Some(self.usage_json(answer)),
+            ));
         }
         chunks
     }
 
-    fn wrap(&self, object: &str, choices: Value, usage: Option<Value>) -> Value {
+    fn wrap_choices(&self, object: &str, choices: Value, usage: Option<Value>) -> Value {
         json!({ "id": self.id, "object": object, "created": self.created, "model": DEMO_MODEL, "choices": choices, "usage": usage })
     }
 
-    fn usage(&self, answer: &Answer) -> Value {
-        let (prompt, completion) = (self.prompt_tokens, answer.tokens());
+    fn usage_json(&self, answer: &DemoAnswer) -> Value {
+        let (prompt, completion) = (self.prompt_tokens, answer.token_count());
         json!({ "prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion })
     }
 }
 
-/// An error as clients of this protocol expect it.
+/// Returns an error as clients of this protocol expect it.
 pub(super) fn error_body(code: &str, message: &str) -> Value {
     json!({ "error": { "message": message, "type": "invalid_request_error", "param": null, "code": code } })
 }
 
-/// Words with the white space behind them; what the demo model counts as tokens.
-fn pieces(text: &str) -> Vec<String> {
+/// Splits text into words with their trailing white space; the demo model counts them as tokens.
+fn split_pieces(text: &str) -> Vec<String> {
     let cut_words = |word: &str| {
         let characters: Vec<char> = word.chars().collect();
         characters

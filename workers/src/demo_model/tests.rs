@@ -1,4 +1,4 @@
-//! Claims about the demo model: what it understands, and that it speaks the protocol as a provider does.
+//! The demo model: topics that it recognizes, and the protocol that it shares with real providers.
 
 use std::time::{Duration, Instant};
 
@@ -9,22 +9,22 @@ use serde_json::{Value, json};
 
 use super::{
     DEMO_MODEL, DemoModel, WORD_INTERVAL,
-    conversation::{Conversation, Topic},
+    conversation::{DemoConversation, QuestionTopic},
     phrases,
     protocol::ChatRequest,
 };
 
-fn conversation(messages: &Value) -> Conversation {
+fn conversation(messages: &Value) -> DemoConversation {
     let request: ChatRequest = serde_json::from_value(json!({ "messages": messages })).unwrap();
-    Conversation::read(&request)
+    DemoConversation::from_request(&request)
 }
 
-fn asked(question: &str) -> Conversation {
+fn asked(question: &str) -> DemoConversation {
     conversation(&json!([{ "role": "user", "content": question }]))
 }
 
-/// A conversation in which the visitor wrote all of these.
-fn after(texts: &[&str]) -> Conversation {
+/// Returns a conversation in which the visitor wrote these texts.
+fn after(texts: &[&str]) -> DemoConversation {
     let pair = |text: &&str| {
         [
             json!({ "role": "user", "content": text }),
@@ -39,57 +39,60 @@ fn after(texts: &[&str]) -> Conversation {
 #[test]
 fn every_topic_is_found_by_the_words_of_the_help_text() {
     for (question, topic) in [
-        ("My name is Ada", Topic::Introduction),
-        ("What's my name?", Topic::Name),
-        ("what did I say?", Topic::Memory),
-        ("How many messages was that?", Topic::Count),
-        ("Which products do you have?", Topic::Products),
-        ("Show me a table", Topic::Table),
-        ("how do I configure a model?", Topic::Setup),
-        ("a list", Topic::Markdown),
-        ("help!", Topic::Help),
-        ("Who are you?", Topic::Help),
-        ("Hello! What can you do?", Topic::Help),
-        ("سلام", Topic::Greeting),
-        ("Hi there", Topic::Greeting),
-        ("Thank you", Topic::Thanks),
-        ("bye", Topic::Goodbye),
-        ("The tide turns at noon", Topic::Anything),
-        ("今天天气怎么样", Topic::Anything),
-        ("", Topic::Anything),
+        ("My name is Ada", QuestionTopic::Introduction),
+        ("What's my name?", QuestionTopic::Name),
+        ("what did I say?", QuestionTopic::Memory),
+        ("How many messages was that?", QuestionTopic::Count),
+        ("Which products do you have?", QuestionTopic::Products),
+        ("Show me a table", QuestionTopic::Table),
+        ("how do I configure a model?", QuestionTopic::Setup),
+        ("a list", QuestionTopic::Markdown),
+        ("help!", QuestionTopic::Help),
+        ("Who are you?", QuestionTopic::Help),
+        ("Hello! What can you do?", QuestionTopic::Help),
+        ("سلام", QuestionTopic::Greeting),
+        ("Hi there", QuestionTopic::Greeting),
+        ("Thank you", QuestionTopic::Thanks),
+        ("bye", QuestionTopic::Goodbye),
+        ("The tide turns at noon", QuestionTopic::Anything),
+        ("今天天气怎么样", QuestionTopic::Anything),
+        ("", QuestionTopic::Anything),
     ] {
-        assert_eq!(asked(question).topic(), topic, "{question}");
+        assert_eq!(asked(question).reply_topic(), topic, "{question}");
     }
 }
 
 #[test]
-fn the_name_that_was_given_last_is_remembered() {
+fn latest_name_is_remembered() {
     let named = after(&[
         "Hi, my name is Ada Lovelace. I like tea",
         "call me Ada, please",
         "what is my name?",
     ]);
-    assert!(phrases::reply(&named).contains("**Ada**"));
-    assert_eq!(asked("my name is علی").name().as_deref(), Some("علی"));
+    assert!(phrases::whole_reply(&named).contains("**Ada**"));
     assert_eq!(
-        asked("My name is Ada Lovelace.").name().as_deref(),
+        asked("my name is علی").visitor_name().as_deref(),
+        Some("علی")
+    );
+    assert_eq!(
+        asked("My name is Ada Lovelace.").visitor_name().as_deref(),
         Some("Ada Lovelace")
     );
-    assert_eq!(asked("my name is").name(), None);
+    assert_eq!(asked("my name is").visitor_name(), None);
 }
 
 #[test]
 fn earlier_messages_are_repeated_and_counted() {
-    let told = phrases::reply(&after(&["red apples", "green pears", "what did I say?"]));
+    let told = phrases::whole_reply(&after(&["red apples", "green pears", "what did I say?"]));
     assert!(told.contains("1. red apples\n2. green pears"), "{told}");
     assert!(
-        phrases::reply(&after(&["one two", "three", "how many messages?"]))
+        phrases::whole_reply(&after(&["one two", "three", "how many messages?"]))
             .contains("message **3**")
     );
 }
 
 #[test]
-fn the_first_reply_says_that_no_model_is_configured_whatever_was_asked() {
+fn first_reply_mentions_the_missing_model() {
     for question in [
         "hello",
         "Show me a table",
@@ -97,7 +100,7 @@ fn the_first_reply_says_that_no_model_is_configured_whatever_was_asked() {
         "¿Qué hora es?",
         "",
     ] {
-        let reply = phrases::reply(&asked(question));
+        let reply = phrases::whole_reply(&asked(question));
         for name in [
             "No language model is configured",
             "OPENAI_BASE_URL",
@@ -110,9 +113,9 @@ fn the_first_reply_says_that_no_model_is_configured_whatever_was_asked() {
 }
 
 #[test]
-fn a_reply_broken_off_at_any_character_is_continued_with_exactly_the_rest() {
+fn cut_reply_is_continued_with_exactly_the_rest() {
     for question in ["hello", "سلام، حال شما چطور است؟", "a table"] {
-        let whole = phrases::reply(&asked(question));
+        let whole = phrases::whole_reply(&asked(question));
         for (end, _) in whole.char_indices() {
             let said = &whole[..end];
             let resumed = conversation(
@@ -124,9 +127,9 @@ fn a_reply_broken_off_at_any_character_is_continued_with_exactly_the_rest() {
 }
 
 #[test]
-fn a_beginning_by_another_model_is_followed_by_a_paragraph_of_its_own() {
+fn foreign_prefix_is_followed_by_a_new_paragraph() {
     let messages = json!([{ "role": "user", "content": "thanks" }, { "role": "assistant", "content": "No problem" }]);
-    let whole = phrases::reply(&asked("thanks"));
+    let whole = phrases::whole_reply(&asked("thanks"));
     assert_eq!(
         conversation(&messages).rest_of_reply(),
         format!("\n\n{whole}")
@@ -134,21 +137,21 @@ fn a_beginning_by_another_model_is_followed_by_a_paragraph_of_its_own() {
 }
 
 #[test]
-fn a_message_in_parts_is_read_like_one_text() {
+fn message_parts_are_joined() {
     let parts = json!([{ "type": "text", "text": "my name is Ada" }, { "type": "image_url", "image_url": {} }]);
     assert_eq!(
         conversation(&json!([{ "role": "user", "content": parts }]))
-            .name()
+            .visitor_name()
             .as_deref(),
         Some("Ada")
     );
 }
 
 #[test]
-fn a_long_message_does_not_make_a_long_reply() {
+fn long_message_gets_a_bounded_reply() {
     for text in ["word ".repeat(10_000), "字".repeat(10_000)] {
-        assert!(phrases::reply(&asked(&text)).len() < 2_000);
-        assert!(phrases::reply(&after(&[&text, "what did I say?"])).len() < 1_000);
+        assert!(phrases::whole_reply(&asked(&text)).len() < 2_000);
+        assert!(phrases::whole_reply(&after(&[&text, "what did I say?"])).len() < 1_000);
     }
 }
 
@@ -158,11 +161,11 @@ fn products_of_the_system_prompt_are_offered() {
     let asked = conversation(
         &json!([{ "role": "system", "content": system }, { "role": "user", "content": "what products are there?" }]),
     );
-    assert!(phrases::reply(&asked).contains("- **Blue mug, $9**\n- **Red mug, $12**"));
+    assert!(phrases::whole_reply(&asked).contains("- **Blue mug, $9**\n- **Red mug, $12**"));
 }
 
 fn client() -> Client {
-    // The program installs it at start; a second test finds it installed.
+    // The program installs the provider at start; a second test finds it installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::new()
 }
@@ -177,7 +180,7 @@ async fn post(model: &DemoModel, body: Value) -> reqwest::Response {
         .unwrap()
 }
 
-/// The data of each event, in order.
+/// Returns the data of each event, in order.
 async fn events(response: reqwest::Response) -> Vec<String> {
     let text = response.text().await.unwrap();
     text.split_terminator("\n\n")
@@ -195,7 +198,7 @@ fn text_of(events: &[String]) -> String {
 }
 
 #[tokio::test]
-async fn a_stream_and_a_whole_answer_have_the_same_text_reason_and_usage() {
+async fn stream_and_whole_answer_are_equal() {
     let model = DemoModel::start().await.unwrap();
     let question = json!([{ "role": "user", "content": "thanks" }]);
     let options = json!({ "include_usage": true });
@@ -243,7 +246,7 @@ async fn words_of_a_stream_come_one_after_another() {
 }
 
 #[tokio::test]
-async fn a_token_limit_cuts_the_reply_and_says_so() {
+async fn token_limit_truncates_the_reply() {
     let model = DemoModel::start().await.unwrap();
     let body = json!({ "messages": [{ "role": "user", "content": "hello" }], "max_tokens": 3 });
     let whole: Value = post(&model, body).await.json().await.unwrap();
@@ -253,7 +256,7 @@ async fn a_token_limit_cuts_the_reply_and_says_so() {
 }
 
 #[tokio::test]
-async fn the_tool_that_shows_products_is_called_and_its_result_is_put_into_words() {
+async fn product_tool_is_called_and_its_result_is_described() {
     let model = DemoModel::start().await.unwrap();
     let parameters = json!({ "type": "object", "properties": {}, "required": [] });
     let tools = json!([{ "type": "function", "function": { "name": "show_products", "parameters": parameters } }]);
@@ -287,7 +290,7 @@ async fn the_tool_that_shows_products_is_called_and_its_result_is_put_into_words
 }
 
 #[tokio::test]
-async fn only_the_token_of_this_start_opens_it_and_refusals_have_the_protocols_shape() {
+async fn only_the_token_of_this_process_is_accepted() {
     let (model, other) = (
         DemoModel::start().await.unwrap(),
         DemoModel::start().await.unwrap(),
@@ -319,7 +322,7 @@ async fn only_the_token_of_this_start_opens_it_and_refusals_have_the_protocols_s
 }
 
 #[tokio::test]
-async fn a_shutdown_breaks_open_streams_off_without_a_finish_reason() {
+async fn shutdown_breaks_off_open_streams() {
     let model = DemoModel::start().await.unwrap();
     let body = json!({ "messages": [{ "role": "user", "content": "help" }], "stream": true });
     let mut stream = post(&model, body).await.bytes_stream();

@@ -54,12 +54,12 @@ impl Embedder for ProviderEmbedder {
             input: texts,
             encoding_format: "float",
         };
-        let client = self.client.for_documents(&self.endpoint)?;
+        let client = self.client.document_client(&self.endpoint)?;
         let answer: Answer = client
             .embeddings()
             .create_byot(&request)
             .await
-            .map_err(|error| CallError::of(&error))?;
+            .map_err(|error| CallError::from_library(&error))?;
         // The order is the provider's own; the index says which text a row is of.
         let mut rows = answer.data;
         rows.sort_by_key(|row| row.index);

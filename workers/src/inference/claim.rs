@@ -1,4 +1,4 @@
-//! The right to work on a reply, and what is left of earlier attempts.
+//! Claims a reply and restores the work of earlier attempts.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -11,34 +11,34 @@ use switchboard_backends::relay::{
 use switchboard_schemas::{conversation_job::ReplyJob, time::Timestamp};
 use tokio::time::sleep;
 
-use super::{Inference, reply_log::LoggedReply, reply_writer::ReplyWriter};
+use super::{InferenceHandler, reply_log::LoggedReply, reply_writer::ReplyWriter};
 use crate::job_loop::JobEnd;
 
-/// Tries before a reply is made without the relay.
+/// Tries before a reply is generated without the relay.
 const CLAIM_TRIES_MAX: u32 = 3;
-/// Pause between them.
+/// Pause between two tries.
 const CLAIM_RETRY_DELAY: Duration = Duration::from_millis(250);
-/// Shortest pause before a busy reply is asked for again.
+/// Shortest pause before a busy reply is claimed again.
 const BUSY_DELAY_MIN: Duration = Duration::from_millis(20);
-/// Pause when neither relay nor store can say whether a reply is final.
-const BLIND_DELAY: Duration = Duration::from_secs(1);
+/// Pause while neither relay nor store can be asked for the state of a reply.
+const UNKNOWN_STATE_DELAY: Duration = Duration::from_secs(1);
 
-/// A reply that is ours.
-pub(super) struct Claimed {
-    /// Its writer.
+/// A reply that this worker holds the claim of.
+pub(super) struct ClaimedReply {
+    /// Writer of the reply.
     pub(super) writer: ReplyWriter,
-    /// What is left to do.
+    /// Work that is left to do.
     pub(super) task: ClaimTask,
-    /// Messages in the conversation when its last turn was settled.
-    pub(super) settled_count: Option<u64>,
+    /// Number of messages in the conversation when its last turn was completed, if the relay knows it.
+    pub(super) message_count: Option<u64>,
 }
 
-/// Claims the reply of `job`, or says how this run of the job ends. `inherited`: an earlier owner may work on it.
-pub(super) async fn claim(
-    inference: &Inference,
+/// Claims the reply of `job`, or returns the end of this run. `inherited` is true if another worker may be working on it.
+pub(super) async fn claim_reply(
+    inference: &InferenceHandler,
     job: &ReplyJob,
     inherited: &AtomicBool,
-) -> Result<Claimed, JobEnd> {
+) -> Result<ClaimedReply, JobEnd> {
     let request = ClaimRequest {
         reply_id: job.turn.reply_id(),
         publish_nonce: job.turn.publish_nonce.clone(),
@@ -50,28 +50,28 @@ pub(super) async fn claim(
     } else {
         CLAIM_TRIES_MAX
     };
-    match ask(inference, &request, tries).await {
+    match request_claim(inference, &request, tries).await {
         Ok(ClaimOutcome::Granted {
             token,
             task,
             message_count,
-        }) => granted(inference, job, token, task, message_count).await,
-        // The lane is held while the job is parked, and no slot is.
+        }) => restore_reply(inference, job, token, task, message_count).await,
+        // A parked job keeps its lane, but no slot.
         Ok(ClaimOutcome::Busy { retry_after }) => {
             inherited.store(true, Ordering::Relaxed);
-            Err(JobEnd::Open(retry_after.clamp(BUSY_DELAY_MIN, LEASE)))
+            Err(JobEnd::RetryAfter(retry_after.clamp(BUSY_DELAY_MIN, LEASE)))
         }
         Ok(ClaimOutcome::Done | ClaimOutcome::Voided) => Err(JobEnd::Finished),
         Err(error) => {
             let inherited = request.inherited;
-            tracing::warn!(%error, inherited, "the relay is away and cannot say who makes the reply");
-            without_relay(inference, job, inherited).await
+            tracing::warn!(%error, inherited, "relay unavailable, claiming the reply without it");
+            claim_without_relay(inference, job, inherited).await
         }
     }
 }
 
-async fn ask(
-    inference: &Inference,
+async fn request_claim(
+    inference: &InferenceHandler,
     request: &ClaimRequest,
     tries: u32,
 ) -> Result<ClaimOutcome, RelayError> {
@@ -85,42 +85,44 @@ async fn ask(
     relay.claim(request).await
 }
 
-async fn granted(
-    inference: &Inference,
+/// Restores the reply of a granted claim from the log of earlier attempts.
+async fn restore_reply(
+    inference: &InferenceHandler,
     job: &ReplyJob,
     token: ClaimToken,
     task: ClaimTask,
-    settled_count: Option<u64>,
-) -> Result<Claimed, JobEnd> {
+    message_count: Option<u64>,
+) -> Result<ClaimedReply, JobEnd> {
     let relay = inference.backends.relay.clone();
-    // A first attempt has no log, and is spared the look.
+    // A first attempt has no log to read.
     let logged = if token.attempt == 1 && task == ClaimTask::Generate {
         LoggedReply::default()
     } else {
         match relay.read_log(&token.reply_id, 0).await {
-            Ok(frames) => LoggedReply::read(frames),
+            Ok(frames) => LoggedReply::from_frames(frames),
             Err(error) => {
                 tracing::warn!(%error, "could not read the log of an earlier attempt");
-                inference.release(&token).await;
-                return Err(JobEnd::Open(BLIND_DELAY));
+                inference.release_claim(&token).await;
+                return Err(JobEnd::RetryAfter(UNKNOWN_STATE_DELAY));
             }
         }
     };
     let bytes_max = inference.config.reply_bytes_max;
     let writer = ReplyWriter::new(relay, token, job.turn.reply_to.clone(), bytes_max, logged);
-    Ok(Claimed {
+    Ok(ClaimedReply {
         writer,
         task,
-        settled_count,
+        message_count,
     })
 }
 
-/// Degraded mode: ownership of the partition is all we have, and the store says whether the reply is final.
-async fn without_relay(
-    inference: &Inference,
+/// Claims a reply while the relay is unavailable. Ownership of the partition replaces the claim, and the store shows
+/// whether the reply is final.
+async fn claim_without_relay(
+    inference: &InferenceHandler,
     job: &ReplyJob,
     inherited: bool,
-) -> Result<Claimed, JobEnd> {
+) -> Result<ClaimedReply, JobEnd> {
     let reply_id = job.turn.reply_id();
     match inference
         .backends
@@ -131,14 +133,14 @@ async fn without_relay(
         Ok(Some(_)) => return Err(JobEnd::Finished),
         Ok(None) => {}
         Err(error) => {
-            tracing::warn!(%error, "neither relay nor store can say whether the reply is final");
-            return Err(JobEnd::Open(BLIND_DELAY));
+            tracing::warn!(%error, "could not read the state of the reply from relay or store");
+            return Err(JobEnd::RetryAfter(UNKNOWN_STATE_DELAY));
         }
     }
-    // Who had the partition before finishes what it has begun. A second text beside it would break its transfer off.
+    // The previous owner of the partition finishes its replies. A second text would break off the first one's delivery.
     let age = Duration::from_millis(Timestamp::now().millis_since(job.turn.accepted_at));
     if inherited && age < inference.config.job_deadline() {
-        return Err(JobEnd::Open(BLIND_DELAY));
+        return Err(JobEnd::RetryAfter(UNKNOWN_STATE_DELAY));
     }
     let token = ClaimToken {
         reply_id,
@@ -150,9 +152,9 @@ async fn without_relay(
         inference.config.reply_bytes_max,
     );
     let writer = ReplyWriter::without_claim(relay, token, job.turn.reply_to.clone(), bytes_max);
-    Ok(Claimed {
+    Ok(ClaimedReply {
         writer,
         task: ClaimTask::Generate,
-        settled_count: None,
+        message_count: None,
     })
 }

@@ -1,4 +1,4 @@
-//! What analytics is told, with ids that a repeat of the work makes again.
+//! Builds and publishes the message events for analytics. Their ids are derived, so that repeated work repeats them.
 
 use switchboard_backends::{
     bus::{BusError, MessageBus, OutgoingRecord},
@@ -18,7 +18,7 @@ use switchboard_schemas::{
 
 use crate::{config::WorkersConfig, trace};
 
-/// What a deletion clears for readers that do not know of deletions.
+/// Metadata keys that a deletion clears for consumers that do not know deletions.
 const PERSONAL_KEYS: [&str; 5] = [
     "visitorId",
     "visitorEmail",
@@ -27,8 +27,8 @@ const PERSONAL_KEYS: [&str; 5] = [
     "feedback",
 ];
 
-/// Publishes one event under its conversation.
-pub(crate) async fn publish(
+/// Publishes one event with its conversation as the key.
+pub(crate) async fn publish_event(
     bus: &dyn MessageBus,
     config: &WorkersConfig,
     event: &MessageEvent,
@@ -38,12 +38,12 @@ pub(crate) async fn publish(
         topic: Topic::Messages,
         key: event.conversation_id.as_str().to_owned(),
         payload: payload.into(),
-        headers: trace::headers(),
+        headers: trace::trace_headers(),
     };
     bus.publish(record, config.publish_timeout()).await
 }
 
-/// A user message entered the history.
+/// Returns the event of a new user message.
 pub(crate) fn user_message(job: &ReplyJob, position: u64) -> MessageEvent {
     let turn = &job.turn;
     let fact = UserMessageFact {
@@ -57,7 +57,7 @@ pub(crate) fn user_message(job: &ReplyJob, position: u64) -> MessageEvent {
         accepted_at: turn.accepted_at,
     };
     let id = EventId::of(turn.message_id.as_str(), "message.user");
-    of_turn(
+    turn_event(
         job,
         id,
         turn.accepted_at,
@@ -66,7 +66,7 @@ pub(crate) fn user_message(job: &ReplyJob, position: u64) -> MessageEvent {
     )
 }
 
-/// A reply reached its final state.
+/// Returns the event of a reply in its final state.
 pub(crate) fn assistant_message(job: &ReplyJob, record: &ReplyRecord, text: &str) -> MessageEvent {
     let (end, head) = (&record.end, record.head.as_ref());
     let fact = AssistantMessageFact {
@@ -76,7 +76,7 @@ pub(crate) fn assistant_message(job: &ReplyJob, record: &ReplyRecord, text: &str
         content: text.to_owned(),
         status: end.status,
         finish_reason: end.finish_reason,
-        failure: end.failure.map(|failure| name(&failure)),
+        failure: end.failure.map(|failure| serialized_name(&failure)),
         model: head.map(|head| head.model.clone()).unwrap_or_default(),
         prompt_tokens: end.usage.prompt_tokens,
         completion_tokens: end.usage.completion_tokens,
@@ -89,7 +89,7 @@ pub(crate) fn assistant_message(job: &ReplyJob, record: &ReplyRecord, text: &str
         ui_spec: head.and_then(|head| head.ui_spec.clone()),
     };
     let id = EventId::of(job.turn.reply_id().as_str(), "message.assistant");
-    of_turn(
+    turn_event(
         job,
         id,
         record.finished_at,
@@ -98,7 +98,7 @@ pub(crate) fn assistant_message(job: &ReplyJob, record: &ReplyRecord, text: &str
     )
 }
 
-/// Metadata changed.
+/// Returns the event of changed metadata.
 pub(crate) fn conversation_updated(job: &PatchJob) -> MessageEvent {
     MessageEvent {
         event_id: job.event_id.clone(),
@@ -120,7 +120,7 @@ pub(crate) fn conversation_updated(job: &PatchJob) -> MessageEvent {
     }
 }
 
-/// The conversation was deleted; none where no agent can be named, and so nothing was told of it.
+/// Returns the event of a deleted conversation; `None` if no agent is known, because then no event ever named it.
 pub(crate) fn conversation_deleted(job: &DeleteJob) -> Option<MessageEvent> {
     let cleared = PERSONAL_KEYS.map(|key| (key.to_owned(), serde_json::Value::Null));
     Some(MessageEvent {
@@ -139,7 +139,7 @@ pub(crate) fn conversation_deleted(job: &DeleteJob) -> Option<MessageEvent> {
     })
 }
 
-fn of_turn(
+fn turn_event(
     job: &ReplyJob,
     event_id: EventId,
     occurred_at: Timestamp,
@@ -159,8 +159,8 @@ fn of_turn(
     }
 }
 
-/// The name that a value has on the wire.
-pub(crate) fn name(value: &impl serde::Serialize) -> String {
+/// Returns the serialized name of an enum value.
+fn serialized_name(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,
         _ => String::new(),

@@ -1,4 +1,6 @@
-//! What was said before: kept in the worker that owns the conversation, trusted only while the relay's count agrees.
+//! Caches the latest messages of conversations in the worker that owns them.
+//!
+//! An entry is used only while the relay's message count agrees with it.
 
 use std::sync::Arc;
 
@@ -16,44 +18,47 @@ use switchboard_schemas::{
 
 use crate::config::WorkersConfig;
 
-/// Bytes that a cached message costs beside its text.
+/// Bytes that a cached message takes beyond its text.
 const MESSAGE_OVERHEAD_BYTES: usize = 512;
 
-/// The last messages of a conversation.
+/// The latest messages of a conversation.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct History {
-    /// Messages in the whole conversation.
+pub(crate) struct ConversationHistory {
+    /// Number of messages in the whole conversation.
     pub(crate) count: u64,
-    /// The last of them, oldest first.
+    /// Latest messages, oldest first.
     pub(crate) messages: Arc<Vec<Message>>,
-    /// The deletion behind which the conversation began, if there was one.
+    /// Deletion after which the conversation started anew, if there was one.
     pub(crate) tombstone: Option<Tombstone>,
 }
 
-/// What was found out before a turn.
-pub(crate) enum Known {
-    /// This is what was said before; the user message stands, or will stand, at `position`.
-    Past {
-        /// Without this turn.
-        history: History,
-        /// Place of the user message.
-        position: u64,
-    },
-    /// The turn is over.
+/// Stored state of a turn.
+pub(crate) enum TurnState {
+    /// The turn has no final state yet.
+    Pending(PendingTurn),
+    /// The reply of the turn is stored.
     Final(Box<ReplyRecord>),
 }
 
-/// Histories by conversation, bounded by their bytes.
-pub(crate) struct Histories {
-    cache: Cache<ConversationId, History>,
+/// A turn without a final state.
+pub(crate) struct PendingTurn {
+    /// Messages before this turn.
+    pub(crate) history: ConversationHistory,
+    /// Position at which the user message is, or will be, stored.
+    pub(crate) position: u64,
+}
+
+/// Cached histories by conversation, bounded by their bytes.
+pub(crate) struct HistoryCache {
+    cache: Cache<ConversationId, ConversationHistory>,
     messages_max: u32,
 }
 
-impl Histories {
+impl HistoryCache {
     pub(crate) fn new(config: &WorkersConfig) -> Self {
         let cache = Cache::builder()
             .max_capacity(config.history_cache_bytes_max)
-            .weigher(|_, history: &History| history.weight())
+            .weigher(|_, history: &ConversationHistory| history.weight())
             .build();
         Self {
             cache,
@@ -61,60 +66,53 @@ impl Histories {
         }
     }
 
-    /// The past of a turn: from memory when `settled_count`, which the relay told, agrees, else from the store.
-    pub(crate) async fn before(
+    /// Returns the state of a turn: from the cache if the relay's `message_count` agrees with it, otherwise from the
+    /// store.
+    pub(crate) async fn turn_state(
         &self,
         store: &dyn ConversationStore,
         turn: &Turn,
-        settled_count: Option<u64>,
-    ) -> Result<Known, StoreError> {
+        message_count: Option<u64>,
+    ) -> Result<TurnState, StoreError> {
         let reply_id = turn.reply_id();
         let cached = self
             .cache
             .get(&turn.conversation_id)
-            .filter(|known| Some(known.count) == settled_count);
+            .filter(|history| Some(history.count) == message_count);
         if let Some(history) = cached {
-            // A relay that lost its memory grants old turns anew: what is not provably new is asked for by its id.
+            // A relay that lost its state grants claims on old turns again: a turn that is not certainly new is looked up.
             if history.precedes(turn) {
-                return Ok(Known::Past {
-                    position: history.count,
-                    history,
-                });
+                return Ok(TurnState::next_turn(history));
             }
             match store.reply(&turn.org_id, &reply_id).await? {
-                Some(record) => return Ok(Known::Final(Box::new(record))),
-                None if !history.holds(turn) => {
-                    return Ok(Known::Past {
-                        position: history.count,
-                        history,
-                    });
-                }
+                Some(record) => return Ok(TurnState::Final(Box::new(record))),
+                None if !history.contains(turn) => return Ok(TurnState::next_turn(history)),
                 None => {}
             }
         }
-        let (record, standing) = tokio::try_join!(
+        let (record, state) = tokio::try_join!(
             store.reply(&turn.org_id, &reply_id),
             store.history_state(&turn.org_id, &turn.conversation_id)
         )?;
         if let Some(record) = record {
-            return Ok(Known::Final(Box::new(record)));
+            return Ok(TurnState::Final(Box::new(record)));
         }
         let messages = self
-            .read(
+            .read_latest(
                 store,
                 &turn.org_id,
                 &turn.conversation_id,
-                standing.message_count,
+                state.message_count,
             )
             .await?;
-        Ok(past(turn, standing, messages))
+        Ok(pending_turn(turn, state, messages))
     }
 
-    /// Remembers a turn that is over.
-    pub(crate) fn add(
+    /// Adds the messages of a finished turn.
+    pub(crate) fn add_turn(
         &self,
         id: &ConversationId,
-        before: &History,
+        before: &ConversationHistory,
         turn: impl IntoIterator<Item = Message>,
     ) {
         let mut messages = before.messages.as_ref().clone();
@@ -127,7 +125,7 @@ impl Histories {
         let tombstone = before.tombstone.clone();
         self.cache.insert(
             id.clone(),
-            History {
+            ConversationHistory {
                 count,
                 messages: Arc::new(messages),
                 tombstone,
@@ -135,17 +133,17 @@ impl Histories {
         );
     }
 
-    /// Forgets a conversation, because it is deleted.
+    /// Removes a deleted conversation.
     pub(crate) fn remove(&self, id: &ConversationId) {
         self.cache.invalidate(id);
     }
 
-    /// Forgets everything: another worker may have gone on with any of it.
+    /// Removes everything: another worker may have continued any of the conversations.
     pub(crate) fn clear(&self) {
         self.cache.invalidate_all();
     }
 
-    async fn read(
+    async fn read_latest(
         &self,
         store: &dyn ConversationStore,
         org: &OrgId,
@@ -160,18 +158,27 @@ impl Histories {
     }
 }
 
-impl History {
-    /// Whether `turn` is certainly not one of those that made this history: its id was drawn, not derived from a client's
-    /// key, and it was accepted after the last of them had ended.
+impl TurnState {
+    fn next_turn(history: ConversationHistory) -> Self {
+        Self::Pending(PendingTurn {
+            position: history.count,
+            history,
+        })
+    }
+}
+
+impl ConversationHistory {
+    /// Returns true if `turn` is certainly not part of this history: its id is random, not derived from a client's key,
+    /// and it was accepted after the last message.
     fn precedes(&self, turn: &Turn) -> bool {
         let later = self
             .messages
             .last()
             .is_none_or(|last| turn.accepted_at > last.created_at);
-        turn.message_id.is_time_ordered() && later && !self.holds(turn)
+        turn.message_id.is_time_ordered() && later && !self.contains(turn)
     }
 
-    fn holds(&self, turn: &Turn) -> bool {
+    fn contains(&self, turn: &Turn) -> bool {
         self.messages
             .iter()
             .any(|message| message.id == turn.message_id)
@@ -210,26 +217,26 @@ fn value_bytes(value: &Value) -> usize {
     inside + size_of::<Value>()
 }
 
-/// An earlier attempt may have stored the user message: its place is kept.
-fn past(
+/// Returns the pending state of a turn. An earlier attempt may have stored the user message: it keeps its position.
+fn pending_turn(
     turn: &Turn,
     HistoryState {
         message_count: count,
         tombstone,
     }: HistoryState,
     mut messages: Vec<Message>,
-) -> Known {
+) -> TurnState {
     let stored = messages
         .iter()
         .position(|message| message.id == turn.message_id);
     let position = stored.map_or(count, |index| messages[index].position);
     messages.truncate(stored.unwrap_or(messages.len()));
-    Known::Past {
-        history: History {
+    TurnState::Pending(PendingTurn {
+        history: ConversationHistory {
             count: position,
             messages: Arc::new(messages),
             tombstone,
         },
         position,
-    }
+    })
 }

@@ -1,28 +1,32 @@
-//! Jobs of conversations (steps 7 to 9 of the path): messages become replies, changes of metadata become facts.
+//! The inference role (steps 7 to 9 of the path of a message): turns messages into replies, and applies metadata changes
+//! and deletions.
 //!
-//! Reading order: [`answer`] is one message from its claim to its end; [`claim`] and [`reply_log`] say where it
-//! stands; [`history`], [`window`], [`summaries`], [`prompt`], [`fitting`] what the model is asked; [`reply_writer`] brings the
-//! text out; [`outcome`] and [`conclude`] give the turn its one final state; [`events`] tell it. [`trial`] is an editor's
-//! message to a draft, of which nothing stays. [`patch`] and [`delete`] are the rest.
+//! Reading order: [`turn_runner`] orchestrates one turn after [`claim`] has claimed its reply. [`reply_generator`] calls
+//! the model with a prompt of [`prompt_builder`], and [`reply_writer`] delivers the text. [`turn_finalizer`] gives the turn
+//! its one final state, and [`turn_store`] stores and announces it. [`playground_turn`] runs an editor's test message,
+//! of which nothing is stored.
 
-mod answer;
+mod announcement;
 mod claim;
-mod conclude;
-mod delete;
+mod context_window;
+mod conversation_deletion;
 mod events;
-mod fitting;
 pub(crate) mod history;
-pub(crate) mod outcome;
-mod patch;
-mod prompt;
+mod metadata_patch;
+mod playground_turn;
+mod prompt_builder;
+mod reply_generator;
 pub(crate) mod reply_log;
+pub(crate) mod reply_outcome;
+mod reply_text;
 pub(crate) mod reply_writer;
 mod summaries;
 #[cfg(test)]
 mod tests;
 mod tokens;
-mod trial;
-mod window;
+mod turn_finalizer;
+mod turn_runner;
+mod turn_store;
 #[cfg(test)]
 pub(crate) use tests::shop as shop_of_tests;
 
@@ -41,36 +45,36 @@ use switchboard_schemas::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use self::{history::Histories, summaries::Summaries};
+use self::{history::HistoryCache, summaries::ConversationSummarizer};
 use crate::{
     WorkerContext,
     config::WorkersConfig,
     job_loop::{
-        Handler, JobEnd, Source,
+        JobEnd, JobHandler, TopicSource,
         dispatcher::{LaneKey, LaneKind},
     },
     metrics::WorkerMetrics,
-    model::{contexts::Contexts, openai::ModelClient, providers::Providers},
+    model::{context_limits::ContextLimits, openai::ModelClient, providers::ProviderResolver},
     products::ProductSearch,
     tools::{registry::ToolRegistry, search_products::ProductTools},
     trace,
 };
 
-/// The inference role.
-pub(crate) struct Inference {
+/// Job handler of the inference role.
+pub(crate) struct InferenceHandler {
     backends: Backends,
     catalog: CatalogCache,
-    providers: Providers,
+    providers: ProviderResolver,
     config: WorkersConfig,
     metrics: Arc<WorkerMetrics>,
     model: ModelClient,
-    contexts: Contexts,
-    histories: Histories,
-    summaries: Summaries,
+    contexts: ContextLimits,
+    histories: HistoryCache,
+    summaries: ConversationSummarizer,
     tools: ToolRegistry,
 }
 
-impl Inference {
+impl InferenceHandler {
     pub(crate) fn new(ctx: WorkerContext) -> anyhow::Result<Self> {
         let model = ModelClient::new(&ctx.config)?;
         let search = ProductSearch::new(
@@ -78,13 +82,13 @@ impl Inference {
             ctx.config.products.index_bytes_max,
         );
         Ok(Self {
-            summaries: Summaries::new(model.clone(), &ctx.config, ctx.metrics.clone()),
+            summaries: ConversationSummarizer::new(model.clone(), &ctx.config, ctx.metrics.clone()),
             tools: ToolRegistry::new(vec![Box::new(ProductTools::new(search, &ctx.config))]),
             model,
-            contexts: Contexts::new(),
-            histories: Histories::new(&ctx.config),
+            contexts: ContextLimits::new(),
+            histories: HistoryCache::new(&ctx.config),
             backends: ctx.backends,
-            providers: Providers {
+            providers: ProviderResolver {
                 catalog: ctx.catalog.clone(),
                 vault: ctx.vault,
                 installed: ctx.default_provider,
@@ -95,47 +99,47 @@ impl Inference {
         })
     }
 
-    /// Gives a claim back, so that the next holder need not wait for the end of its lease.
-    async fn release(&self, token: &ClaimToken) {
+    /// Releases a claim, so that the next holder does not wait for the end of its lease.
+    async fn release_claim(&self, token: &ClaimToken) {
         if let Err(error) = self.backends.relay.release(token).await {
-            tracing::warn!(%error, "could not release a claim; its lease will end");
+            tracing::warn!(%error, "could not release a claim; its lease will expire");
         }
     }
 }
 
-/// A record that comes later than this may have had another owner, who still works on it.
-const FRESH_MAX_MS: u64 = 2_000;
+/// Records older than this may still be in progress on a previous owner.
+const FRESH_RECORD_MAX_MS: u64 = 2_000;
 
-/// A record, read.
+/// A job with what its record adds to it.
 #[derive(Clone)]
-pub(crate) struct Assignment {
+pub(crate) struct AssignedJob {
     job: Arc<ConversationJob>,
-    /// When it was published.
+    /// Time at which the record was published.
     queued_at: Timestamp,
-    /// It came late, or as a hint, or someone else held it: another worker may be working on it.
+    /// True if another worker may be working on it: the record is old, was published again, or its reply was busy.
     inherited: Arc<AtomicBool>,
 }
 
 #[async_trait]
-impl Handler for Inference {
-    type Job = Assignment;
+impl JobHandler for InferenceHandler {
+    type Job = AssignedJob;
 
-    // A hint about a lost worker is work like any other, in the same lanes; each record settles itself alone.
-    const SOURCES: &'static [Source] = &[
+    // A retried job of a lost worker is handled like any other, in the same lanes.
+    const SOURCES: &'static [TopicSource] = &[
         (Topic::Jobs, "inference"),
         (Topic::JobsRetry, "inference-retry"),
     ];
 
-    fn read(&self, record: &IncomingRecord) -> Result<(LaneKey, Self::Job), DecodeError> {
+    fn decode_job(&self, record: &IncomingRecord) -> Result<(LaneKey, Self::Job), DecodeError> {
         let job: ConversationJob = versioned::decode(&record.payload)?;
         let kind = match &job {
-            // A deletion stands in the order of the turns: what came before goes with it, what comes behind begins anew.
+            // A deletion is ordered with the turns: earlier ones are deleted, later ones start anew.
             ConversationJob::Reply(_)
             | ConversationJob::Playground(_)
             | ConversationJob::Delete(_) => LaneKind::Turns,
             ConversationJob::Patch(_) => LaneKind::Patches,
         };
-        let late = Timestamp::now().millis_since(record.published_at) > FRESH_MAX_MS;
+        let late = Timestamp::now().millis_since(record.published_at) > FRESH_RECORD_MAX_MS;
         let inherited = late || record.partition.topic == Topic::JobsRetry;
         let lane = LaneKey {
             key: job.conversation_id().as_str().to_owned(),
@@ -144,7 +148,7 @@ impl Handler for Inference {
         let queued_at = record.published_at;
         Ok((
             lane,
-            Assignment {
+            AssignedJob {
                 job: Arc::new(job),
                 queued_at,
                 inherited: Arc::new(inherited.into()),
@@ -152,8 +156,8 @@ impl Handler for Inference {
         ))
     }
 
-    async fn run(&self, assignment: Self::Job, handover: &CancellationToken) -> JobEnd {
-        let Assignment {
+    async fn run_job(&self, assignment: Self::Job, handoff: &CancellationToken) -> JobEnd {
+        let AssignedJob {
             job,
             queued_at,
             inherited,
@@ -163,58 +167,57 @@ impl Handler for Inference {
             ConversationJob::Reply(job) => {
                 let turn = &job.turn;
                 let span = tracing::info_span!("answer", message.id = %turn.message_id, conversation.id = %conversation,
-                    agent.id = %job.agent_id, request.id = %turn.request_id, trace.id = %trace::current_id());
-                Box::pin(answer::run(self, job, queued_at, &inherited, handover))
-                    .instrument(span)
-                    .await
+                    agent.id = %job.agent_id, request.id = %turn.request_id, trace.id = %trace::current_trace_id());
+                Box::pin(turn_runner::run_turn(
+                    self, job, queued_at, &inherited, handoff,
+                ))
+                .instrument(span)
+                .await
             }
             ConversationJob::Playground(job) => {
                 let span = tracing::info_span!("try", message.id = %job.turn.message_id, agent.id = %job.agent_id,
                     request.id = %job.turn.request_id);
-                Box::pin(trial::run(self, job, &inherited, handover))
-                    .instrument(span)
-                    .await
+                Box::pin(playground_turn::run_playground_turn(
+                    self, job, &inherited, handoff,
+                ))
+                .instrument(span)
+                .await
             }
             ConversationJob::Patch(job) => {
                 let span = tracing::info_span!("patch", conversation.id = %conversation, request.id = %job.request_id,
-                    trace.id = %trace::current_id());
-                Box::pin(patch::run(self, job, handover))
+                    trace.id = %trace::current_trace_id());
+                Box::pin(metadata_patch::run_patch(self, job, handoff))
                     .instrument(span)
                     .await
             }
             ConversationJob::Delete(job) => {
                 let span = tracing::info_span!("delete", conversation.id = %conversation, request.id = %job.request_id,
-                    trace.id = %trace::current_id());
-                Box::pin(delete::run(self, job, handover))
+                    trace.id = %trace::current_trace_id());
+                Box::pin(conversation_deletion::run_deletion(self, job, handoff))
                     .instrument(span)
                     .await
             }
         }
     }
 
-    async fn say_waiting(&self, jobs: Vec<Self::Job>) {
-        for assignment in jobs {
-            let (ConversationJob::Reply(job) | ConversationJob::Playground(job)) = &*assignment.job
+    async fn announce_waiting(&self, jobs: Vec<Self::Job>) {
+        for assigned in jobs {
+            let (ConversationJob::Reply(job) | ConversationJob::Playground(job)) = &*assigned.job
             else {
                 continue;
             };
             let Some(ingress) = &job.turn.reply_to else {
                 continue;
             };
-            // A relay that is away takes none of them; the next round tries again.
-            if let Err(error) = self
-                .backends
-                .relay
-                .say_waiting(ingress, &job.turn.reply_id())
-                .await
-            {
-                tracing::debug!(%error, "could not say that messages wait");
+            let reply_id = job.turn.reply_id();
+            if let Err(error) = self.backends.relay.say_waiting(ingress, &reply_id).await {
+                tracing::debug!(%error, "could not send a waiting sign");
                 return;
             }
         }
     }
 
-    fn assigned(&self) {
+    fn on_assigned(&self) {
         self.histories.clear();
     }
 }

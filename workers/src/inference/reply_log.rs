@@ -1,24 +1,25 @@
-//! The log of an earlier attempt, read back: which text may be gone on with, and under which numbers.
+//! Restores the state of a reply from the log of an earlier attempt.
 
 use bytes::Bytes;
 use switchboard_schemas::reply_event::{Frame, FrameBody, ReplyHead};
 
-/// What the log of a reply holds of its newest generation.
+/// The newest generation of a reply, as its log contains it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LoggedReply {
-    /// Generation; 0 when there is no log.
+    /// Generation number; 0 if there is no log.
     pub(crate) generation: u32,
-    /// Highest sequence number.
+    /// Highest sequence number of its frames.
     pub(crate) seq: u64,
-    /// How it began.
+    /// Head frame, if there is one.
     pub(crate) head: Option<ReplyHead>,
-    /// Its text.
+    /// Text from the start, without gaps.
     pub(crate) text: String,
 }
 
 impl LoggedReply {
-    /// Reads frames in the order of the log. Repeats are dropped; text after a gap is not ours to keep.
-    pub(crate) fn read(frames: Vec<Frame>) -> Self {
+    /// Restores a reply from frames in the order of the log. Repeated text is ignored; text after a gap
+    /// is dropped.
+    pub(crate) fn from_frames(frames: Vec<Frame>) -> Self {
         let Some(generation) = frames.last().map(|frame| frame.generation) else {
             return Self::default();
         };
@@ -30,13 +31,13 @@ impl LoggedReply {
             .into_iter()
             .filter(|frame| frame.generation == generation)
         {
-            // The end keeps its number: it is told again under the same one.
+            // An end frame is written again under the same number.
             if !matches!(frame.body, FrameBody::End(_)) {
                 logged.seq = logged.seq.max(frame.seq);
             }
             match frame.body {
                 FrameBody::Head(head) => logged.head = Some(*head),
-                FrameBody::Text { offset, text } => logged.add(offset, &text),
+                FrameBody::Text { offset, text } => logged.append_text(offset, &text),
                 FrameBody::Ui(spec) => {
                     if let Some(head) = &mut logged.head {
                         head.ui_spec = Some(spec);
@@ -48,7 +49,7 @@ impl LoggedReply {
         logged
     }
 
-    fn add(&mut self, offset: u64, text: &Bytes) {
+    fn append_text(&mut self, offset: u64, text: &Bytes) {
         let known = usize::try_from(offset)
             .ok()
             .and_then(|offset| self.text.len().checked_sub(offset));
@@ -66,7 +67,7 @@ mod tests {
 
     use super::*;
 
-    fn text(seq: u64, generation: u32, offset: usize, text: &str) -> Frame {
+    fn text_frame(seq: u64, generation: u32, offset: usize, text: &str) -> Frame {
         let body = FrameBody::Text {
             offset: offset as u64,
             text: text.to_owned().into(),
@@ -80,13 +81,14 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_log_is_nothing_to_go_on_with() {
-        assert_eq!(LoggedReply::read(Vec::new()), LoggedReply::default());
+    fn empty_log_gives_an_empty_reply() {
+        assert_eq!(LoggedReply::from_frames(Vec::new()), LoggedReply::default());
     }
 
     #[test]
-    fn only_the_newest_generation_counts() {
-        let logged = LoggedReply::read(vec![text(1, 7, 0, "old"), text(1, 8, 0, "new")]);
+    fn newest_generation_wins() {
+        let logged =
+            LoggedReply::from_frames(vec![text_frame(1, 7, 0, "old"), text_frame(1, 8, 0, "new")]);
         assert_eq!(
             (logged.generation, logged.text.as_str(), logged.seq),
             (8, "new", 1)
@@ -94,23 +96,24 @@ mod tests {
     }
 
     #[test]
-    fn text_after_a_gap_is_left_out() {
-        let logged = LoggedReply::read(vec![text(1, 7, 0, "ab"), text(2, 7, 5, "fg")]);
+    fn text_after_a_gap_is_dropped() {
+        let logged =
+            LoggedReply::from_frames(vec![text_frame(1, 7, 0, "ab"), text_frame(2, 7, 5, "fg")]);
         assert_eq!((logged.text.as_str(), logged.seq), ("ab", 2));
     }
 
     proptest! {
         #[test]
-        fn repeats_and_snapshots_give_the_same_text(whole in "[a-zä-ü]{1,40}", starts in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
+        fn repeated_text_is_ignored(whole in "[a-zä-ü]{1,40}", starts in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
             let mut frames = vec![];
             let mut known = 0;
             for (number, start) in starts.iter().enumerate() {
                 let boundaries: Vec<_> = (0..=whole.len()).filter(|at| whole.is_char_boundary(*at)).collect();
                 let to = boundaries[start.index(boundaries.len())];
-                frames.push(text(number as u64 + 1, 7, 0, &whole[..to]));
+                frames.push(text_frame(number as u64 + 1, 7, 0, &whole[..to]));
                 known = known.max(to);
             }
-            prop_assert_eq!(LoggedReply::read(frames).text, whole[..known].to_owned());
+            prop_assert_eq!(LoggedReply::from_frames(frames).text, whole[..known].to_owned());
         }
     }
 }

@@ -1,9 +1,7 @@
-//! Brings a reply's frames to its log and to the ingress that waits (step 8 of the path), and keeps the claim alive.
+//! Writes one reply to the relay: frames as they arise, heartbeats, the end frame and the completion of the claim.
 //!
-//! The model's text lands in a buffer that is as large as a reply may be, so that reading the model never waits for the
-//! relay. [`ReplyWriter::drive`] runs beside the work: it sends whatever has collected, in one append, and a beat each
-//! second. While the relay is away text collects, and each beat tries again; when the relay has lost its memory the
-//! whole reply so far is written again.
+//! The text is kept in memory. While the relay is unavailable the reply goes on without it; a relay that lost its state
+//! gets the whole reply again.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -11,13 +9,12 @@ use std::{
 };
 
 use bytes::Bytes;
-use serde_json::Value;
 use switchboard_backends::relay::{
     ClaimCompletion, ClaimStatus, ClaimToken, HEARTBEAT_INTERVAL, Relay, RelayError,
 };
 use switchboard_schemas::{
     ids::IngressId,
-    reply_event::{Frame, FrameBody, ReplyEnd, ReplyHead, ToolProgress},
+    reply_event::{Frame, FrameBody, ReplyEnd, ReplyHead},
 };
 use tokio::{
     sync::{Mutex as AsyncMutex, Notify},
@@ -25,15 +22,14 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::reply_log::LoggedReply;
-use crate::{
-    model::generation::{Pushed, TextSink},
-    tools::holding_sink::ReplySink,
+use super::{
+    reply_log::LoggedReply,
+    reply_text::{ReplyText, WriterSink},
 };
 
-/// Tries of a call that must not be skipped lightly, before the reply goes on without the relay.
+/// Tries of finalization and completion before the reply goes on without the relay.
 const RELAY_TRIES_MAX: u32 = 3;
-/// Pause between them.
+/// Pause between these tries.
 const RELAY_RETRY_DELAY: Duration = Duration::from_millis(300);
 
 /// The writer of one reply.
@@ -49,45 +45,45 @@ pub(crate) struct ReplyWriter {
     fenced: CancellationToken,
 }
 
-#[derive(Default)]
-struct ReplyText {
-    text: String,
-    head: Option<ReplyHead>,
-    /// What stands beside the text and was not collected yet.
-    notes: Vec<FrameBody>,
-    /// Whether the user message is stored, before which nothing is shown.
-    user_stored: bool,
-}
-
+/// The relay's log of the reply, as far as this writer knows.
 struct LogState {
     generation: u32,
     seq: u64,
-    logged_head: Option<ReplyHead>,
-    logged_bytes: usize,
-    /// Sent, but not acknowledged: to be repeated as they are, because their numbers may be taken already.
+    head: Option<ReplyHead>,
+    text_bytes: usize,
+    /// Sent but not acknowledged. They are sent again unchanged, because their numbers may be taken already.
     unacknowledged: Vec<Frame>,
-    /// The relay did not answer last time.
-    away: bool,
-    /// The relay has lost the claim.
-    forgotten: bool,
-    sealed: bool,
+    claim: ClaimRecord,
+    /// False if the last call failed.
+    reachable: bool,
 }
 
-/// How the relay took the end of a reply.
+/// The claim as the relay remembers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sealed {
-    /// Fixed; nobody can store another one.
-    Held,
-    /// Refused, because the reply is to end as cancelled.
+enum ClaimRecord {
+    /// The relay accepts frames.
+    Writing,
+    /// The end frame is fixed.
+    Finalized,
+    /// The relay does not know the claim: it has to be restored with the reply so far.
+    Lost,
+}
+
+/// Result of the finalization of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FinalizeResult {
+    /// No other end or text can be stored any more.
+    Finalized,
+    /// Rejected: the reply has to end as cancelled.
     Cancelled,
-    /// The claim is another's.
+    /// Another worker holds the claim.
     Fenced,
-    /// The relay is away.
-    Away,
+    /// The relay is unavailable.
+    Unavailable,
 }
 
 impl ReplyWriter {
-    /// The writer for a claim, going on where `logged` ends.
+    /// Creates the writer for a claim. It continues `logged`.
     pub(crate) fn new(
         relay: Arc<dyn Relay>,
         token: ClaimToken,
@@ -103,19 +99,17 @@ impl ReplyWriter {
         let log = LogState {
             generation,
             seq: logged.seq,
-            logged_head: logged.head.clone(),
-            logged_bytes: logged.text.len(),
+            head: logged.head.clone(),
+            text_bytes: logged.text.len(),
             unacknowledged: Vec::new(),
-            away: false,
-            forgotten: false,
-            sealed: false,
+            claim: ClaimRecord::Writing,
+            reachable: true,
         };
-        let user_stored = logged.head.is_some();
         let text = ReplyText {
+            user_message_stored: logged.head.is_some(),
             text: logged.text,
             head: logged.head,
-            notes: Vec::new(),
-            user_stored,
+            side_frames: Vec::new(),
         };
         Self {
             relay,
@@ -130,7 +124,7 @@ impl ReplyWriter {
         }
     }
 
-    /// The writer of a reply whose claim could not be asked for: each beat tries to take it.
+    /// Creates the writer of a reply whose claim could not be requested. Every heartbeat tries to obtain it.
     pub(crate) fn without_claim(
         relay: Arc<dyn Relay>,
         token: ClaimToken,
@@ -139,156 +133,158 @@ impl ReplyWriter {
     ) -> Self {
         let mut this = Self::new(relay, token, push_to, bytes_max, LoggedReply::default());
         let log = this.log.get_mut();
-        (log.away, log.forgotten) = (true, true);
+        (log.claim, log.reachable) = (ClaimRecord::Lost, false);
         this
     }
 
-    /// The claim.
+    /// Returns the token of the claim.
     pub(crate) const fn token(&self) -> &ClaimToken {
         &self.token
     }
 
-    /// Cancelled when someone asks that the reply stops.
+    /// Returns the token that is cancelled when a client cancels the reply.
     pub(crate) const fn cancelled(&self) -> &CancellationToken {
         &self.cancelled
     }
 
-    /// Cancelled when the claim is another's: nothing may be written any more.
+    /// Returns the token that is cancelled when another worker holds the claim: nothing may be written any more.
     pub(crate) const fn fenced(&self) -> &CancellationToken {
         &self.fenced
     }
 
-    /// The user message is stored: what has collected may be shown.
-    pub(crate) fn user_stored(&self) {
-        self.text().user_stored = true;
-        self.wake.notify_one();
+    /// Allows that the reply is displayed, because the user message is stored.
+    pub(crate) fn mark_user_message_stored(&self) {
+        self.text().user_message_stored = true;
+        self.wake();
     }
 
-    /// How the reply began, if it did.
+    /// Returns the head of the reply, if it started.
     pub(crate) fn head(&self) -> Option<ReplyHead> {
         self.text().head.clone()
     }
 
-    /// The text so far.
+    /// Returns the text so far.
     pub(crate) fn whole_text(&self) -> String {
         self.text().text.clone()
     }
 
-    /// The generation of the text.
+    /// Returns the generation of the text.
     pub(crate) async fn generation(&self) -> u32 {
         self.log.lock().await.generation
     }
 
-    /// A place for the model's text. `head` is completed with the model that gives the first of it.
-    pub(crate) fn sink(&self, head: ReplyHead) -> WriterSink<'_> {
+    /// Creates a sink for the model's text. The model that produces the first text is added to `head`.
+    pub(crate) fn open_sink(&self, head: ReplyHead) -> WriterSink<'_> {
         let mut reply = self.text();
         if reply.text.is_empty()
-            && let Some(begun) = &mut reply.head
+            && let Some(started) = &mut reply.head
         {
-            // An earlier attempt came no further: what its tools found is found anew.
-            begun.ui_spec = None;
+            // An earlier attempt got no further: its tools run again.
+            started.ui_spec = None;
         }
         drop(reply);
-        WriterSink { writer: self, head }
+        WriterSink::new(self, head)
     }
 
-    /// Sends and beats until it is dropped.
+    /// Sends frames and heartbeats until it is dropped.
     pub(crate) async fn drive(&self) {
-        let mut beat = interval(HEARTBEAT_INTERVAL);
-        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut heartbeat = interval(HEARTBEAT_INTERVAL);
+        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 () = self.wake.notified() => self.flush(false).await,
-                _ = beat.tick() => self.flush(true).await,
+                _ = heartbeat.tick() => self.flush(true).await,
             }
         }
     }
 
-    /// Sends what has collected; with `beat`, a sign of life even when there is nothing.
-    pub(crate) async fn flush(&self, beat: bool) {
+    /// Sends new frames; with `heartbeat`, calls the relay even if there are none.
+    pub(crate) async fn flush(&self, heartbeat: bool) {
         let mut log = self.log.lock().await;
-        // While the relay is away only beats try, or every token would wait for a time-out.
-        if beat || !log.away {
-            self.send(&mut log, beat).await;
+        // Only heartbeats try an unavailable relay, or every token would wait for a time-out.
+        if heartbeat || log.reachable {
+            self.send_frames(&mut log, heartbeat).await;
         }
     }
 
-    /// Fixes the text and this end. All text is in the log before.
-    pub(crate) async fn seal(&self, end: &ReplyEnd) -> Sealed {
+    /// Fixes the text and this end, after all text is in the log.
+    pub(crate) async fn finalize(&self, end: &ReplyEnd) -> FinalizeResult {
         let mut log = self.log.lock().await;
         for _ in 0..RELAY_TRIES_MAX {
-            let standing = match self.seal_once(&mut log, end).await {
-                Ok(standing) => standing,
+            let status = match self.try_finalize(&mut log, end).await {
+                Ok(status) => status,
                 Err(error) => {
-                    tracing::warn!(%error, "could not seal the reply");
+                    tracing::warn!(%error, "could not finalize the reply");
                     sleep(RELAY_RETRY_DELAY).await;
                     continue;
                 }
             };
-            self.note(&mut log, standing);
-            match standing {
+            self.apply_status(&mut log, status);
+            match status {
                 ClaimStatus::Held => {
-                    log.sealed = true;
-                    return Sealed::Held;
+                    log.claim = ClaimRecord::Finalized;
+                    return FinalizeResult::Finalized;
                 }
-                ClaimStatus::Cancelled => return Sealed::Cancelled,
-                ClaimStatus::Fenced => return Sealed::Fenced,
+                ClaimStatus::Cancelled => return FinalizeResult::Cancelled,
+                ClaimStatus::Fenced => return FinalizeResult::Fenced,
                 ClaimStatus::StateLost => {}
             }
         }
-        log.away = true;
-        Sealed::Away
+        log.reachable = false;
+        FinalizeResult::Unavailable
     }
 
-    /// An earlier attempt has sealed it.
-    pub(crate) async fn mark_sealed(&self) {
-        self.log.lock().await.sealed = true;
+    /// Records that an earlier attempt finalized the reply.
+    pub(crate) async fn mark_finalized(&self) {
+        self.log.lock().await.claim = ClaimRecord::Finalized;
     }
 
-    /// Tells the stored end. `false` when the claim is another's.
-    pub(crate) async fn settle(&self, end: &ReplyEnd, message_count: u64, announced: bool) -> bool {
+    /// Completes the claim of a stored reply, finalizing it again if the relay lost it. Returns false if another worker
+    /// holds the claim. An unavailable relay counts as success, because readers find the reply in the store.
+    pub(crate) async fn complete(
+        &self,
+        end: &ReplyEnd,
+        message_count: u64,
+        announced: bool,
+    ) -> bool {
         for _ in 0..RELAY_TRIES_MAX {
-            let sealed = self.log.lock().await.sealed;
-            match if sealed {
-                Sealed::Held
-            } else {
-                self.seal(end).await
-            } {
-                Sealed::Held | Sealed::Cancelled => {}
-                Sealed::Fenced => return false,
-                Sealed::Away => return true,
+            let claim = self.log.lock().await.claim;
+            if claim != ClaimRecord::Finalized {
+                match self.finalize(end).await {
+                    FinalizeResult::Finalized | FinalizeResult::Cancelled => {}
+                    FinalizeResult::Fenced => return false,
+                    FinalizeResult::Unavailable => return true,
+                }
             }
             let mut log = self.log.lock().await;
-            let end = self.end_frame(&log, end);
-            let settlement = ClaimCompletion {
-                end,
+            let completion = ClaimCompletion {
+                end: self.end_frame(&log, end),
                 message_count,
                 announced,
                 push_to: self.push_to.clone(),
             };
-            match self.relay.settle(&self.token, &settlement).await {
+            match self.relay.settle(&self.token, &completion).await {
                 Ok(ClaimStatus::Held | ClaimStatus::Cancelled) => return true,
                 Ok(ClaimStatus::Fenced) => return false,
-                Ok(ClaimStatus::StateLost) => self.note(&mut log, ClaimStatus::StateLost),
+                Ok(ClaimStatus::StateLost) => self.apply_status(&mut log, ClaimStatus::StateLost),
                 Err(error) => {
-                    tracing::warn!(%error, "could not tell the end of the reply");
+                    tracing::warn!(%error, "could not complete the claim");
                     drop(log);
                     sleep(RELAY_RETRY_DELAY).await;
                 }
             }
         }
-        // It is stored: readers find it there.
         true
     }
 
-    async fn seal_once(
+    async fn try_finalize(
         &self,
         log: &mut LogState,
         end: &ReplyEnd,
     ) -> Result<ClaimStatus, RelayError> {
-        self.send(log, false).await;
-        if log.away {
-            // An end over text that is not in the log would let the next holder store less than was sealed.
+        self.send_frames(log, false).await;
+        if !log.reachable {
+            // An end without its text in the log would let the next holder store less than was finalized.
             return Err(RelayError::Unavailable("text is not in the log".into()));
         }
         if self.fenced.is_cancelled() {
@@ -300,89 +296,89 @@ impl ReplyWriter {
     }
 
     fn end_frame(&self, log: &LogState, end: &ReplyEnd) -> Frame {
-        self.frame(
-            log.generation,
-            log.seq + 1,
-            FrameBody::End(Box::new(end.clone())),
-        )
+        let body = FrameBody::End(Box::new(end.clone()));
+        self.frame(log.generation, log.seq + 1, body)
     }
 
-    async fn send(&self, log: &mut LogState, beat: bool) {
-        // At most twice: what was forgotten is written again at once.
+    async fn send_frames(&self, log: &mut LogState, heartbeat: bool) {
+        // A lost claim is restored at once, but only once.
         for _ in 0..2 {
-            self.collect(log);
-            if log.unacknowledged.is_empty() && !beat && !log.forgotten && !log.away {
+            self.collect_frames(log);
+            let is_lost = log.claim == ClaimRecord::Lost;
+            if log.unacknowledged.is_empty() && !heartbeat && !is_lost && log.reachable {
                 return;
             }
             let (frames, push_to) = (&log.unacknowledged, self.push_to.as_ref());
-            let sent = if log.forgotten {
+            let sent = if is_lost {
                 self.relay.restore(&self.token, push_to, frames).await
             } else {
                 self.relay.append(&self.token, push_to, frames).await
             };
             match sent {
-                Ok(standing) => {
-                    log.away = false;
-                    let again = standing == ClaimStatus::StateLost;
-                    self.note(log, standing);
-                    if !again {
+                Ok(status) => {
+                    log.reachable = true;
+                    self.apply_status(log, status);
+                    if status != ClaimStatus::StateLost {
                         return;
                     }
                 }
                 Err(error) => {
-                    if !log.away {
-                        tracing::warn!(%error, "the relay is away, the reply goes on without it");
+                    if log.reachable {
+                        tracing::warn!(%error, "relay unavailable, continuing the reply without it");
                     }
-                    log.away = true;
+                    log.reachable = false;
                     return;
                 }
             }
         }
     }
 
-    fn note(&self, log: &mut LogState, standing: ClaimStatus) {
-        match standing {
+    fn apply_status(&self, log: &mut LogState, status: ClaimStatus) {
+        match status {
             ClaimStatus::Held | ClaimStatus::Cancelled => {
                 log.unacknowledged.clear();
-                log.forgotten = false;
-                if standing == ClaimStatus::Cancelled {
+                if log.claim == ClaimRecord::Lost {
+                    log.claim = ClaimRecord::Writing;
+                }
+                if status == ClaimStatus::Cancelled {
                     self.cancelled.cancel();
                 }
             }
             ClaimStatus::Fenced => self.fenced.cancel(),
             ClaimStatus::StateLost => {
                 log.unacknowledged.clear();
-                (log.forgotten, log.sealed) = (true, false);
-                (log.logged_head, log.logged_bytes) = (None, 0);
+                log.claim = ClaimRecord::Lost;
+                (log.head, log.text_bytes) = (None, 0);
             }
         }
     }
 
-    /// Makes frames of what is new.
-    fn collect(&self, log: &mut LogState) {
-        let mut shown = self.text();
-        let (true, Some(head)) = (shown.user_stored, shown.head.clone()) else {
+    /// Converts everything that is not in the log yet into frames.
+    fn collect_frames(&self, log: &mut LogState) {
+        let mut reply = self.text();
+        let (true, Some(head)) = (reply.user_message_stored, reply.head.clone()) else {
             return;
         };
-        // As long as there is no text the beginning may still change: another provider answers, nothing is to be shown.
-        let begins_anew = |before: &ReplyHead| before.model != head.model || head.ui_spec.is_none();
-        let differs = log.logged_head.as_ref() != Some(&head);
-        if differs && log.logged_bytes == 0 && log.logged_head.as_ref().is_none_or(begins_anew) {
-            self.add(log, FrameBody::Head(Box::new(head.clone())));
+        // Before the first text the head may still change: another provider may answer, or its products may be gone.
+        let is_replaceable =
+            |logged: &ReplyHead| logged.model != head.model || head.ui_spec.is_none();
+        let is_new = log.head.as_ref() != Some(&head);
+        if is_new && log.text_bytes == 0 && log.head.as_ref().is_none_or(is_replaceable) {
+            self.add_frame(log, FrameBody::Head(Box::new(head.clone())));
         }
-        log.logged_head = Some(head);
-        for note in std::mem::take(&mut shown.notes) {
-            self.add(log, note);
+        log.head = Some(head);
+        for body in std::mem::take(&mut reply.side_frames) {
+            self.add_frame(log, body);
         }
-        if shown.text.len() > log.logged_bytes {
-            let text = Bytes::copy_from_slice(&shown.text.as_bytes()[log.logged_bytes..]);
-            let offset = log.logged_bytes as u64;
-            log.logged_bytes = shown.text.len();
-            self.add(log, FrameBody::Text { offset, text });
+        if reply.text.len() > log.text_bytes {
+            let text = Bytes::copy_from_slice(&reply.text.as_bytes()[log.text_bytes..]);
+            let offset = log.text_bytes as u64;
+            log.text_bytes = reply.text.len();
+            self.add_frame(log, FrameBody::Text { offset, text });
         }
     }
 
-    fn add(&self, log: &mut LogState, body: FrameBody) {
+    fn add_frame(&self, log: &mut LogState, body: FrameBody) {
         log.seq += 1;
         let frame = self.frame(log.generation, log.seq, body);
         log.unacknowledged.push(frame);
@@ -397,70 +393,16 @@ impl ReplyWriter {
         }
     }
 
-    fn text(&self) -> MutexGuard<'_, ReplyText> {
+    pub(super) fn text(&self) -> MutexGuard<'_, ReplyText> {
         self.text.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-/// Where the model's text goes.
-pub(crate) struct WriterSink<'a> {
-    writer: &'a ReplyWriter,
-    head: ReplyHead,
-}
-
-impl WriterSink<'_> {
-    /// The reply begins, if it has not; until its first text it is told which model makes it.
-    fn begin(&self, reply: &mut ReplyText, model: &str) {
-        let nothing_said = reply.text.is_empty();
-        let head = reply.head.get_or_insert_with(|| self.head.clone());
-        if nothing_said && head.model != model {
-            model.clone_into(&mut head.model);
-        }
+    pub(super) const fn bytes_max(&self) -> usize {
+        self.bytes_max
     }
 
-    fn note(&self, model: &str, note: FrameBody) {
-        let mut reply = self.writer.text();
-        self.begin(&mut reply, model);
-        if let (FrameBody::Ui(spec), Some(head)) = (&note, &mut reply.head) {
-            head.ui_spec = Some(spec.clone());
-        }
-        reply.notes.push(note);
-        drop(reply);
-        self.writer.wake.notify_one();
-    }
-}
-
-impl TextSink for WriterSink<'_> {
-    fn push(&mut self, model: &str, text: &str) -> Pushed {
-        let mut reply = self.writer.text();
-        self.begin(&mut reply, model);
-        let room = self.writer.bytes_max.saturating_sub(reply.text.len());
-        let fitting = text.floor_char_boundary(room);
-        reply.text.push_str(&text[..fitting]);
-        drop(reply);
-        self.writer.wake.notify_one();
-        if fitting == text.len() && fitting < room {
-            Pushed::Shown
-        } else {
-            Pushed::Full
-        }
-    }
-
-    fn text(&self) -> String {
-        self.writer.whole_text()
-    }
-
-    fn len(&self) -> usize {
-        self.writer.text().text.len()
-    }
-}
-
-impl ReplySink for WriterSink<'_> {
-    fn tool(&mut self, model: &str, progress: ToolProgress) {
-        self.note(model, FrameBody::Tool(progress));
-    }
-
-    fn show(&mut self, model: &str, ui: Value) {
-        self.note(model, FrameBody::Ui(ui));
+    /// Wakes the task that sends frames.
+    pub(super) fn wake(&self) {
+        self.wake.notify_one();
     }
 }

@@ -1,9 +1,10 @@
-//! One message against the embedded twins: what the client is shown, what is stored, what analytics is told.
+//! Tests of single turns on the embedded backends: displayed text, stored records and published events.
 
 mod deletion;
 mod long_conversations;
+mod playground;
+mod relay_outages;
 mod shopping;
-mod trials;
 mod world;
 
 pub(crate) use world::shop;
@@ -35,7 +36,7 @@ fn finished(end: &JobEnd) -> bool {
 }
 
 #[tokio::test]
-async fn a_message_is_shown_stored_and_announced_in_that_order() {
+async fn message_is_displayed_stored_and_announced_in_order() {
     let mut world = World::new(vec![complete(&["Hel", "lo"])], false).await;
     let job = world.job("hi");
     assert!(finished(&world.run(&job).await));
@@ -78,7 +79,7 @@ async fn a_message_is_shown_stored_and_announced_in_that_order() {
 }
 
 #[tokio::test]
-async fn a_page_visitors_conversation_is_found_by_its_session_and_the_agents_own_needs_no_note() {
+async fn page_conversation_is_linked_to_its_session() {
     let world = World::new(vec![complete(&["Hello"]), complete(&["Hello"])], false).await;
     let own = world.job("hi");
     world.run(&own).await;
@@ -118,7 +119,7 @@ async fn a_page_visitors_conversation_is_found_by_its_session_and_the_agents_own
 }
 
 #[tokio::test]
-async fn a_repeated_record_asks_no_model_and_stores_nothing() {
+async fn repeated_record_calls_no_model_and_stores_nothing() {
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
     world.run(&job).await;
@@ -128,7 +129,7 @@ async fn a_repeated_record_asks_no_model_and_stores_nothing() {
 }
 
 #[tokio::test]
-async fn the_next_turn_knows_the_last_one() {
+async fn next_turn_contains_the_previous_one() {
     let world = World::new(vec![complete(&["first"]), complete(&["second"])], false).await;
     world.run(&world.job("one")).await;
     let next = world.job("two");
@@ -145,7 +146,7 @@ async fn the_next_turn_knows_the_last_one() {
 }
 
 #[tokio::test]
-async fn a_worker_without_the_history_in_memory_reads_it() {
+async fn uncached_history_is_read_from_the_store() {
     let world = World::new(vec![complete(&["first"]), complete(&["second"])], false).await;
     world.run(&world.job("one")).await;
     world.inference.histories.clear();
@@ -160,7 +161,7 @@ async fn a_worker_without_the_history_in_memory_reads_it() {
 }
 
 #[tokio::test]
-async fn a_voided_publish_is_settled_without_a_trace() {
+async fn voided_publish_is_finished_without_a_trace() {
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
     world
@@ -173,7 +174,7 @@ async fn a_voided_publish_is_settled_without_a_trace() {
 }
 
 #[tokio::test]
-async fn a_reply_that_was_cancelled_before_its_turn_asks_no_model() {
+async fn reply_cancelled_before_its_turn_calls_no_model() {
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
     world.relay().cancel(&job.turn.reply_id()).await.unwrap();
@@ -191,7 +192,7 @@ async fn a_reply_that_was_cancelled_before_its_turn_asks_no_model() {
 }
 
 #[tokio::test]
-async fn a_cancel_stops_the_reply_within_a_second_and_keeps_its_text() {
+async fn cancellation_stops_the_reply_and_keeps_its_text() {
     let world = World::new(
         vec![Act::Stream(vec![Piece::Text("Hel"), Piece::Hang])],
         false,
@@ -223,7 +224,7 @@ async fn a_cancel_stops_the_reply_within_a_second_and_keeps_its_text() {
 }
 
 #[tokio::test]
-async fn a_reply_that_fails_before_its_text_has_an_end_and_no_head() {
+async fn reply_failing_before_text_has_an_end_and_no_head() {
     let mut world = World::new(vec![Act::Answer(400, &[], "no")], false).await;
     let job = world.job("hi");
     assert!(finished(&world.run(&job).await));
@@ -246,7 +247,7 @@ async fn a_reply_that_fails_before_its_text_has_an_end_and_no_head() {
 }
 
 #[tokio::test]
-async fn a_reply_that_is_cut_after_text_is_incomplete_and_shown_as_such() {
+async fn reply_cut_after_text_is_incomplete() {
     let world = World::new(vec![Act::Stream(vec![Piece::Text("Hel")])], false).await;
     let job = world.job("hi");
     world.run(&job).await;
@@ -258,7 +259,7 @@ async fn a_reply_that_is_cut_after_text_is_incomplete_and_shown_as_such() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_gone_fails_the_turn_visibly() {
+async fn missing_agent_fails_the_turn() {
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job_for(world.other_agent(), "hi");
     assert!(finished(&world.run(&job).await));
@@ -269,7 +270,7 @@ async fn an_agent_that_is_gone_fails_the_turn_visibly() {
 }
 
 #[tokio::test]
-async fn a_turn_that_waited_too_long_fails_without_a_model_call() {
+async fn turn_that_waited_too_long_fails_without_a_model_call() {
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let mut job = world.job("hi");
     job.turn.accepted_at = switchboard_schemas::time::Timestamp::from_micros(
@@ -284,7 +285,7 @@ async fn a_turn_that_waited_too_long_fails_without_a_model_call() {
 }
 
 #[tokio::test]
-async fn a_handed_over_reply_goes_on_from_its_prefix_in_the_same_generation() {
+async fn handed_off_reply_continues_in_the_same_generation() {
     let mut world = World::new(
         vec![
             Act::Stream(vec![Piece::Text("Hel"), Piece::Hang]),
@@ -296,7 +297,7 @@ async fn a_handed_over_reply_goes_on_from_its_prefix_in_the_same_generation() {
     let job = world.job("hi");
     assert!(matches!(
         world.hand_over_after(&job, "Hel").await,
-        JobEnd::Open(_)
+        JobEnd::RetryAfter(_)
     ));
     assert!(finished(&world.run(&job).await));
 
@@ -325,7 +326,7 @@ async fn a_handed_over_reply_goes_on_from_its_prefix_in_the_same_generation() {
 }
 
 #[tokio::test]
-async fn a_handed_over_reply_that_nobody_can_continue_ends_as_a_visible_cut() {
+async fn handed_off_reply_without_continuation_is_incomplete() {
     let world = World::new(
         vec![
             Act::Stream(vec![Piece::Text("Hel"), Piece::Hang]),
@@ -350,79 +351,7 @@ async fn a_handed_over_reply_that_nobody_can_continue_ends_as_a_visible_cut() {
 }
 
 #[tokio::test]
-async fn without_the_relay_the_reply_is_stored_and_announced_all_the_same() {
-    let world = World::new(vec![complete(&["Hello"])], false).await;
-    let job = world.job("hi");
-    world.relay.faults.set_down(true);
-    assert!(finished(&world.run(&job).await));
-    assert_eq!(world.messages(&job).await[1].content, "Hello");
-    assert_eq!(world.events(2).await[1]["type"], json!("message.assistant"));
-}
-
-#[tokio::test]
-async fn without_the_relay_a_job_that_another_worker_may_have_begun_waits() {
-    let world = World::new(vec![complete(&["Hello"])], false).await;
-    let job = world.job("hi");
-    world.relay.faults.set_down(true);
-    assert!(matches!(world.run_inherited(&job).await, JobEnd::Open(_)));
-    assert!(world.messages(&job).await.is_empty());
-    world.relay.faults.set_down(false);
-    assert!(finished(&world.run_inherited(&job).await));
-    assert_eq!(world.messages(&job).await[1].content, "Hello");
-}
-
-#[tokio::test]
-async fn a_relay_that_lost_its_memory_gets_the_whole_reply_again() {
-    let world = World::new(
-        vec![
-            Act::Stream(vec![Piece::Text("Hel"), Piece::Hang]),
-            complete(&["lo"]),
-        ],
-        true,
-    )
-    .await;
-    let job = world.job("hi");
-    let forget = async {
-        eventually("text is in the log", async || {
-            world.logged_text(&job).await == "Hel"
-        })
-        .await;
-        world.lose_relay_data();
-        eventually("it was written again", async || {
-            world.logged_text(&job).await.starts_with("Hel")
-        })
-        .await;
-    };
-    let inference = world.patient_for(2_500);
-    let (end, ()) = tokio::join!(World::run_on(&inference, &job), forget);
-    assert!(finished(&end));
-    assert_eq!(world.messages(&job).await[1].content, "Hello");
-    assert!(world.has_settled_end(&job).await);
-}
-
-#[tokio::test]
-async fn a_worker_that_was_overtaken_writes_nothing_more() {
-    let world = World::new(
-        vec![Act::Stream(vec![Piece::Text("Hel"), Piece::Hang])],
-        false,
-    )
-    .await;
-    let job = world.job("hi");
-    let overtake = async {
-        eventually("text is in the log", async || {
-            world.logged_text(&job).await == "Hel"
-        })
-        .await;
-        world.fence_worker();
-    };
-    let inference = world.patient();
-    let (end, ()) = tokio::join!(World::run_on(&inference, &job), overtake);
-    assert!(matches!(end, JobEnd::Open(_)));
-    assert!(world.record(&job).await.is_none());
-}
-
-#[tokio::test]
-async fn a_store_that_comes_back_gets_the_turn_and_nothing_is_shown_before() {
+async fn nothing_is_displayed_before_the_store_recovers() {
     let mut world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
     world.store.faults.set_down_for(Duration::from_millis(400));
@@ -433,7 +362,7 @@ async fn a_store_that_comes_back_gets_the_turn_and_nothing_is_shown_before() {
 }
 
 #[tokio::test]
-async fn a_sealed_reply_is_stored_by_the_next_holder_without_a_model_call() {
+async fn finalized_reply_is_stored_by_the_next_holder() {
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
     world.store.faults.inject("finish_turn", Fault::Refuse);
@@ -454,7 +383,7 @@ async fn a_sealed_reply_is_stored_by_the_next_holder_without_a_model_call() {
 }
 
 #[tokio::test]
-async fn a_stored_reply_is_shown_before_analytics_answers_and_announced_by_the_next_holder() {
+async fn stored_reply_ends_before_its_event_is_published() {
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
     world.refuse_events();
@@ -462,7 +391,7 @@ async fn a_stored_reply_is_shown_before_analytics_answers_and_announced_by_the_n
         .hand_over_when(&job, async || world.has_settled_end(&job).await)
         .await;
     assert!(
-        matches!(end, JobEnd::Open(_)),
+        matches!(end, JobEnd::RetryAfter(_)),
         "not settled while analytics does not have it"
     );
     world.accept_events();
@@ -476,7 +405,7 @@ async fn a_stored_reply_is_shown_before_analytics_answers_and_announced_by_the_n
 }
 
 #[tokio::test]
-async fn an_event_that_lags_is_waited_for() {
+async fn late_event_is_awaited() {
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
     world.refuse_events();
@@ -493,7 +422,7 @@ async fn an_event_that_lags_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_reply_whose_attempts_all_died_fails_visibly_and_is_buried() {
+async fn exhausted_reply_fails_and_becomes_a_dead_letter() {
     let mut world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
     world.relay.faults.alter("claim", |claim| match claim {
@@ -508,7 +437,7 @@ async fn a_reply_whose_attempts_all_died_fails_visibly_and_is_buried() {
         },
         refused => refused,
     });
-    let JobEnd::Dead(cause) = world.run(&job).await else {
+    let JobEnd::DeadLetter(cause) = world.run(&job).await else {
         panic!("not buried")
     };
     assert_eq!(cause.class, "attempts-exhausted");
@@ -524,7 +453,7 @@ async fn a_reply_whose_attempts_all_died_fails_visibly_and_is_buried() {
 }
 
 #[tokio::test]
-async fn a_change_of_metadata_is_stored_announced_and_answered() {
+async fn metadata_patch_is_stored_announced_and_answered() {
     let mut world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
     let patch = world.patch(&job);
@@ -542,7 +471,7 @@ async fn a_change_of_metadata_is_stored_announced_and_answered() {
 }
 
 #[tokio::test]
-async fn a_conversation_runs_through_the_bus_and_the_loop() {
+async fn conversation_runs_through_bus_and_loop() {
     let mut world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
     let mut consumer = world
@@ -568,7 +497,7 @@ async fn a_conversation_runs_through_the_bus_and_the_loop() {
     running.stop().await;
 }
 
-/// Whether an envelope is the end of this reply.
+/// Returns true for an envelope with the end of a reply.
 fn is_end(envelope: &IngressEnvelope) -> bool {
     matches!(
         envelope,

@@ -1,33 +1,34 @@
-//! Counts tokens: with a real vocabulary where it matters, and never loads it where it does not.
+//! Counts tokens of texts and messages.
 //!
-//! The vocabulary is OpenAI's `o200k_base`; other models' differ by some percent, which is far nearer than any rule about
-//! characters: four to a token is right for English and wrong by half for Persian, Chinese or code.
+//! The vocabulary is OpenAI's `o200k_base`. Other models' vocabularies differ by a few percent, which is far closer than a
+//! rule about characters: four per token is right for English and wrong by half for Persian, Chinese or code. It is
+//! loaded only when an exact count is needed.
 
 use tiktoken_rs::o200k_base_singleton;
 
-/// Characters of one token, roughly: for figures that only inform.
+/// Rough number of characters per token, for estimates.
 const CHARS_PER_TOKEN: usize = 4;
-/// What roles and separators cost for each message, about.
+/// Approximate cost of the role and separators of a message.
 const MESSAGE_OVERHEAD_TOKENS: usize = 4;
 
-/// Tokens of a message, as the window counts them.
-pub(crate) fn of_message(text: &str) -> usize {
-    count(text) + MESSAGE_OVERHEAD_TOKENS
+/// Returns the tokens of a message with its overhead.
+pub(crate) fn message_cost(text: &str) -> usize {
+    count_tokens(text) + MESSAGE_OVERHEAD_TOKENS
 }
 
-/// Tokens of a text.
-pub(crate) fn count(text: &str) -> usize {
+/// Returns the tokens of a text.
+pub(crate) fn count_tokens(text: &str) -> usize {
     o200k_base_singleton().count_ordinary(text)
 }
 
-/// More than a message can cost: a token is at least one byte. Most conversations fit by this alone, and a process that
-/// sees no other never takes the 46 MB of the vocabulary.
-pub(crate) const fn bound_of_message(text: &str) -> usize {
+/// Returns an upper bound of [`message_cost`]: a token is at least one byte. Most conversations fit by this bound alone,
+/// and a process that sees no other never loads the 46 MB of the vocabulary.
+pub(crate) const fn message_cost_bound(text: &str) -> usize {
     text.len() + MESSAGE_OVERHEAD_TOKENS
 }
 
-/// A rough figure, for providers that tell none.
-pub(crate) fn estimate(text: &str) -> usize {
+/// Returns an estimate, for providers that report no usage.
+pub(crate) fn estimate_tokens(text: &str) -> usize {
     text.chars().count().div_ceil(CHARS_PER_TOKEN)
 }
 
@@ -38,15 +39,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_those_of_the_vocabulary() {
-        assert_eq!(count("Which lamps do you have?"), 6);
-        assert!(count("سلام، حال شما چطور است؟") > estimate("سلام، حال شما چطور است؟"));
+    fn counts_follow_the_vocabulary() {
+        assert_eq!(count_tokens("Which lamps do you have?"), 6);
+        assert!(count_tokens("سلام، حال شما چطور است؟") > estimate_tokens("سلام، حال شما چطور است؟"));
     }
 
     proptest! {
         #[test]
-        fn no_text_costs_more_than_its_bound(text in "\\PC{0,200}") {
-            prop_assert!(of_message(&text) <= bound_of_message(&text));
+        fn no_message_costs_more_than_its_bound(text in "\\PC{0,200}") {
+            prop_assert!(message_cost(&text) <= message_cost_bound(&text));
         }
     }
 }

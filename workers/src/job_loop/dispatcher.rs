@@ -1,70 +1,70 @@
-//! Which job runs next: one at a time in each lane, in order; many lanes at once, up to a bound. Pure.
+//! Schedules jobs: one at a time in each lane, in order; many lanes at once, up to a bound. Pure.
 //!
-//! A lane is a conversation's turns, or its changes of metadata. It stays held while its job is parked, so that what
-//! follows in the conversation waits without a slot being occupied.
+//! A lane carries the turns or the metadata patches of one conversation. It stays held while its
+//! job is parked, so that later jobs of the conversation wait without occupying a slot.
 
 use std::collections::{HashMap, VecDeque};
 
-/// What a lane carries; each kind has slots of its own.
+/// Kind of the jobs in a lane; each kind has its own slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum LaneKind {
-    /// Messages that are to be answered.
+    /// Messages to answer, and deletions.
     Turns,
-    /// Changes of metadata, which run beside a reply.
+    /// Metadata patches, which run beside a reply.
     Patches,
 }
 
-const KINDS: usize = 2;
+const LANE_KINDS: usize = 2;
 
-/// One line of jobs.
+/// Identity of a lane.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LaneKey {
-    /// The conversation.
+    /// Conversation id, or the record key of an unreadable record.
     pub(crate) key: String,
-    /// What of it.
+    /// Kind of its jobs.
     pub(crate) kind: LaneKind,
 }
 
-/// The jobs that wait, and how many run.
-pub(crate) struct Dispatcher<T> {
-    lanes: HashMap<LaneKey, Lane<T>>,
+/// Waiting jobs by lane, and the number of running jobs by kind.
+pub(crate) struct LaneDispatcher<T> {
+    lanes: HashMap<LaneKey, JobLane<T>>,
     /// Lanes whose first job may start, each at most once.
-    ready: [VecDeque<LaneKey>; KINDS],
-    running: [usize; KINDS],
-    running_max: [usize; KINDS],
+    ready: [VecDeque<LaneKey>; LANE_KINDS],
+    running: [usize; LANE_KINDS],
+    running_max: [usize; LANE_KINDS],
     waiting: usize,
 }
 
-struct Lane<T> {
+struct JobLane<T> {
     jobs: VecDeque<T>,
-    /// Whether a job of it runs or is parked.
+    /// True while a job of the lane runs or is parked.
     held: bool,
 }
 
-impl<T> Dispatcher<T> {
+impl<T> LaneDispatcher<T> {
     pub(crate) fn new(turns_max: usize, patches_max: usize) -> Self {
         Self {
             lanes: HashMap::new(),
             ready: [VecDeque::new(), VecDeque::new()],
-            running: [0; KINDS],
+            running: [0; LANE_KINDS],
             running_max: [turns_max, patches_max],
             waiting: 0,
         }
     }
 
-    /// Jobs that wait in lanes.
-    pub(crate) const fn waiting(&self) -> usize {
+    /// Returns the number of jobs that wait in lanes.
+    pub(crate) const fn waiting_count(&self) -> usize {
         self.waiting
     }
 
-    /// The jobs that wait in lanes, in no order.
-    pub(crate) fn jobs_waiting(&self) -> impl Iterator<Item = &T> {
+    /// Returns the jobs that wait in lanes, in no particular order.
+    pub(crate) fn waiting_jobs(&self) -> impl Iterator<Item = &T> {
         self.lanes.values().flat_map(|lane| &lane.jobs)
     }
 
     /// Adds a job at the end of its lane.
-    pub(crate) fn push(&mut self, key: LaneKey, job: T) {
-        let lane = self.lanes.entry(key.clone()).or_insert(Lane {
+    pub(crate) fn push_job(&mut self, key: LaneKey, job: T) {
+        let lane = self.lanes.entry(key.clone()).or_insert(JobLane {
             jobs: VecDeque::new(),
             held: false,
         });
@@ -75,25 +75,27 @@ impl<T> Dispatcher<T> {
         }
     }
 
-    /// Takes the next job that may run; its lane is held until [`Self::finished`] or [`Self::release`].
-    pub(crate) fn start(&mut self) -> Option<(LaneKey, T)> {
-        (0..KINDS).find_map(|kind| self.start_kind(kind))
+    /// Takes the next job that may run. Its lane is held until [`Self::finish_job`] or
+    /// [`Self::release_lane`].
+    pub(crate) fn start_next(&mut self) -> Option<(LaneKey, T)> {
+        (0..LANE_KINDS).find_map(|kind| self.start_next_of(kind))
     }
 
-    /// The job of a lane has ended for good: the next one may start.
-    pub(crate) fn finished(&mut self, key: &LaneKey) {
-        self.parked(key);
-        self.release(key);
+    /// Frees the slot and the lane of a job that ended for good; the next job of the lane may
+    /// start.
+    pub(crate) fn finish_job(&mut self, key: &LaneKey) {
+        self.park_job(key);
+        self.release_lane(key);
     }
 
-    /// The job of a lane no longer runs, but its lane stays held.
-    pub(crate) fn parked(&mut self, key: &LaneKey) {
+    /// Frees the slot of a job that will run again; its lane stays held.
+    pub(crate) fn park_job(&mut self, key: &LaneKey) {
         let running = &mut self.running[key.kind as usize];
         *running = running.saturating_sub(1);
     }
 
-    /// A parked job is to run again, before everything else of its lane.
-    pub(crate) fn resume(&mut self, key: &LaneKey, job: T) {
+    /// Puts a parked job back at the front of its lane.
+    pub(crate) fn resume_job(&mut self, key: &LaneKey, job: T) {
         if let Some(lane) = self.lanes.get_mut(key) {
             lane.jobs.push_front(job);
             lane.held = false;
@@ -102,8 +104,8 @@ impl<T> Dispatcher<T> {
         }
     }
 
-    /// Gives up the hold of a lane whose parked job is forgotten.
-    pub(crate) fn release(&mut self, key: &LaneKey) {
+    /// Releases the lane of a parked job that was dropped.
+    pub(crate) fn release_lane(&mut self, key: &LaneKey) {
         let Some(lane) = self.lanes.get_mut(key) else {
             return;
         };
@@ -115,8 +117,8 @@ impl<T> Dispatcher<T> {
         }
     }
 
-    /// Drops waiting jobs; those that run are left alone.
-    pub(crate) fn forget(&mut self, mut unwanted: impl FnMut(&T) -> bool) {
+    /// Drops the waiting jobs for which `unwanted` returns true; running jobs are left alone.
+    pub(crate) fn drop_waiting(&mut self, mut unwanted: impl FnMut(&T) -> bool) {
         for lane in self.lanes.values_mut() {
             let before = lane.jobs.len();
             lane.jobs.retain(|job| !unwanted(job));
@@ -133,7 +135,7 @@ impl<T> Dispatcher<T> {
         }
     }
 
-    fn start_kind(&mut self, kind: usize) -> Option<(LaneKey, T)> {
+    fn start_next_of(&mut self, kind: usize) -> Option<(LaneKey, T)> {
         if self.running[kind] >= self.running_max[kind] {
             return None;
         }
@@ -187,9 +189,10 @@ mod tests {
         prop::collection::vec(step, 0..200)
     }
 
-    /// Plays any story and then lets everything end; tells the order in which jobs ended per lane.
+    /// Runs any sequence of steps, then lets every job end. Returns the order in which the jobs of
+    /// each lane ended.
     fn play(steps: Vec<Step>) -> (BTreeMap<String, Vec<u32>>, u32) {
-        let mut dispatcher = Dispatcher::new(2, 1);
+        let mut dispatcher = LaneDispatcher::new(2, 1);
         let mut running: Vec<(LaneKey, u32)> = Vec::new();
         let mut parked = Vec::new();
         let mut ended: BTreeMap<String, Vec<u32>> = BTreeMap::new();
@@ -198,23 +201,23 @@ mod tests {
         for step in steps.into_iter().chain(drain.flatten()) {
             match step {
                 Step::Push(number) => {
-                    dispatcher.push(lane(number), pushed);
+                    dispatcher.push_job(lane(number), pushed);
                     pushed += 1;
                 }
-                Step::Start => running.extend(dispatcher.start()),
+                Step::Start => running.extend(dispatcher.start_next()),
                 Step::Finish(index) if !running.is_empty() => {
                     let (key, job) = running.remove(index % running.len());
-                    dispatcher.finished(&key);
+                    dispatcher.finish_job(&key);
                     ended.entry(format!("{key:?}")).or_default().push(job);
                 }
                 Step::Park(index) if !running.is_empty() => {
                     let (key, job) = running.remove(index % running.len());
-                    dispatcher.parked(&key);
+                    dispatcher.park_job(&key);
                     parked.push((key, job));
                 }
                 Step::Resume(index) if !parked.is_empty() => {
                     let (key, job) = parked.remove(index % parked.len());
-                    dispatcher.resume(&key, job);
+                    dispatcher.resume_job(&key, job);
                 }
                 _ => {}
             }
@@ -238,7 +241,7 @@ mod tests {
                     <= 1
             );
         }
-        assert_eq!(dispatcher.waiting(), 0);
+        assert_eq!(dispatcher.waiting_count(), 0);
         assert!(dispatcher.lanes.is_empty(), "an idle lane costs nothing");
         (ended, pushed)
     }
@@ -256,25 +259,25 @@ mod tests {
 
     #[test]
     fn lanes_run_side_by_side_and_a_patch_beside_its_reply() {
-        let mut dispatcher = Dispatcher::new(2, 1);
+        let mut dispatcher = LaneDispatcher::new(2, 1);
         for number in [0, 2, 1] {
-            dispatcher.push(lane(number), number);
+            dispatcher.push_job(lane(number), number);
         }
-        let started: Vec<_> = std::iter::from_fn(|| dispatcher.start())
+        let started: Vec<_> = std::iter::from_fn(|| dispatcher.start_next())
             .map(|(_, job)| job)
             .collect();
         assert_eq!(started, [0, 2, 1]);
     }
 
     #[test]
-    fn forgotten_jobs_never_start_and_others_of_the_lane_do() {
-        let mut dispatcher = Dispatcher::new(1, 1);
+    fn dropped_jobs_never_start() {
+        let mut dispatcher = LaneDispatcher::new(1, 1);
         for job in [1, 2, 3] {
-            dispatcher.push(lane(0), job);
+            dispatcher.push_job(lane(0), job);
         }
-        let (key, _) = dispatcher.start().unwrap();
-        dispatcher.forget(|job| *job == 2);
-        dispatcher.finished(&key);
-        assert_eq!(dispatcher.start().map(|(_, job)| job), Some(3));
+        let (key, _) = dispatcher.start_next().unwrap();
+        dispatcher.drop_waiting(|job| *job == 2);
+        dispatcher.finish_job(&key);
+        assert_eq!(dispatcher.start_next().map(|(_, job)| job), Some(3));
     }
 }

@@ -1,4 +1,5 @@
-//! What an operator sees of one loop. Loops of one process share its metrics, so that each touches its own series alone.
+//! Gauges of one job loop. Loops of one process share their metrics, so that each loop touches only
+//! its own series.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -7,7 +8,7 @@ use switchboard_backends::bus::PartitionId;
 
 use crate::metrics::WorkerMetrics;
 
-/// The gauges of a loop.
+/// Gauges of one job loop.
 pub(super) struct LoopGauges {
     queued: IntGauge,
     lag: PartitionGauge,
@@ -15,7 +16,7 @@ pub(super) struct LoopGauges {
 }
 
 impl LoopGauges {
-    /// Those of the loop that reads as `group`.
+    /// Creates the gauges of the loop that reads as consumer group `group`.
     pub(super) fn new(metrics: &Arc<WorkerMetrics>, group: &str) -> Self {
         Self {
             queued: metrics.queued.with_label_values(&[group]),
@@ -24,53 +25,53 @@ impl LoopGauges {
         }
     }
 
-    /// Jobs that wait in this loop.
-    pub(super) fn queued(&self, jobs: usize) {
+    /// Sets the number of jobs that wait in this loop.
+    pub(super) fn set_queued(&self, jobs: usize) {
         self.queued.set(i64::try_from(jobs).unwrap_or(i64::MAX));
     }
 
-    /// Records behind the newest one, of each partition that the loop has.
-    pub(super) fn lag(&mut self, of: impl IntoIterator<Item = (PartitionId, u64)>) {
-        self.lag.show(
+    /// Sets the number of records behind the newest one, for each owned partition.
+    pub(super) fn set_lag(&mut self, of: impl IntoIterator<Item = (PartitionId, u64)>) {
+        self.lag.set_values(
             of.into_iter()
                 .map(|(partition, lag)| (partition, i64::try_from(lag).unwrap_or(i64::MAX))),
         );
     }
 
-    /// Offsets taken and not finished, of each partition that the loop has.
-    pub(super) fn open_offsets(&mut self, of: impl IntoIterator<Item = (PartitionId, usize)>) {
+    /// Sets the number of offsets that were taken and are not finished, for each owned partition.
+    pub(super) fn set_open_offsets(&mut self, of: impl IntoIterator<Item = (PartitionId, usize)>) {
         let of = of
             .into_iter()
             .map(|(partition, open)| (partition, i64::try_from(open).unwrap_or(i64::MAX)));
-        self.open_offsets.show(of);
+        self.open_offsets.set_values(of);
     }
 }
 
-/// A value for each partition; those of partitions that went elsewhere disappear.
+/// Gauge with one value for each owned partition; series of revoked partitions are removed.
 struct PartitionGauge {
     gauge: IntGaugeVec,
-    shown: HashSet<PartitionId>,
+    labeled: HashSet<PartitionId>,
 }
 
 impl PartitionGauge {
     fn new(gauge: IntGaugeVec) -> Self {
         Self {
             gauge,
-            shown: HashSet::new(),
+            labeled: HashSet::new(),
         }
     }
 
-    fn show(&mut self, values: impl Iterator<Item = (PartitionId, i64)>) {
-        let before = std::mem::take(&mut self.shown);
+    fn set_values(&mut self, values: impl Iterator<Item = (PartitionId, i64)>) {
+        let before = std::mem::take(&mut self.labeled);
         for (partition, value) in values {
             let number = partition.number.to_string();
             self.gauge
                 .with_label_values(&[partition.topic.name(), &number])
                 .set(value);
-            self.shown.insert(partition);
+            self.labeled.insert(partition);
         }
-        for gone in before.difference(&self.shown) {
-            // Nothing to remove is as good.
+        for gone in before.difference(&self.labeled) {
+            // A series that does not exist needs no removal.
             let _ = self
                 .gauge
                 .remove_label_values(&[gone.topic.name(), &gone.number.to_string()]);
@@ -129,10 +130,10 @@ mod tests {
             LoopGauges::new(&metrics, "inference"),
             LoopGauges::new(&metrics, "routing"),
         );
-        jobs.queued(3);
-        jobs.lag([(at(Topic::Jobs, 0), 7), (at(Topic::Jobs, 1), 8)]);
-        route.queued(0);
-        route.lag([(at(Topic::Route, 0), 1)]);
+        jobs.set_queued(3);
+        jobs.set_lag([(at(Topic::Jobs, 0), 7), (at(Topic::Jobs, 1), 8)]);
+        route.set_queued(0);
+        route.set_lag([(at(Topic::Route, 0), 1)]);
         assert_eq!(metrics.queued.with_label_values(&["inference"]).get(), 3);
         assert_eq!(
             series(&metrics),
@@ -145,11 +146,11 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_that_went_elsewhere_is_no_longer_shown() {
+    fn revoked_partition_has_no_gauge() {
         let metrics = Arc::new(WorkerMetrics::register(&Registry::new()).unwrap());
         let mut gauges = LoopGauges::new(&metrics, "inference");
-        gauges.lag([(at(Topic::Jobs, 0), 7), (at(Topic::Jobs, 1), 8)]);
-        gauges.lag([(at(Topic::Jobs, 1), 2)]);
+        gauges.set_lag([(at(Topic::Jobs, 0), 7), (at(Topic::Jobs, 1), 8)]);
+        gauges.set_lag([(at(Topic::Jobs, 1), 2)]);
         assert_eq!(series(&metrics), expected(&[(Topic::Jobs, 1, 2)]));
     }
 }

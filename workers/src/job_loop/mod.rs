@@ -1,8 +1,9 @@
-//! Takes records, runs them and settles them (step 5 of the path): the one loop of every worker role.
+//! Consumes records, runs them as jobs and commits their offsets (step 5 of the path): the one loop
+//! of every worker role.
 //!
-//! One task owns the consumers and only listens; jobs run beside it. A record is settled when its job has finished,
-//! never when it merely ended: a job that is to be tried again stays open in its ledger and holds its lane. A panic
-//! ends one attempt of one job. Nothing here knows what a job does.
+//! One task owns the consumers and never works itself; jobs run beside it. An offset is finished
+//! when its job has finished: a job that will be retried keeps its offset open in the ledger and
+//! holds its lane. A panic ends one attempt of one job. Nothing here knows the content of a job.
 
 pub(crate) mod dispatcher;
 mod gauges;
@@ -27,106 +28,108 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-pub(crate) use self::sources::Source;
+pub(crate) use self::sources::TopicSource;
 use self::{
-    dispatcher::{Dispatcher, LaneKey},
+    dispatcher::{LaneDispatcher, LaneKey},
     gauges::LoopGauges,
-    partitions::{Partitions, Ticket},
-    sources::{SourceEvent, Sources},
+    partitions::{OwnedPartitions, RecordTicket},
+    sources::{SourceConsumers, SourceEvent},
 };
 use crate::{
     config::WorkersConfig,
-    dead_letter::{self, Cause},
+    dead_letter::{self, DeadLetterCause},
     metrics::WorkerMetrics,
     trace,
 };
 
-/// How often gauges are read.
-const OBSERVE_INTERVAL: Duration = Duration::from_secs(5);
-/// How often it is said of jobs that they wait; an ingress gives up a message of which it hears nothing for some 20 s.
-const WAITING_SIGN_INTERVAL: Duration = Duration::from_secs(5);
-/// Records of newer programs that wait in a process; far below what stops it from reading on.
+/// Interval between two updates of the gauges.
+const GAUGES_INTERVAL: Duration = Duration::from_secs(5);
+/// Interval between two announcements of waiting jobs. An ingress gives up a message after about
+/// 20 s without one.
+const WAITING_ANNOUNCE_INTERVAL: Duration = Duration::from_secs(5);
+/// Records of newer versions that may wait in a process; far below the bound at which it stops
+/// reading.
 const PARKED_NEWER_MAX: usize = 256;
-/// What jobs get to hand over their claims once the budget of the drain is spent.
-const HANDOVER_GRACE: Duration = Duration::from_secs(3);
+/// Time for jobs to hand off their claims once the drain budget is spent.
+const HANDOFF_GRACE: Duration = Duration::from_secs(3);
 
-/// What a role does with a record.
+/// Work of one worker role on the records that it consumes.
 #[async_trait]
-pub(crate) trait Handler: Send + Sync + 'static {
-    /// A record, read.
+pub(crate) trait JobHandler: Send + Sync + 'static {
+    /// The decoded content of a record.
     type Job: Clone + Send + Sync + 'static;
 
-    /// What the role reads.
-    const SOURCES: &'static [Source];
+    /// Topics of the role, each with its consumer group.
+    const SOURCES: &'static [TopicSource];
 
-    /// Reads a record and says in which lane it runs.
-    fn read(&self, record: &IncomingRecord) -> Result<(LaneKey, Self::Job), DecodeError>;
+    /// Decodes a record and chooses the lane in which it runs.
+    fn decode_job(&self, record: &IncomingRecord) -> Result<(LaneKey, Self::Job), DecodeError>;
 
-    /// Does the work. When `handover` is cancelled it hands over what it holds and ends soon.
-    async fn run(&self, job: Self::Job, handover: &CancellationToken) -> JobEnd;
+    /// Runs a job. When `handoff` is cancelled, releases its claims and returns soon.
+    async fn run_job(&self, job: Self::Job, handoff: &CancellationToken) -> JobEnd;
 
-    /// These jobs wait for their turn: tells those who wait for their replies.
-    async fn say_waiting(&self, _jobs: Vec<Self::Job>) {}
+    /// Tells the ingresses that wait for these jobs that the jobs are still queued.
+    async fn announce_waiting(&self, _jobs: Vec<Self::Job>) {}
 
-    /// A partition became ours: what was remembered of its conversations may be old.
-    fn assigned(&self) {}
+    /// Called when a partition was assigned: cached state of its conversations may be stale.
+    fn on_assigned(&self) {}
 }
 
-/// How a run of a job ended.
+/// Result of one run of a job.
 #[derive(Debug)]
 pub(crate) enum JobEnd {
-    /// For good: settle its record.
+    /// The job is done: finish its offset.
     Finished,
-    /// Not yet: run it again after this pause; its lane waits.
-    Open(Duration),
-    /// It cannot be done: bury the record, then settle it.
-    Dead(Cause),
+    /// The job runs again after this pause; its lane waits.
+    RetryAfter(Duration),
+    /// The job cannot be done: send its record to the dead letter topic, then finish its offset.
+    DeadLetter(DeadLetterCause),
 }
 
-/// The loop of one role.
-pub(crate) struct JobLoop<H: Handler> {
+/// Job loop of one worker role.
+pub(crate) struct JobLoop<H: JobHandler> {
     handler: Arc<H>,
     bus: Arc<dyn MessageBus>,
     config: WorkersConfig,
     metrics: Arc<WorkerMetrics>,
     gauges: LoopGauges,
-    dispatcher: Dispatcher<Queued<H::Job>>,
-    partitions: Partitions,
-    running: JoinSet<(LaneKey, Queued<H::Job>, JobEnd)>,
-    parked: Vec<(Instant, LaneKey, Queued<H::Job>)>,
-    /// At most one round of signs at a time.
-    signs: JoinSet<()>,
-    handover: CancellationToken,
+    dispatcher: LaneDispatcher<QueuedJob<H::Job>>,
+    partitions: OwnedPartitions,
+    running: JoinSet<(LaneKey, QueuedJob<H::Job>, JobEnd)>,
+    parked: Vec<(Instant, LaneKey, QueuedJob<H::Job>)>,
+    /// At most one announcement at a time.
+    announcements: JoinSet<()>,
+    handoff: CancellationToken,
 }
 
-struct Queued<J> {
-    ticket: Ticket,
+struct QueuedJob<J> {
+    ticket: RecordTicket,
     record: Arc<IncomingRecord>,
-    work: Work<J>,
-    /// It ran before, so that it no longer waits for its first start.
+    work: JobWork<J>,
+    /// True once it ran, so that it no longer counts as waiting for its first start.
     started: bool,
 }
 
 #[derive(Clone)]
-enum Work<J> {
+enum JobWork<J> {
     Run(J),
-    Bury(Cause),
-    /// Written by a newer program: waits for one that can read it.
+    DeadLetter(DeadLetterCause),
+    /// Written by a newer version: waits for a worker that can decode it.
     Park,
 }
 
-/// Everything that can wake the loop.
-enum Wake<J> {
+/// Every event that can wake the loop.
+enum WakeReason<J> {
     Stop,
-    Ended(LaneKey, Box<Queued<J>>, JobEnd),
+    Ended(LaneKey, Box<QueuedJob<J>>, JobEnd),
     Aborted,
     Due,
-    Observe,
-    SignDue,
+    GaugesDue,
+    AnnounceDue,
     Source(SourceEvent),
 }
 
-impl<H: Handler> JobLoop<H> {
+impl<H: JobHandler> JobLoop<H> {
     pub(crate) fn new(
         handler: Arc<H>,
         bus: Arc<dyn MessageBus>,
@@ -136,95 +139,101 @@ impl<H: Handler> JobLoop<H> {
         Self {
             handler,
             bus,
-            dispatcher: Dispatcher::new(config.in_flight_max, config.patches_in_flight_max),
+            dispatcher: LaneDispatcher::new(config.in_flight_max, config.patches_in_flight_max),
             config,
             gauges: LoopGauges::new(
                 &metrics,
                 H::SOURCES.first().map_or("none", |(_, group)| *group),
             ),
             metrics,
-            partitions: Partitions::default(),
+            partitions: OwnedPartitions::default(),
             running: JoinSet::new(),
             parked: Vec::new(),
-            signs: JoinSet::new(),
-            handover: CancellationToken::new(),
+            announcements: JoinSet::new(),
+            handoff: CancellationToken::new(),
         }
     }
 
-    /// Runs until `shutdown`, then drains.
-    pub(crate) async fn run(mut self, shutdown: CancellationToken) {
-        let mut sources = Sources::new(self.bus.clone(), H::SOURCES);
-        let mut observe = interval(OBSERVE_INTERVAL);
+    /// Runs until `shutdown` is cancelled, then drains.
+    pub(crate) async fn run_until(mut self, shutdown: CancellationToken) {
+        let mut sources = SourceConsumers::new(self.bus.clone(), H::SOURCES);
+        let mut observe = interval(GAUGES_INTERVAL);
         observe.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut sign = interval(WAITING_SIGN_INTERVAL);
-        sign.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut announce = interval(WAITING_ANNOUNCE_INTERVAL);
+        announce.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             self.start_ready();
-            let room = self.dispatcher.waiting() + self.parked.len() < self.config.queued_jobs_max;
+            let room =
+                self.dispatcher.waiting_count() + self.parked.len() < self.config.queued_jobs_max;
             let due = self.parked.iter().map(|(due, _, _)| *due).min();
             let wake = tokio::select! {
                 biased;
-                () = shutdown.cancelled() => Wake::Stop,
-                Some(ended) = self.running.join_next() => wake_of(ended),
-                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => Wake::Due,
-                _ = observe.tick() => Wake::Observe,
-                _ = sign.tick() => Wake::SignDue,
-                // Not polled, a consumer holds a bounded number of records: this is the back-pressure.
-                event = sources.next(), if room => Wake::Source(event),
+                () = shutdown.cancelled() => WakeReason::Stop,
+                Some(ended) = self.running.join_next() => wake_reason(ended),
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => WakeReason::Due,
+                _ = observe.tick() => WakeReason::GaugesDue,
+                _ = announce.tick() => WakeReason::AnnounceDue,
+                // A consumer that is not polled buffers a bounded number of records: this is the
+                // back-pressure.
+                event = sources.next_event(), if room => WakeReason::Source(event),
             };
             match wake {
-                Wake::Stop => break,
-                Wake::Ended(lane, queued, end) => self.ended(&mut sources, lane, *queued, end),
-                Wake::Aborted => {}
-                Wake::Due => self.resume_due(),
-                Wake::Observe => self.observe(&sources),
-                Wake::SignDue => self.say_waiting(),
-                Wake::Source(event) => self.heard(&mut sources, event),
+                WakeReason::Stop => break,
+                WakeReason::Ended(lane, queued, end) => {
+                    self.handle_job_end(&mut sources, lane, *queued, end)
+                }
+                WakeReason::Aborted => {}
+                WakeReason::Due => self.resume_due(),
+                WakeReason::GaugesDue => self.update_gauges(&sources),
+                WakeReason::AnnounceDue => self.announce_waiting(),
+                WakeReason::Source(event) => self.handle_source_event(&mut sources, event),
             }
         }
-        self.drain(&mut sources).await;
+        self.drain_jobs(&mut sources).await;
     }
 
-    fn heard(&mut self, sources: &mut Sources, event: SourceEvent) {
+    fn handle_source_event(&mut self, sources: &mut SourceConsumers, event: SourceEvent) {
         match event {
-            SourceEvent::Bus(BusEvent::Record(record)) => self.take(sources, record),
+            SourceEvent::Bus(BusEvent::Record(record)) => self.take_record(sources, record),
             SourceEvent::Bus(BusEvent::Assigned {
                 partition,
                 epoch,
                 committed,
             }) => {
-                self.partitions.assign(partition, epoch, committed.as_ref());
-                self.handler.assigned();
+                self.partitions
+                    .add_partition(partition, epoch, committed.as_ref());
+                self.handler.on_assigned();
             }
             SourceEvent::Bus(BusEvent::Revoked { partition }) => {
-                self.revoke(|owned| owned == partition)
+                self.drop_partitions(|owned| owned == partition)
             }
-            SourceEvent::Lost(topic) => self.revoke(|owned| owned.topic == topic),
+            SourceEvent::Lost(topic) => self.drop_partitions(|owned| owned.topic == topic),
         }
     }
 
-    fn take(&mut self, sources: &mut Sources, record: IncomingRecord) {
+    fn take_record(&mut self, sources: &mut SourceConsumers, record: IncomingRecord) {
         let partition = record.partition;
-        let (ticket, told) = self.partitions.take(&record);
-        sources.tell(partition, told);
+        let (ticket, update) = self.partitions.take_record(&record);
+        sources.apply_update(partition, update);
         let Some(ticket) = ticket else { return };
-        let (lane, work) = match self.handler.read(&record) {
-            Ok((lane, job)) => (lane, Work::Run(job)),
+        let (lane, work) = match self.handler.decode_job(&record) {
+            Ok((lane, job)) => (lane, JobWork::Run(job)),
             Err(DecodeError::Malformed(reason)) => (
                 lane_of(&record),
-                Work::Bury(Cause {
+                JobWork::DeadLetter(DeadLetterCause {
                     class: "malformed",
                     reason,
                     attempts: 0,
                 }),
             ),
-            Err(error @ DecodeError::UnknownVersion(_)) => {
-                (lane_of(&record), self.park(&record, &error))
-            }
+            Err(error @ DecodeError::UnknownVersion(_)) => (
+                lane_of(&record),
+                self.work_for_newer_version(&record, &error),
+            ),
         };
-        self.dispatcher.push(
+        self.dispatcher.push_job(
             lane,
-            Queued {
+            QueuedJob {
                 ticket,
                 record: Arc::new(record),
                 work,
@@ -233,53 +242,59 @@ impl<H: Handler> JobLoop<H> {
         );
     }
 
-    /// What a newer program wrote waits for one, but for what exceeds a bound: it would keep everybody else from working,
-    /// and an operator can bring it back.
-    fn park<J>(&self, record: &IncomingRecord, error: &DecodeError) -> Work<J> {
+    /// Parks a record of a newer version until a worker can decode it. Beyond the bound it goes to
+    /// the dead letter topic, because it would keep other records from running and an operator can
+    /// replay it.
+    fn work_for_newer_version<J>(
+        &self,
+        record: &IncomingRecord,
+        error: &DecodeError,
+    ) -> JobWork<J> {
         let waiting = self
             .dispatcher
-            .jobs_waiting()
+            .waiting_jobs()
             .chain(self.parked.iter().map(|(_, _, queued)| queued));
         let parked = waiting
-            .filter(|queued| matches!(queued.work, Work::Park))
+            .filter(|queued| matches!(queued.work, JobWork::Park))
             .count();
         if parked >= PARKED_NEWER_MAX {
-            return Work::Bury(Cause {
+            return JobWork::DeadLetter(DeadLetterCause {
                 class: "unknown-version",
                 reason: error.to_string(),
                 attempts: 0,
             });
         }
-        // Powers of two: a whole topic of them must not fill the log.
+        // Logged at powers of two, so that a whole topic of such records does not fill the log.
         if (parked + 1).is_power_of_two() {
-            tracing::warn!(partition = %record.partition, %error, parked, "parked until a newer program reads it");
+            tracing::warn!(partition = %record.partition, %error, parked, "parked a record of a newer version");
         }
-        Work::Park
+        JobWork::Park
     }
 
-    /// Running jobs finish under their claims, and settle nothing here any more.
-    fn revoke(&mut self, lost: impl Fn(PartitionId) -> bool) {
+    /// Drops the jobs of lost partitions. Running jobs finish under their claims, but commit
+    /// nothing here.
+    fn drop_partitions(&mut self, lost: impl Fn(PartitionId) -> bool) {
         let owned: Vec<_> = self
             .partitions
-            .open()
+            .open_offsets()
             .map(|(partition, _)| partition)
             .filter(|owned| lost(*owned))
             .collect();
         for partition in owned {
-            self.partitions.revoke(partition);
+            self.partitions.remove_partition(partition);
         }
         self.dispatcher
-            .forget(|queued| lost(queued.ticket.partition));
+            .drop_waiting(|queued| lost(queued.ticket.partition));
         for (_, lane, _) in self
             .parked
             .extract_if(.., |(_, _, queued)| lost(queued.ticket.partition))
         {
-            self.dispatcher.release(&lane);
+            self.dispatcher.release_lane(&lane);
         }
     }
 
     fn start_ready(&mut self) {
-        while let Some((lane, mut queued)) = self.dispatcher.start() {
+        while let Some((lane, mut queued)) = self.dispatcher.start_next() {
             self.metrics.in_flight.inc();
             if !std::mem::replace(&mut queued.started, true) {
                 let waited = Timestamp::now().millis_since(queued.record.published_at);
@@ -287,12 +302,12 @@ impl<H: Handler> JobLoop<H> {
                     .queue_wait
                     .observe(Duration::from_millis(waited).as_secs_f64());
             }
-            let run = run_one(
+            let run = run_attempt(
                 self.handler.clone(),
                 self.bus.clone(),
                 self.config.clone(),
                 queued,
-                self.handover.clone(),
+                self.handoff.clone(),
             );
             self.running.spawn(async move {
                 let (queued, end) = run.await;
@@ -301,159 +316,169 @@ impl<H: Handler> JobLoop<H> {
         }
     }
 
-    fn ended(&mut self, sources: &mut Sources, lane: LaneKey, queued: Queued<H::Job>, end: JobEnd) {
+    fn handle_job_end(
+        &mut self,
+        sources: &mut SourceConsumers,
+        lane: LaneKey,
+        queued: QueuedJob<H::Job>,
+        end: JobEnd,
+    ) {
         self.metrics.in_flight.dec();
         let topic = queued.ticket.partition.topic.name();
         let outcome = match &end {
             JobEnd::Finished => "finished",
-            JobEnd::Open(_) => "open",
-            JobEnd::Dead(_) => "dead",
+            JobEnd::RetryAfter(_) => "open",
+            JobEnd::DeadLetter(_) => "dead",
         };
         self.metrics.jobs.with_label_values(&[topic, outcome]).inc();
         match end {
             JobEnd::Finished => {
-                if let Work::Bury(cause) = &queued.work {
+                if let JobWork::DeadLetter(cause) = &queued.work {
                     self.metrics
                         .dead_letters
                         .with_label_values(&[cause.class])
                         .inc();
                 }
-                self.dispatcher.finished(&lane);
-                let told = self.partitions.finish(&queued.ticket);
-                sources.tell(queued.ticket.partition, told);
+                self.dispatcher.finish_job(&lane);
+                let update = self.partitions.finish_record(&queued.ticket);
+                sources.apply_update(queued.ticket.partition, update);
             }
-            JobEnd::Open(pause) if self.partitions.owns(&queued.ticket) => {
-                self.dispatcher.parked(&lane);
+            JobEnd::RetryAfter(pause) if self.partitions.is_owned(&queued.ticket) => {
+                self.dispatcher.park_job(&lane);
                 self.parked.push((Instant::now() + pause, lane, queued));
             }
-            JobEnd::Dead(cause) if self.partitions.owns(&queued.ticket) => {
-                self.dispatcher.parked(&lane);
-                self.dispatcher.resume(
+            JobEnd::DeadLetter(cause) if self.partitions.is_owned(&queued.ticket) => {
+                self.dispatcher.park_job(&lane);
+                self.dispatcher.resume_job(
                     &lane,
-                    Queued {
-                        work: Work::Bury(cause),
+                    QueuedJob {
+                        work: JobWork::DeadLetter(cause),
                         ..queued
                     },
                 );
             }
-            JobEnd::Open(_) | JobEnd::Dead(_) => self.dispatcher.finished(&lane),
+            JobEnd::RetryAfter(_) | JobEnd::DeadLetter(_) => self.dispatcher.finish_job(&lane),
         }
     }
 
     fn resume_due(&mut self) {
         let now = Instant::now();
         for (_, lane, queued) in self.parked.extract_if(.., |(due, _, _)| *due <= now) {
-            self.dispatcher.resume(&lane, queued);
+            self.dispatcher.resume_job(&lane, queued);
         }
     }
 
-    fn observe(&mut self, sources: &Sources) {
+    fn update_gauges(&mut self, sources: &SourceConsumers) {
         self.gauges
-            .queued(self.dispatcher.waiting() + self.parked.len());
-        self.gauges.lag(sources.lag());
-        self.gauges.open_offsets(self.partitions.open());
+            .set_queued(self.dispatcher.waiting_count() + self.parked.len());
+        self.gauges.set_lag(sources.partition_lags());
+        self.gauges.set_open_offsets(self.partitions.open_offsets());
     }
 
-    /// Without a sign an ingress could not tell a message that waits behind a long reply from one that nobody has.
-    fn say_waiting(&mut self) {
-        while self.signs.try_join_next().is_some() {}
+    /// Tells ingresses about waiting jobs. Without an announcement an ingress cannot distinguish a message
+    /// queued behind a long reply from a lost one.
+    fn announce_waiting(&mut self) {
+        while self.announcements.try_join_next().is_some() {}
         let parked = self.parked.iter().map(|(_, _, queued)| queued);
         let jobs = self
             .dispatcher
-            .jobs_waiting()
+            .waiting_jobs()
             .chain(parked)
             .filter_map(|queued| match &queued.work {
-                Work::Run(job) => Some(job.clone()),
-                Work::Bury(_) | Work::Park => None,
+                JobWork::Run(job) => Some(job.clone()),
+                JobWork::DeadLetter(_) | JobWork::Park => None,
             });
         let jobs: Vec<_> = jobs.collect();
-        if self.signs.is_empty() && !jobs.is_empty() {
+        if self.announcements.is_empty() && !jobs.is_empty() {
             let handler = self.handler.clone();
-            self.signs
-                .spawn(async move { handler.say_waiting(jobs).await });
+            self.announcements
+                .spawn(async move { handler.announce_waiting(jobs).await });
         }
     }
 
-    /// Nothing new starts; running jobs get their budget, then hand over.
+    /// Stops starting jobs; running jobs get their drain budget, then hand off.
     ///
-    /// The partitions go first: what has not started here is another worker's at once, while running jobs are safe under
-    /// their claims. What they finish is delivered again, and found done.
-    async fn drain(&mut self, sources: &mut Sources) {
+    /// The partitions are released first: jobs that have not started here go to another worker at
+    /// once, while running jobs are protected by their claims. The jobs that finish here are
+    /// delivered again elsewhere and found complete.
+    async fn drain_jobs(&mut self, sources: &mut SourceConsumers) {
         tracing::info!(running = self.running.len(), "draining");
-        sources.close().await;
+        sources.leave_groups().await;
         let budget = Instant::now() + Duration::from_millis(self.config.drain_ms);
-        self.finish_running(sources, budget).await;
-        self.handover.cancel();
-        self.finish_running(sources, Instant::now() + HANDOVER_GRACE)
+        self.await_running(sources, budget).await;
+        self.handoff.cancel();
+        self.await_running(sources, Instant::now() + HANDOFF_GRACE)
             .await;
         self.running.shutdown().await;
     }
 
-    async fn finish_running(&mut self, sources: &mut Sources, until: Instant) {
+    async fn await_running(&mut self, sources: &mut SourceConsumers, until: Instant) {
         while let Ok(Some(ended)) = timeout_at(until, self.running.join_next()).await {
-            if let Wake::Ended(lane, queued, end) = wake_of(ended) {
-                self.ended(sources, lane, *queued, end);
+            if let WakeReason::Ended(lane, queued, end) = wake_reason(ended) {
+                self.handle_job_end(sources, lane, *queued, end);
             }
         }
     }
 }
 
-fn age_ms(record: &IncomingRecord) -> u64 {
+fn record_age_ms(record: &IncomingRecord) -> u64 {
     Timestamp::now().millis_since(record.published_at)
 }
 
-async fn run_one<H: Handler>(
+async fn run_attempt<H: JobHandler>(
     handler: Arc<H>,
     bus: Arc<dyn MessageBus>,
     config: WorkersConfig,
-    queued: Queued<H::Job>,
-    handover: CancellationToken,
-) -> (Queued<H::Job>, JobEnd) {
+    queued: QueuedJob<H::Job>,
+    handoff: CancellationToken,
+) -> (QueuedJob<H::Job>, JobEnd) {
     let end = match queued.work.clone() {
-        Work::Park if age_ms(&queued.record) < config.parked_max_ms => {
-            JobEnd::Open(config.parked_delay())
+        JobWork::Park if record_age_ms(&queued.record) < config.parked_max_ms => {
+            JobEnd::RetryAfter(config.parked_delay())
         }
-        Work::Park => JobEnd::Dead(Cause {
+        JobWork::Park => JobEnd::DeadLetter(DeadLetterCause {
             class: "unknown-version",
             reason: "no program that reads its version took it in time".into(),
             attempts: 0,
         }),
-        Work::Bury(cause) => bury(&*bus, &queued.record, &cause, &config).await,
-        Work::Run(job) => {
+        JobWork::DeadLetter(cause) => send_to_dlq(&*bus, &queued.record, &cause, &config).await,
+        JobWork::Run(job) => {
             let span = tracing::info_span!("process", topic = %queued.ticket.partition.topic, otel.kind = "consumer");
             trace::continue_trace(&span, &queued.record.headers);
-            let run = AssertUnwindSafe(handler.run(job, &handover))
+            let run = AssertUnwindSafe(handler.run_job(job, &handoff))
                 .catch_unwind()
                 .instrument(span);
-            // The claim of the attempt that panicked lives until its lease ends; the next one counts as another.
+            // The claim of a panicked attempt lives until its lease ends; the next attempt gets a
+            // new number.
             run.await.unwrap_or_else(|_| {
                 tracing::error!(partition = %queued.ticket.partition, offset = queued.ticket.offset, "a job panicked");
-                JobEnd::Open(LEASE)
+                JobEnd::RetryAfter(LEASE)
             })
         }
     };
     (queued, end)
 }
 
-async fn bury(
+async fn send_to_dlq(
     bus: &dyn MessageBus,
     record: &IncomingRecord,
-    cause: &Cause,
+    cause: &DeadLetterCause,
     config: &WorkersConfig,
 ) -> JobEnd {
-    match dead_letter::bury(bus, record, cause, config.publish_timeout()).await {
+    match dead_letter::publish_dead_letter(bus, record, cause, config.publish_timeout()).await {
         Ok(()) => {
-            tracing::error!(partition = %record.partition, offset = record.offset, class = cause.class, "buried a record");
+            tracing::error!(partition = %record.partition, offset = record.offset, class = cause.class, "sent a record to the dead letter topic");
             JobEnd::Finished
         }
         Err(error) => {
-            tracing::warn!(partition = %record.partition, offset = record.offset, %error, "could not bury a record");
-            JobEnd::Open(config.parked_delay())
+            tracing::warn!(partition = %record.partition, offset = record.offset, %error, "could not send a record to the dead letter topic");
+            JobEnd::RetryAfter(config.parked_delay())
         }
     }
 }
 
-/// A record that cannot be read still waits its turn in the conversation that its key names.
+/// A record that cannot be decoded still keeps its order within the conversation that its key
+/// names.
 fn lane_of(record: &IncomingRecord) -> LaneKey {
     LaneKey {
         key: record.key.clone(),
@@ -461,9 +486,11 @@ fn lane_of(record: &IncomingRecord) -> LaneKey {
     }
 }
 
-fn wake_of<J>(ended: Result<(LaneKey, Queued<J>, JobEnd), tokio::task::JoinError>) -> Wake<J> {
+fn wake_reason<J>(
+    ended: Result<(LaneKey, QueuedJob<J>, JobEnd), tokio::task::JoinError>,
+) -> WakeReason<J> {
     match ended {
-        Ok((lane, queued, end)) => Wake::Ended(lane, Box::new(queued), end),
-        Err(_) => Wake::Aborted,
+        Ok((lane, queued, end)) => WakeReason::Ended(lane, Box::new(queued), end),
+        Err(_) => WakeReason::Aborted,
     }
 }

@@ -1,4 +1,4 @@
-//! The partitions that are ours: which assignment, and how far each is done.
+//! Owned partitions with their assignment epochs and offset ledgers.
 
 use std::collections::HashMap;
 
@@ -7,41 +7,41 @@ use switchboard_backends::bus::{
     ledger::{OffsetLedger, OffsetState},
 };
 
-/// Where a record lies, and under which assignment it came.
+/// Position of a record, and the assignment under which it was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ticket {
-    /// Partition.
+pub(crate) struct RecordTicket {
+    /// Partition of the record.
     pub(crate) partition: PartitionId,
-    /// Assignment.
+    /// Epoch of the assignment.
     pub(crate) epoch: u64,
-    /// Offset.
+    /// Offset of the record.
     pub(crate) offset: u64,
 }
 
-/// What is to be told to the consumer after a step.
+/// Instructions for the consumer after a record was taken or finished.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
-    /// How far the partition is done, if that moved.
+pub(crate) struct ConsumerUpdate {
+    /// Commit mark to write, if the contiguous finished prefix grew.
     pub(crate) mark: Option<CommitMark>,
-    /// Delivery is to stop (`true`) or to go on (`false`).
+    /// `true` pauses delivery of the partition, `false` resumes it.
     pub(crate) pause: Option<bool>,
 }
 
-/// All owned partitions.
+/// All owned partitions by id.
 #[derive(Default)]
-pub(crate) struct Partitions {
-    owned: HashMap<PartitionId, Owned>,
+pub(crate) struct OwnedPartitions {
+    owned: HashMap<PartitionId, OwnedPartition>,
 }
 
-struct Owned {
+struct OwnedPartition {
     epoch: u64,
     ledger: OffsetLedger,
     paused: bool,
 }
 
-impl Partitions {
-    /// A partition became ours.
-    pub(crate) fn assign(
+impl OwnedPartitions {
+    /// Adds an assigned partition, resuming at its committed mark.
+    pub(crate) fn add_partition(
         &mut self,
         partition: PartitionId,
         epoch: u64,
@@ -49,7 +49,7 @@ impl Partitions {
     ) {
         self.owned.insert(
             partition,
-            Owned {
+            OwnedPartition {
                 epoch,
                 ledger: OffsetLedger::resume(committed),
                 paused: false,
@@ -57,63 +57,66 @@ impl Partitions {
         );
     }
 
-    /// A partition is another's.
-    pub(crate) fn revoke(&mut self, partition: PartitionId) {
+    /// Removes a partition that was revoked.
+    pub(crate) fn remove_partition(&mut self, partition: PartitionId) {
         self.owned.remove(&partition);
     }
 
-    /// Whether what came with this ticket may still be settled by us.
-    pub(crate) fn owns(&self, ticket: &Ticket) -> bool {
+    /// Returns true while the assignment of this ticket is still current.
+    pub(crate) fn is_owned(&self, ticket: &RecordTicket) -> bool {
         self.owned
             .get(&ticket.partition)
             .is_some_and(|owned| owned.epoch == ticket.epoch)
     }
 
-    /// Notes a delivered record; the ticket is none where there is nothing to do for it.
-    pub(crate) fn take(&mut self, record: &IncomingRecord) -> (Option<Ticket>, Told) {
+    /// Takes a delivered record. Returns no ticket if the record needs no work.
+    pub(crate) fn take_record(
+        &mut self,
+        record: &IncomingRecord,
+    ) -> (Option<RecordTicket>, ConsumerUpdate) {
         let Some(owned) = self
             .owned
             .get_mut(&record.partition)
             .filter(|owned| owned.epoch == record.epoch)
         else {
-            return (None, Told::default());
+            return (None, ConsumerUpdate::default());
         };
-        let ticket = Ticket {
+        let ticket = RecordTicket {
             partition: record.partition,
             epoch: record.epoch,
             offset: record.offset,
         };
         let ticket = matches!(owned.ledger.take(record.offset), OffsetState::Run).then_some(ticket);
-        (ticket, owned.tell())
+        (ticket, owned.consumer_update())
     }
 
-    /// A record is done.
-    pub(crate) fn finish(&mut self, ticket: &Ticket) -> Told {
+    /// Finishes a record, so that its offset may be committed.
+    pub(crate) fn finish_record(&mut self, ticket: &RecordTicket) -> ConsumerUpdate {
         let Some(owned) = self
             .owned
             .get_mut(&ticket.partition)
             .filter(|owned| owned.epoch == ticket.epoch)
         else {
-            return Told::default();
+            return ConsumerUpdate::default();
         };
         owned.ledger.finish(ticket.offset);
-        owned.tell()
+        owned.consumer_update()
     }
 
-    /// Offsets that were taken and are not finished.
-    pub(crate) fn open(&self) -> impl Iterator<Item = (PartitionId, usize)> {
+    /// Returns the number of open offsets of each partition: taken and not finished.
+    pub(crate) fn open_offsets(&self) -> impl Iterator<Item = (PartitionId, usize)> {
         self.owned
             .iter()
             .map(|(partition, owned)| (*partition, owned.ledger.open()))
     }
 }
 
-impl Owned {
-    fn tell(&mut self) -> Told {
+impl OwnedPartition {
+    fn consumer_update(&mut self) -> ConsumerUpdate {
         let full = self.ledger.is_full();
         let pause = (full != self.paused).then_some(full);
         self.paused = full;
-        Told {
+        ConsumerUpdate {
             mark: self.ledger.mark(),
             pause,
         }
@@ -144,38 +147,45 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_an_older_assignment_is_dropped() {
-        let mut partitions = Partitions::default();
-        partitions.assign(PARTITION, 2, None);
-        assert_eq!(partitions.take(&record(1, 0)).0, None);
-        assert!(partitions.take(&record(2, 0)).0.is_some());
+    fn record_of_an_older_assignment_is_dropped() {
+        let mut partitions = OwnedPartitions::default();
+        partitions.add_partition(PARTITION, 2, None);
+        assert_eq!(partitions.take_record(&record(1, 0)).0, None);
+        assert!(partitions.take_record(&record(2, 0)).0.is_some());
     }
 
     #[test]
-    fn a_job_that_outlived_its_assignment_settles_nothing() {
-        let mut partitions = Partitions::default();
-        partitions.assign(PARTITION, 1, None);
-        let ticket = partitions.take(&record(1, 0)).0.unwrap();
-        partitions.revoke(PARTITION);
-        partitions.assign(PARTITION, 2, None);
-        assert!(!partitions.owns(&ticket));
-        assert_eq!(partitions.finish(&ticket), Told::default());
+    fn job_of_a_lost_assignment_finishes_nothing() {
+        let mut partitions = OwnedPartitions::default();
+        partitions.add_partition(PARTITION, 1, None);
+        let ticket = partitions.take_record(&record(1, 0)).0.unwrap();
+        partitions.remove_partition(PARTITION);
+        partitions.add_partition(PARTITION, 2, None);
+        assert!(!partitions.is_owned(&ticket));
+        assert_eq!(partitions.finish_record(&ticket), ConsumerUpdate::default());
     }
 
     #[test]
     fn only_the_contiguous_prefix_is_marked() {
-        let mut partitions = Partitions::default();
-        partitions.assign(PARTITION, 1, None);
+        let mut partitions = OwnedPartitions::default();
+        partitions.add_partition(PARTITION, 1, None);
         let tickets: Vec<_> = (0..3)
-            .map(|offset| partitions.take(&record(1, offset)).0.unwrap())
+            .map(|offset| partitions.take_record(&record(1, offset)).0.unwrap())
             .collect();
         assert!(
             partitions
-                .finish(&tickets[2])
+                .finish_record(&tickets[2])
                 .mark
                 .is_none_or(|mark| mark.next_offset == 0)
         );
-        partitions.finish(&tickets[0]);
-        assert_eq!(partitions.finish(&tickets[1]).mark.unwrap().next_offset, 3);
+        partitions.finish_record(&tickets[0]);
+        assert_eq!(
+            partitions
+                .finish_record(&tickets[1])
+                .mark
+                .unwrap()
+                .next_offset,
+            3
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The consumers of one role: joins them, joins again after an error, and hands out what any of them says.
+//! Consumers of one role: joins their groups, rejoins after errors and merges their events.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,36 +7,36 @@ use switchboard_backends::bus::{BusConsumer, BusError, BusEvent, MessageBus, Par
 use switchboard_schemas::topics::Topic;
 use tokio::{task::JoinSet, time::sleep};
 
-use super::partitions::Told;
+use super::partitions::ConsumerUpdate;
 
-/// Pause before a consumer that failed is made anew.
+/// Pause before a failed consumer joins again.
 const REJOIN_DELAY: Duration = Duration::from_secs(1);
 
-/// A topic and the group that reads it.
-pub(crate) type Source = (Topic, &'static str);
+/// A topic and the consumer group that reads it.
+pub(crate) type TopicSource = (Topic, &'static str);
 
-/// What came of joining.
-type Joined = (Source, Result<Box<dyn BusConsumer>, BusError>);
+/// Result of joining one source.
+type JoinResult = (TopicSource, Result<Box<dyn BusConsumer>, BusError>);
 
 /// One consumer for each source.
-pub(crate) struct Sources {
+pub(crate) struct SourceConsumers {
     bus: Arc<dyn MessageBus>,
-    sources: &'static [Source],
+    sources: &'static [TopicSource],
     joined: Vec<(Topic, Box<dyn BusConsumer>)>,
-    /// Joining talks to the bus, and the loop never waits for that.
-    joining: JoinSet<Joined>,
+    /// Joining talks to the bus; it runs beside the loop.
+    joining: JoinSet<JoinResult>,
 }
 
-/// What a consumer said.
+/// Event of any consumer.
 pub(crate) enum SourceEvent {
-    /// Something happened to it.
+    /// An event of the bus.
     Bus(BusEvent),
-    /// It ended; its partitions are another's.
+    /// The consumer ended; its partitions belong to other members.
     Lost(Topic),
 }
 
-impl Sources {
-    pub(crate) fn new(bus: Arc<dyn MessageBus>, sources: &'static [Source]) -> Self {
+impl SourceConsumers {
+    pub(crate) fn new(bus: Arc<dyn MessageBus>, sources: &'static [TopicSource]) -> Self {
         let mut this = Self {
             bus,
             sources,
@@ -44,45 +44,48 @@ impl Sources {
             joining: JoinSet::new(),
         };
         for source in sources {
-            this.join(*source, Duration::ZERO);
+            this.start_joining(*source, Duration::ZERO);
         }
         this
     }
 
-    /// The next thing that any consumer says. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> SourceEvent {
+    /// Returns the next event of any consumer. Cancel-safe.
+    pub(crate) async fn next_event(&mut self) -> SourceEvent {
         loop {
-            let heard = if self.joined.is_empty() {
-                Heard::Joined(self.joining.join_next().await)
+            let signal = if self.joined.is_empty() {
+                ConsumerSignal::Joined(self.joining.join_next().await)
             } else {
                 let any = select_all(self.joined.iter_mut().map(|(topic, consumer)| {
                     let topic = *topic;
                     consumer.next().map(move |event| (topic, event)).boxed()
                 }));
                 tokio::select! {
-                    Some(joined) = self.joining.join_next() => Heard::Joined(Some(joined)),
-                    ((topic, event), _, _) = any => Heard::Event(topic, event),
+                    Some(joined) = self.joining.join_next() => ConsumerSignal::Joined(Some(joined)),
+                    ((topic, event), _, _) = any => ConsumerSignal::Event(topic, event),
                 }
             };
-            match heard {
-                Heard::Joined(Some(Ok((source, result)))) => self.joined(source, result),
-                Heard::Joined(_) => self.join_missing(),
-                Heard::Event(_, Ok(event)) => {
-                    // The first one is asked first: taken in turn, a busy topic cannot starve another.
+            match signal {
+                ConsumerSignal::Joined(Some(Ok((source, result)))) => {
+                    self.add_consumer(source, result)
+                }
+                ConsumerSignal::Joined(_) => self.join_missing(),
+                ConsumerSignal::Event(_, Ok(event)) => {
+                    // Rotated, because the first consumer is polled first: a busy topic must not
+                    // starve the others.
                     self.joined.rotate_left(1);
                     return SourceEvent::Bus(event);
                 }
-                Heard::Event(topic, Err(error)) => {
+                ConsumerSignal::Event(topic, Err(error)) => {
                     tracing::warn!(%topic, %error, "consumer ended, joining again");
-                    self.lose(topic);
+                    self.rejoin_topic(topic);
                     return SourceEvent::Lost(topic);
                 }
             }
         }
     }
 
-    /// Passes on what a ledger had to say.
-    pub(crate) fn tell(&mut self, partition: PartitionId, told: Told) {
+    /// Applies a commit mark and a pause or resume to the consumer of the partition.
+    pub(crate) fn apply_update(&mut self, partition: PartitionId, update: ConsumerUpdate) {
         let Some((_, consumer)) = self
             .joined
             .iter_mut()
@@ -90,26 +93,26 @@ impl Sources {
         else {
             return;
         };
-        if let Some(mark) = told.mark {
+        if let Some(mark) = update.mark {
             consumer.commit(partition, mark);
         }
-        match told.pause {
+        match update.pause {
             Some(true) => consumer.pause(partition),
             Some(false) => consumer.resume(partition),
             None => {}
         }
     }
 
-    /// Records behind the newest, per partition.
-    pub(crate) fn lag(&self) -> Vec<(PartitionId, u64)> {
+    /// Returns the number of records behind the newest one, by partition.
+    pub(crate) fn partition_lags(&self) -> Vec<(PartitionId, u64)> {
         self.joined
             .iter()
             .flat_map(|(_, consumer)| consumer.lag())
             .collect()
     }
 
-    /// Writes the last marks and leaves the groups; nothing is heard or told after it.
-    pub(crate) async fn close(&mut self) {
+    /// Commits the last marks and leaves the groups. No event follows.
+    pub(crate) async fn leave_groups(&mut self) {
         self.joining.abort_all();
         for (topic, consumer) in std::mem::take(&mut self.joined) {
             if let Err(error) = consumer.close().await {
@@ -118,35 +121,39 @@ impl Sources {
         }
     }
 
-    fn joined(&mut self, source: Source, result: Result<Box<dyn BusConsumer>, BusError>) {
+    fn add_consumer(
+        &mut self,
+        source: TopicSource,
+        result: Result<Box<dyn BusConsumer>, BusError>,
+    ) {
         match result {
             Ok(consumer) => self.joined.push((source.0, consumer)),
             Err(error) => {
                 tracing::warn!(topic = %source.0, %error, "could not join the consumer group, trying again");
-                self.join(source, REJOIN_DELAY);
+                self.start_joining(source, REJOIN_DELAY);
             }
         }
     }
 
-    /// A join that died has not said of which source it was.
+    /// Rejoins sources whose join task died: such a task does not name its source.
     fn join_missing(&mut self) {
         if self.joining.is_empty() {
             for source in self.sources {
                 if self.joined.iter().all(|(topic, _)| *topic != source.0) {
-                    self.join(*source, REJOIN_DELAY);
+                    self.start_joining(*source, REJOIN_DELAY);
                 }
             }
         }
     }
 
-    fn lose(&mut self, topic: Topic) {
+    fn rejoin_topic(&mut self, topic: Topic) {
         self.joined.retain(|(joined, _)| *joined != topic);
         if let Some(source) = self.sources.iter().find(|(name, _)| *name == topic) {
-            self.join(*source, REJOIN_DELAY);
+            self.start_joining(*source, REJOIN_DELAY);
         }
     }
 
-    fn join(&mut self, source: Source, delay: Duration) {
+    fn start_joining(&mut self, source: TopicSource, delay: Duration) {
         let bus = self.bus.clone();
         self.joining.spawn(async move {
             sleep(delay).await;
@@ -155,7 +162,7 @@ impl Sources {
     }
 }
 
-enum Heard {
-    Joined(Option<Result<Joined, tokio::task::JoinError>>),
+enum ConsumerSignal {
+    Joined(Option<Result<JoinResult, tokio::task::JoinError>>),
     Event(Topic, Result<BusEvent, BusError>),
 }

@@ -1,4 +1,5 @@
-//! The loop with a toy job over the embedded bus: order, settlement, poison, panics, drain.
+//! The job loop with a toy job over the embedded bus: order, commits, poison records, panics,
+//! drain.
 
 use std::{
     path::Path,
@@ -12,20 +13,20 @@ use switchboard_schemas::topics::Topic;
 use super::{dispatcher::LaneKind, *};
 use crate::testing::{eventually, quick};
 
-/// Notes what it ran; some texts make it misbehave.
+/// Records the jobs that it ran; some texts make it misbehave.
 #[derive(Default)]
-struct Toy {
+struct ToyHandler {
     ran: Mutex<Vec<String>>,
     running: Mutex<Vec<String>>,
 }
 
 #[async_trait]
-impl Handler for Toy {
+impl JobHandler for ToyHandler {
     type Job = (String, String);
 
-    const SOURCES: &'static [Source] = &[(Topic::Jobs, "toy")];
+    const SOURCES: &'static [TopicSource] = &[(Topic::Jobs, "toy")];
 
-    fn read(&self, record: &IncomingRecord) -> Result<(LaneKey, Self::Job), DecodeError> {
+    fn decode_job(&self, record: &IncomingRecord) -> Result<(LaneKey, Self::Job), DecodeError> {
         let text = String::from_utf8_lossy(&record.payload).into_owned();
         match text.as_str() {
             "poison" => Err(DecodeError::Malformed("no job".into())),
@@ -40,7 +41,7 @@ impl Handler for Toy {
         }
     }
 
-    async fn run(&self, (key, text): Self::Job, handover: &CancellationToken) -> JobEnd {
+    async fn run_job(&self, (key, text): Self::Job, handoff: &CancellationToken) -> JobEnd {
         {
             let mut running = self.running.lock().unwrap();
             assert!(
@@ -53,16 +54,16 @@ impl Handler for Toy {
         let first = !self.ran.lock().unwrap().contains(&text);
         self.running.lock().unwrap().retain(|other| *other != key);
         if text.starts_with("hang") {
-            handover.cancelled().await;
-            return JobEnd::Open(Duration::ZERO);
+            handoff.cancelled().await;
+            return JobEnd::RetryAfter(Duration::ZERO);
         }
         self.ran.lock().unwrap().push(text.clone());
         assert!(!(first && text.starts_with("panic")), "as asked");
         if first && text.starts_with("again") {
-            return JobEnd::Open(Duration::from_millis(20));
+            return JobEnd::RetryAfter(Duration::from_millis(20));
         }
         if text.starts_with("dead") {
-            return JobEnd::Dead(Cause {
+            return JobEnd::DeadLetter(DeadLetterCause {
                 class: "toy",
                 reason: "as asked".into(),
                 attempts: 3,
@@ -73,18 +74,18 @@ impl Handler for Toy {
 }
 
 struct Run {
-    toy: Arc<Toy>,
+    toy: Arc<ToyHandler>,
     shutdown: CancellationToken,
     tasks: JoinSet<()>,
 }
 
 impl Run {
     fn start(bus: &Arc<EmbeddedBus>) -> Self {
-        let (toy, shutdown) = (Arc::new(Toy::default()), CancellationToken::new());
+        let (toy, shutdown) = (Arc::new(ToyHandler::default()), CancellationToken::new());
         let metrics = Arc::new(WorkerMetrics::register(&Registry::new()).unwrap());
         let job_loop = JobLoop::new(toy.clone(), bus.clone(), quick(), metrics);
         let mut tasks = JoinSet::new();
-        tasks.spawn(job_loop.run(shutdown.clone()));
+        tasks.spawn(job_loop.run_until(shutdown.clone()));
         Self {
             toy,
             shutdown,
@@ -117,7 +118,7 @@ async fn publish(bus: &EmbeddedBus, key: &str, text: &str) {
     bus.publish(record, Duration::from_secs(5)).await.unwrap();
 }
 
-/// All dead letters, once there are so many.
+/// Returns the first `count` dead letters.
 async fn dead_letters(bus: &EmbeddedBus, count: usize) -> Vec<IncomingRecord> {
     let mut consumer = bus
         .consume("operator", &[Topic::DeadLetters])
@@ -137,7 +138,7 @@ async fn dead_letters(bus: &EmbeddedBus, count: usize) -> Vec<IncomingRecord> {
 }
 
 #[tokio::test]
-async fn jobs_of_a_conversation_run_in_order_even_when_one_is_tried_again() {
+async fn retried_job_keeps_the_order_of_its_conversation() {
     let dir = tempfile::tempdir().unwrap();
     let bus = open(dir.path());
     for text in ["again-1", "2", "3"] {
@@ -149,7 +150,7 @@ async fn jobs_of_a_conversation_run_in_order_even_when_one_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_job_that_hangs_stops_nobody_else_and_is_handed_over_at_the_drain() {
+async fn hanging_job_blocks_nobody_and_hands_off_at_drain() {
     let dir = tempfile::tempdir().unwrap();
     let bus = open(dir.path());
     for (key, text) in [("a", "hang"), ("a", "after"), ("b", "1"), ("c", "2")] {
@@ -163,7 +164,7 @@ async fn a_job_that_hangs_stops_nobody_else_and_is_handed_over_at_the_drain() {
 }
 
 #[tokio::test]
-async fn what_was_settled_never_comes_again_and_what_was_not_does() {
+async fn only_unfinished_records_come_again() {
     let dir = tempfile::tempdir().unwrap();
     let bus = open(dir.path());
     for (key, text) in [("a", "1"), ("b", "hang-1"), ("a", "2")] {
@@ -191,11 +192,11 @@ async fn poison_is_buried_byte_for_byte_and_its_neighbours_run() {
     }
     let run = Run::start(&bus);
     let letters = dead_letters(&bus, 2).await;
-    let told: Vec<_> = letters
+    let update: Vec<_> = letters
         .iter()
         .map(|letter| String::from_utf8_lossy(&letter.payload).into_owned())
         .collect();
-    assert_eq!(told, ["poison", "dead"]);
+    assert_eq!(update, ["poison", "dead"]);
     eventually("the neighbours ran", async || {
         run.ran().contains(&"2".to_owned())
     })
@@ -204,7 +205,7 @@ async fn poison_is_buried_byte_for_byte_and_its_neighbours_run() {
 }
 
 #[tokio::test]
-async fn a_record_of_a_newer_program_is_parked_and_not_buried() {
+async fn record_of_a_newer_version_is_parked() {
     let dir = tempfile::tempdir().unwrap();
     let bus = open(dir.path());
     for (key, text) in [
@@ -223,7 +224,7 @@ async fn a_record_of_a_newer_program_is_parked_and_not_buried() {
 }
 
 #[tokio::test]
-async fn a_panic_ends_one_attempt_of_one_job() {
+async fn panic_ends_one_attempt_of_one_job() {
     let dir = tempfile::tempdir().unwrap();
     let bus = open(dir.path());
     for (key, text) in [("a", "panic"), ("a", "2"), ("b", "1")] {

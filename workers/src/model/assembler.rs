@@ -1,37 +1,38 @@
-//! Joins pieces of text that providers cut anywhere: in the middle of a character, or of a surrogate pair.
+//! Joins pieces of text that providers cut anywhere, even inside a character or a surrogate pair.
 //!
-//! What comes out is whole characters; what can never become one turns into U+FFFD.
+//! The output is whole characters; bytes that can never become one turn into U+FFFD.
 
-/// Bytes of the longest incomplete beginning: a lead surrogate and two bytes of its other half.
+/// Longest incomplete beginning: a lead surrogate and two bytes of its other half.
 const PENDING_BYTES_MAX: usize = 5;
 
-/// Text so far incomplete.
+/// Joins pieces into text, keeping an incomplete end for the next piece.
 #[derive(Debug, Default)]
-pub(crate) struct Assembler {
+pub(crate) struct TextAssembler {
     pending: Vec<u8>,
 }
 
-impl Assembler {
-    /// Adds a piece, in which surrogates may stand as three bytes each (WTF-8); returns what is whole by now.
-    pub(crate) fn push(&mut self, piece: &[u8]) -> String {
+impl TextAssembler {
+    /// Adds a piece, in which surrogates may stand as three bytes each (WTF-8). Returns the text
+    /// that is complete now.
+    pub(crate) fn push_bytes(&mut self, piece: &[u8]) -> String {
         self.pending.extend_from_slice(piece);
         let mut whole = String::with_capacity(self.pending.len());
         let mut at = 0;
         while at < self.pending.len() {
-            match read(&self.pending[at..]) {
-                Read::Text(text) => {
+            match decode_piece(&self.pending[at..]) {
+                DecodedPiece::Text(text) => {
                     whole.push_str(text);
                     at += text.len();
                 }
-                Read::Pair(character) => {
+                DecodedPiece::Pair(character) => {
                     whole.push(character);
                     at += 6;
                 }
-                Read::Broken(bytes) => {
+                DecodedPiece::Broken(bytes) => {
                     whole.push(char::REPLACEMENT_CHARACTER);
                     at += bytes;
                 }
-                Read::Incomplete => break,
+                DecodedPiece::Incomplete => break,
             }
         }
         self.pending.drain(..at);
@@ -39,7 +40,7 @@ impl Assembler {
         whole
     }
 
-    /// What is left at the end.
+    /// Returns U+FFFD if incomplete bytes are left at the end, else nothing.
     pub(crate) fn finish(&mut self) -> String {
         let left = std::mem::take(&mut self.pending);
         if left.is_empty() {
@@ -50,61 +51,66 @@ impl Assembler {
     }
 }
 
-enum Read<'a> {
+enum DecodedPiece<'a> {
     Text(&'a str),
     Pair(char),
     Broken(usize),
     Incomplete,
 }
 
-/// What stands at the beginning of `bytes`, which are not empty.
-fn read(bytes: &[u8]) -> Read<'_> {
+/// Decodes the beginning of `bytes`, which must not be empty.
+fn decode_piece(bytes: &[u8]) -> DecodedPiece<'_> {
     let error = match std::str::from_utf8(bytes) {
-        Ok(text) => return Read::Text(text),
+        Ok(text) => return DecodedPiece::Text(text),
         Err(error) => error,
     };
     if error.valid_up_to() > 0 {
-        return Read::Text(std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default());
+        return DecodedPiece::Text(
+            std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
+        );
     }
     match lead_surrogate(bytes) {
-        Lead::Half(lead) => second_half(lead, &bytes[3..]),
-        Lead::Perhaps => Read::Incomplete,
-        Lead::No if error.error_len().is_none() => Read::Incomplete,
+        LeadSurrogate::Half(lead) => second_half(lead, &bytes[3..]),
+        LeadSurrogate::Perhaps => DecodedPiece::Incomplete,
+        LeadSurrogate::No if error.error_len().is_none() => DecodedPiece::Incomplete,
         // A trailing surrogate alone is three bytes of one broken character.
-        Lead::No if bytes.len() >= 3 && bytes[0] == 0xed && bytes[1] >= 0xb0 => Read::Broken(3),
-        Lead::No => Read::Broken(error.error_len().unwrap_or(1)),
+        LeadSurrogate::No if bytes.len() >= 3 && bytes[0] == 0xed && bytes[1] >= 0xb0 => {
+            DecodedPiece::Broken(3)
+        }
+        LeadSurrogate::No => DecodedPiece::Broken(error.error_len().unwrap_or(1)),
     }
 }
 
-enum Lead {
+enum LeadSurrogate {
     Half(u32),
     Perhaps,
     No,
 }
 
 /// A lead surrogate in WTF-8 is ED A0..AF xx.
-fn lead_surrogate(bytes: &[u8]) -> Lead {
+fn lead_surrogate(bytes: &[u8]) -> LeadSurrogate {
     match bytes {
-        [0xed] | [0xed, 0xa0..=0xaf] => Lead::Perhaps,
+        [0xed] | [0xed, 0xa0..=0xaf] => LeadSurrogate::Perhaps,
         [0xed, second @ 0xa0..=0xaf, third @ 0x80..=0xbf, ..] => {
-            Lead::Half(surrogate(*second, *third))
+            LeadSurrogate::Half(surrogate_code(*second, *third))
         }
-        _ => Lead::No,
+        _ => LeadSurrogate::No,
     }
 }
 
-fn second_half(lead: u32, rest: &[u8]) -> Read<'_> {
+fn second_half(lead: u32, rest: &[u8]) -> DecodedPiece<'_> {
     match rest {
-        [] | [0xed] | [0xed, 0xb0..=0xbf] => Read::Incomplete,
+        [] | [0xed] | [0xed, 0xb0..=0xbf] => DecodedPiece::Incomplete,
         [0xed, second @ 0xb0..=0xbf, third @ 0x80..=0xbf, ..] => {
-            let code = 0x1_0000 + ((lead - 0xd800) << 10) + (surrogate(*second, *third) - 0xdc00);
-            char::from_u32(code).map_or(Read::Broken(6), Read::Pair)
+            let code =
+                0x1_0000 + ((lead - 0xd800) << 10) + (surrogate_code(*second, *third) - 0xdc00);
+            char::from_u32(code).map_or(DecodedPiece::Broken(6), DecodedPiece::Pair)
         }
-        _ => Read::Broken(3),
+        _ => DecodedPiece::Broken(3),
     }
 }
 
-fn surrogate(second: u8, third: u8) -> u32 {
+fn surrogate_code(second: u8, third: u8) -> u32 {
     0xd000 | (u32::from(second & 0x3f) << 6) | u32::from(third & 0x3f)
 }
 
@@ -115,8 +121,11 @@ mod tests {
     use super::*;
 
     fn assemble(pieces: &[&[u8]]) -> String {
-        let mut assembler = Assembler::default();
-        let mut text: String = pieces.iter().map(|piece| assembler.push(piece)).collect();
+        let mut assembler = TextAssembler::default();
+        let mut text: String = pieces
+            .iter()
+            .map(|piece| assembler.push_bytes(piece))
+            .collect();
         text.push_str(&assembler.finish());
         text
     }
@@ -133,16 +142,16 @@ mod tests {
 
         #[test]
         fn any_bytes_give_text_and_hold_back_little(pieces: Vec<Vec<u8>>) {
-            let mut assembler = Assembler::default();
+            let mut assembler = TextAssembler::default();
             for piece in pieces {
-                assembler.push(&piece);
+                assembler.push_bytes(&piece);
                 prop_assert!(assembler.pending.len() <= PENDING_BYTES_MAX);
             }
         }
     }
 
     #[test]
-    fn a_surrogate_pair_in_two_pieces_is_one_character() {
+    fn split_surrogate_pair_is_one_character() {
         // U+1F980 is D83E DD80.
         assert_eq!(
             assemble(&[b"a\xed\xa0\xbe", b"\xed\xb6\x80b"]),

@@ -1,4 +1,4 @@
-//! One chunk of a streamed completion, read as leniently as can be: servers leave out, add and rename fields.
+//! One chunk of a streamed completion, parsed leniently: servers omit, add and rename fields.
 
 use std::fmt;
 
@@ -9,92 +9,94 @@ use serde::{
 use serde_json::{Value, value::RawValue};
 use switchboard_schemas::conversation::{FinishReason, TokenUsage};
 
-use super::tool_calls::Fragment;
+use super::tool_calls::ToolCallFragment;
 
 /// A chunk; every field may be missing or null.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Chunk {
-    choices: Option<Vec<Choice>>,
-    // Figures that cannot be read are no reason to lose the text beside them.
+pub(crate) struct CompletionChunk {
+    choices: Option<Vec<ChunkChoice>>,
+    // Usage that cannot be parsed must not cost the text beside it.
     usage: Option<Value>,
     error: Option<IgnoredAny>,
-    /// Some servers send `{"object":"error","message":…}` in place of an error object.
+    /// Some servers send `{"object":"error","message":…}` instead of an error object.
     object: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Choice {
-    delta: Option<Delta>,
-    /// Some servers send one whole message in place of deltas.
-    message: Option<Delta>,
+struct ChunkChoice {
+    delta: Option<ChunkDelta>,
+    /// Some servers send one whole message instead of deltas.
+    message: Option<ChunkDelta>,
     finish_reason: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Delta {
+struct ChunkDelta {
     content: Option<TextBytes>,
     // Raw, so that an odd tool call costs the call and not the text beside it.
     tool_calls: Option<Box<RawValue>>,
-    /// How calls came before there could be several.
+    /// The older form for a single call.
     function_call: Option<Box<RawValue>>,
 }
 
-/// A part of a tool call as servers write it: wrapped or flat, with numbers as text and text as numbers.
+/// A part of a tool call as servers write it: wrapped or flat, with numbers as text and text as
+/// numbers.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct RawCall {
+struct RawToolCall {
     index: Option<Value>,
     id: Option<Value>,
-    function: Option<RawFunction>,
+    function: Option<RawToolFunction>,
     #[serde(flatten)]
-    flat: RawFunction,
+    flat: RawToolFunction,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct RawFunction {
+struct RawToolFunction {
     name: Option<String>,
     arguments: Option<Value>,
 }
 
-impl Chunk {
-    /// Whether it says that the provider failed.
+impl CompletionChunk {
+    /// Returns true if the provider reports a failure.
     pub(crate) fn is_error(&self) -> bool {
         self.error.is_some() || self.object.as_deref() == Some("error")
     }
 
-    /// Its text, as bytes in which lone surrogates may stand.
-    pub(crate) fn text(&self) -> &[u8] {
-        self.delta()
+    /// Returns the text, as bytes that may contain lone surrogates.
+    pub(crate) fn text_bytes(&self) -> &[u8] {
+        self.first_delta()
             .and_then(|delta| delta.content.as_ref())
             .map_or(&[], |content| &content.0)
     }
 
-    /// Its parts of tool calls, in their order.
-    pub(crate) fn tool_fragments(&self) -> Vec<Fragment> {
-        let Some(delta) = self.delta() else {
+    /// Returns the fragments of tool calls, in order.
+    pub(crate) fn tool_fragments(&self) -> Vec<ToolCallFragment> {
+        let Some(delta) = self.first_delta() else {
             return Vec::new();
         };
         let listed = delta
             .tool_calls
             .as_deref()
             .map(RawValue::get)
-            .map(listed)
+            .map(parse_calls)
             .unwrap_or_default();
         let single = delta
             .function_call
             .as_deref()
-            .map(|call| fragment(call.get()));
+            .map(|call| parse_fragment(call.get()));
         listed.into_iter().chain(single).collect()
     }
 
-    /// Why the provider stopped, if it did. An empty reason is none; one that we do not know is an end all the same.
+    /// Returns the reason why the provider stopped. An empty reason is none; an unknown one counts
+    /// as `Stop`.
     pub(crate) fn finish_reason(&self) -> Option<FinishReason> {
         let reason = self
-            .first()?
+            .first_choice()?
             .finish_reason
             .as_deref()
             .filter(|reason| !reason.is_empty())?;
@@ -105,58 +107,61 @@ impl Chunk {
         })
     }
 
-    /// Tokens used, if it tells them.
+    /// Returns the token usage, if the chunk contains it.
     pub(crate) fn usage(&self) -> Option<TokenUsage> {
-        let told = |field: &str| number(self.usage.as_ref()?.get(field)?);
+        let field_value = |field: &str| parse_number(self.usage.as_ref()?.get(field)?);
         // Some servers send a running count of zeros with every chunk.
-        let completion_tokens = told("completion_tokens").filter(|tokens| *tokens > 0)?;
+        let completion_tokens = field_value("completion_tokens").filter(|tokens| *tokens > 0)?;
         Some(TokenUsage {
-            prompt_tokens: told("prompt_tokens").unwrap_or(0),
+            prompt_tokens: field_value("prompt_tokens").unwrap_or(0),
             completion_tokens,
             estimated: false,
         })
     }
 
-    fn first(&self) -> Option<&Choice> {
+    fn first_choice(&self) -> Option<&ChunkChoice> {
         self.choices.as_ref()?.first()
     }
 
-    fn delta(&self) -> Option<&Delta> {
-        let choice = self.first()?;
+    fn first_delta(&self) -> Option<&ChunkDelta> {
+        let choice = self.first_choice()?;
         choice.delta.as_ref().or(choice.message.as_ref())
     }
 }
 
-/// A list of calls, or one that stands alone.
-fn listed(json: &str) -> Vec<Fragment> {
+/// Parses a list of calls, or a single one.
+fn parse_calls(json: &str) -> Vec<ToolCallFragment> {
     match serde_json::from_str::<Vec<Box<RawValue>>>(json) {
-        Ok(calls) => calls.iter().map(|call| fragment(call.get())).collect(),
-        Err(_) => vec![fragment(json)],
+        Ok(calls) => calls
+            .iter()
+            .map(|call| parse_fragment(call.get()))
+            .collect(),
+        Err(_) => vec![parse_fragment(json)],
     }
 }
 
-fn fragment(json: &str) -> Fragment {
-    let Ok(call) = serde_json::from_str::<RawCall>(json) else {
-        return Fragment::unreadable();
+fn parse_fragment(json: &str) -> ToolCallFragment {
+    let Ok(call) = serde_json::from_str::<RawToolCall>(json) else {
+        return ToolCallFragment::unreadable();
     };
-    let RawFunction { name, arguments } = call.function.unwrap_or(call.flat);
-    Fragment {
-        index: call.index.as_ref().and_then(number),
-        id: call.id.as_ref().map(text).unwrap_or_default(),
+    let RawToolFunction { name, arguments } = call.function.unwrap_or(call.flat);
+    ToolCallFragment {
+        index: call.index.as_ref().and_then(parse_number),
+        id: call.id.as_ref().map(argument_text).unwrap_or_default(),
         name: name.unwrap_or_default(),
-        arguments: arguments.as_ref().map(text).unwrap_or_default(),
+        arguments: arguments.as_ref().map(argument_text).unwrap_or_default(),
         readable: true,
     }
 }
 
-fn number(value: &Value) -> Option<u64> {
+fn parse_number(value: &Value) -> Option<u64> {
     value
         .as_u64()
         .or_else(|| value.as_str()?.trim().parse().ok())
 }
 
-/// Arguments that came as an object are its JSON.
-fn text(value: &Value) -> String {
+/// Arguments that came as an object are turned back into JSON.
+fn argument_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -170,8 +175,8 @@ struct TextBytes(Vec<u8>);
 
 impl<'de> Deserialize<'de> for TextBytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Bytes;
-        impl Visitor<'_> for Bytes {
+        struct TextBytesVisitor;
+        impl Visitor<'_> for TextBytesVisitor {
             type Value = TextBytes;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -182,7 +187,7 @@ impl<'de> Deserialize<'de> for TextBytes {
                 Ok(TextBytes(bytes.to_vec()))
             }
         }
-        deserializer.deserialize_bytes(Bytes)
+        deserializer.deserialize_bytes(TextBytesVisitor)
     }
 }
 
@@ -192,7 +197,7 @@ mod tests {
 
     use super::*;
 
-    fn chunk(json: &str) -> Chunk {
+    fn chunk(json: &str) -> CompletionChunk {
         serde_json::from_str(json).unwrap()
     }
 
@@ -202,7 +207,7 @@ mod tests {
             r#"{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}],"usage":{"prompt_tokens":2,"completion_tokens":3}}"#,
         );
         assert_eq!(
-            (all.text(), all.finish_reason()),
+            (all.text_bytes(), all.finish_reason()),
             (&b"a"[..], Some(FinishReason::Stop))
         );
         assert_eq!(all.usage().unwrap().completion_tokens, 3);
@@ -210,7 +215,7 @@ mod tests {
             r#"{"choices":[],"usage":{"prompt_tokens":2,"completion_tokens":3,"details":{}}}"#,
         );
         assert_eq!(
-            (alone.text(), alone.usage().unwrap().prompt_tokens),
+            (alone.text_bytes(), alone.usage().unwrap().prompt_tokens),
             (&b""[..], 2)
         );
     }
@@ -227,14 +232,16 @@ mod tests {
         ] {
             let chunk = chunk(json);
             assert!(
-                chunk.text().is_empty() && chunk.finish_reason().is_none() && !chunk.is_error(),
+                chunk.text_bytes().is_empty()
+                    && chunk.finish_reason().is_none()
+                    && !chunk.is_error(),
                 "{json}"
             );
         }
     }
 
     #[test]
-    fn an_error_in_either_form_is_one() {
+    fn both_error_forms_are_recognized() {
         assert!(chunk(r#"{"error":{"message":"m","code":500}}"#).is_error());
         assert!(chunk(r#"{"error":"text"}"#).is_error());
         assert!(chunk(r#"{"object":"error","message":"m"}"#).is_error());
@@ -242,16 +249,18 @@ mod tests {
 
     #[test]
     fn half_a_surrogate_pair_is_kept_for_its_other_half() {
-        let mut text = super::super::assembler::Assembler::default();
-        let first = text.push(chunk(r#"{"choices":[{"delta":{"content":"\ud83e"}}]}"#).text());
-        let second = text.push(chunk(r#"{"choices":[{"delta":{"content":"\udd80"}}]}"#).text());
+        let mut text = super::super::assembler::TextAssembler::default();
+        let first =
+            text.push_bytes(chunk(r#"{"choices":[{"delta":{"content":"\ud83e"}}]}"#).text_bytes());
+        let second =
+            text.push_bytes(chunk(r#"{"choices":[{"delta":{"content":"\udd80"}}]}"#).text_bytes());
         assert_eq!((first.as_str(), second.as_str()), ("", "\u{1f980}"));
     }
 
     proptest! {
         #[test]
         fn any_text_is_a_chunk_or_an_error_without_a_panic(text: String) {
-            let _ = serde_json::from_str::<Chunk>(&text);
+            let _ = serde_json::from_str::<CompletionChunk>(&text);
         }
     }
 }

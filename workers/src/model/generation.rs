@@ -1,8 +1,8 @@
-//! Makes one answer out of as many calls as it takes: retries and the fallback before the first token, at most one
-//! continuation after it, and never a second beginning. An answer is text, or calls of tools; [`crate::tools`] makes one
-//! reply out of several.
+//! Produces one answer with as many calls as needed: retries and the fallback before the first
+//! token, at most one continuation after it, and never a second beginning. An answer is text or
+//! tool calls; [`crate::tools`] makes one reply out of several answers.
 
-mod follow;
+mod stream_reader;
 
 use std::time::Duration;
 
@@ -13,68 +13,68 @@ use switchboard_schemas::{
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
-    CallError, Endpoint, Prompt, Role,
+    CallError, Endpoint, ModelPrompt, PromptRole,
     openai::ModelClient,
-    policy::{self, Decision, Limits, Standing},
     prompt::ToolOffer,
+    retry_policy::{self, CallState, RetryDecision, RetryLimits},
     tool_calls::ToolCall,
 };
 use crate::config::WorkersConfig;
 
-/// Takes the text as it comes.
+/// Receives the text of an answer as it streams.
 pub(crate) trait TextSink: Send {
-    /// Takes whole characters.
-    fn push(&mut self, model: &str, text: &str) -> Pushed;
-    /// The text that was shown so far, with what an earlier attempt wrote.
+    /// Takes a piece of text that ends between two characters.
+    fn push(&mut self, model: &str, text: &str) -> PushResult;
+    /// Returns the text that was displayed so far, including text of earlier attempts.
     fn text(&self) -> String;
-    /// Bytes that were shown or wait to be.
+    /// Returns the bytes that were displayed or are buffered.
     fn len(&self) -> usize;
-    /// A call begins anew: what it said before, and was not shown, was never said.
-    fn forget_unshown(&mut self) {}
+    /// Drops the text of a failed call that was not displayed; another call begins.
+    fn discard_undisplayed(&mut self) {}
 }
 
-/// What became of a piece of text.
+/// Fate of a pushed piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pushed {
+pub(crate) enum PushResult {
     /// A client can see it.
-    Shown,
-    /// It waits, because a tool call may follow.
-    Held,
-    /// It was shown, and there is no room for more.
+    Displayed,
+    /// It is buffered, because a tool call may follow.
+    Buffered,
+    /// It was displayed, and the reply has no room for more.
     Full,
 }
 
-/// How an answer ended.
+/// Successful end of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerEnd {
-    /// All was said.
-    Said(FinishReason),
-    /// The model waits for the results of these.
-    Called(Vec<ToolCall>),
+    /// The model finished its text.
+    Text(FinishReason),
+    /// The model waits for the results of these calls.
+    ToolCalls(Vec<ToolCall>),
 }
 
-/// What came of it.
+/// Result of one or more model calls.
 #[derive(Debug)]
-pub(crate) struct Generated<E = FinishReason> {
-    /// How it ended.
+pub(crate) struct GenerationResult<E = FinishReason> {
+    /// End of the answer, or the failure.
     pub(crate) end: Result<E, ReplyFailure>,
-    /// Tokens, if the provider told them.
+    /// Token usage, if the provider reported it.
     pub(crate) usage: Option<TokenUsage>,
-    /// From the beginning to the first text that was shown.
+    /// Time from the start to the first text that was displayed.
     pub(crate) first_text: Option<Duration>,
-    /// From the beginning to the end.
+    /// Time from the start to the end.
     pub(crate) took: Duration,
     /// Calls after the first.
     pub(crate) retries: u32,
-    /// Which of the endpoints answered last.
+    /// Index of the endpoint that was called last.
     pub(crate) endpoint: usize,
-    /// Who refused the prompt for its length, if that is how it ended.
+    /// Endpoint that refused the prompt for its length, if that is the failure.
     pub(crate) too_long: Option<Endpoint>,
 }
 
-impl Generated {
-    /// Without a call.
-    pub(crate) const fn nothing(failure: ReplyFailure) -> Self {
+impl GenerationResult {
+    /// Creates the result of a failure without any call.
+    pub(crate) const fn failed(failure: ReplyFailure) -> Self {
         let (end, took) = (Err(failure), Duration::ZERO);
         Self {
             end,
@@ -88,12 +88,12 @@ impl Generated {
     }
 }
 
-/// One answer in the making.
-pub(crate) struct Generation<'a> {
+/// One answer that is being produced.
+pub(crate) struct AnswerGeneration<'a> {
     client: &'a ModelClient,
     config: &'a WorkersConfig,
     endpoints: Vec<Endpoint>,
-    prompt: &'a Prompt,
+    prompt: &'a ModelPrompt,
     sink: &'a mut dyn TextSink,
     /// Byte of the reply at which this answer begins.
     from: usize,
@@ -104,26 +104,27 @@ pub(crate) struct Generation<'a> {
     retries: u32,
     endpoint: usize,
     too_long: Option<Endpoint>,
-    /// The provider takes no tools: it is asked without them.
+    /// Set when the provider refuses tools: it is called without them.
     without_tools: bool,
-    /// Text was shown: what follows is text.
+    /// Set after a break-off: the next call continues displayed text.
     continues: bool,
 }
 
-/// How a stream of chunks ended.
+/// End of one stream of chunks.
 enum StreamEnd {
     Finished(AnswerEnd),
     Failed(CallError),
 }
 
-impl<'a> Generation<'a> {
-    /// `endpoints` in the order in which they are asked; when they are to go on with text that the sink holds, only those
-    /// that can, and `from` is 0. Else the answer stands behind all text so far. `deadline` bounds the whole.
+impl<'a> AnswerGeneration<'a> {
+    /// Creates a generation that calls `endpoints` in order until `deadline`. If the sink holds
+    /// text to continue, every endpoint must be able to continue it and `from` is 0; otherwise the
+    /// answer follows all text so far.
     pub(crate) fn new(
         client: &'a ModelClient,
         config: &'a WorkersConfig,
         endpoints: Vec<Endpoint>,
-        prompt: &'a Prompt,
+        prompt: &'a ModelPrompt,
         sink: &'a mut dyn TextSink,
         from: usize,
         deadline: Instant,
@@ -149,8 +150,8 @@ impl<'a> Generation<'a> {
         }
     }
 
-    /// Runs to the end. Dropping it ends the call.
-    pub(crate) async fn run(mut self) -> Generated<AnswerEnd> {
+    /// Runs to the end. Dropping the future ends the call.
+    pub(crate) async fn run(mut self) -> GenerationResult<AnswerEnd> {
         let end = self.first_stream().await;
         let Self {
             usage,
@@ -160,7 +161,7 @@ impl<'a> Generation<'a> {
             too_long,
             ..
         } = self;
-        Generated {
+        GenerationResult {
             end,
             usage,
             first_text,
@@ -171,7 +172,7 @@ impl<'a> Generation<'a> {
         }
     }
 
-    /// Tries until one stream has given text, then follows it.
+    /// Calls endpoints until one stream has given text, then follows it.
     async fn first_stream(&mut self) -> Result<AnswerEnd, ReplyFailure> {
         let first_token_limit = (self.begun
             + Duration::from_millis(self.config.first_token_total_ms))
@@ -183,14 +184,14 @@ impl<'a> Generation<'a> {
             };
             tries += 1;
             self.endpoint = index;
-            let error = match self.call(&endpoint, first_token_limit).await {
-                StreamEnd::Finished(end) => return self.finished(end),
+            let error = match self.call_endpoint(&endpoint, first_token_limit).await {
+                StreamEnd::Finished(end) => return self.check_answer(end),
                 StreamEnd::Failed(error) if self.first_text.is_some() => {
-                    return self.continuation(&endpoint, error).await;
+                    return self.continue_stream(&endpoint, error).await;
                 }
                 StreamEnd::Failed(error) => error,
             };
-            let standing = Standing {
+            let state = CallState {
                 tries,
                 left: first_token_limit.saturating_duration_since(Instant::now()),
                 has_fallback: index + 1 < self.endpoints.len(),
@@ -198,11 +199,13 @@ impl<'a> Generation<'a> {
             };
             tracing::warn!(%error, provider.host = endpoint.host(), endpoint.model, tries, fallback = index > 0,
                 "model call failed before its first token");
-            match policy::after(&error, standing, self.limits()) {
-                Decision::Again(pause) => sleep(pause).await,
-                Decision::Fallback => (index, tries) = (index + 1, 0),
-                Decision::Fail(_) if self.may_go_without_tools(&error) => self.without_tools = true,
-                Decision::Fail(failure) => {
+            match retry_policy::next_step(&error, state, self.retry_limits()) {
+                RetryDecision::Retry(pause) => sleep(pause).await,
+                RetryDecision::Fallback => (index, tries) = (index + 1, 0),
+                RetryDecision::Fail(_) if self.may_go_without_tools(&error) => {
+                    self.without_tools = true
+                }
+                RetryDecision::Fail(failure) => {
                     self.too_long = matches!(error, CallError::TooLong { .. }).then_some(endpoint);
                     return Err(failure);
                 }
@@ -211,8 +214,8 @@ impl<'a> Generation<'a> {
         }
     }
 
-    /// After the first text: goes on from there once, where the provider can do that.
-    async fn continuation(
+    /// Handles a stream that broke off after text: continues it once, if the provider can.
+    async fn continue_stream(
         &mut self,
         endpoint: &Endpoint,
         error: CallError,
@@ -220,20 +223,20 @@ impl<'a> Generation<'a> {
         tracing::warn!(%error, provider.host = endpoint.host(), endpoint.model, continues = endpoint.continues_prefix,
             "model call broke off after text");
         if !endpoint.continues_prefix || Instant::now() >= self.deadline {
-            return Err(policy::failure(&error));
+            return Err(retry_policy::public_failure(&error));
         }
         self.retries += 1;
         self.continues = true;
-        match self.call(endpoint, self.deadline).await {
-            StreamEnd::Finished(end) => self.finished(end),
-            StreamEnd::Failed(error) => Err(policy::failure(&error)),
+        match self.call_endpoint(endpoint, self.deadline).await {
+            StreamEnd::Finished(end) => self.check_answer(end),
+            StreamEnd::Failed(error) => Err(retry_policy::public_failure(&error)),
         }
     }
 
-    /// An end without any text is no answer; behind calls of tools, whoever ran them knows what it is.
-    fn finished(&self, end: AnswerEnd) -> Result<AnswerEnd, ReplyFailure> {
+    /// An answer without any text is an error; after tool calls the tool loop decides.
+    fn check_answer(&self, end: AnswerEnd) -> Result<AnswerEnd, ReplyFailure> {
         let nothing_said =
-            matches!(end, AnswerEnd::Said(_)) && self.sink.len() == 0 && !self.has_called();
+            matches!(end, AnswerEnd::Text(_)) && self.sink.len() == 0 && !self.has_called();
         if nothing_said {
             Err(ReplyFailure::ModelError)
         } else {
@@ -241,15 +244,16 @@ impl<'a> Generation<'a> {
         }
     }
 
-    /// Whether the provider may have failed because tools were offered: some refuse them, and llama.cpp answers 500
-    /// where its template knows none. Words without products are better than no words.
+    /// Returns true if the provider may have failed because tools were offered: some refuse them,
+    /// and llama.cpp answers 500 if its template knows none. Words without products are better than
+    /// no words.
     fn may_go_without_tools(&self, error: &CallError) -> bool {
         let of_tools = match error {
             CallError::Refused { status } => matches!(status, 400 | 422),
             CallError::Overloaded { status, .. } => matches!(status, 500 | 501),
             _ => false,
         };
-        // What was called already cannot be told without them.
+        // Past calls cannot be described without tools.
         of_tools && !self.has_called() && !self.without_tools && !self.prompt.tools.is_empty()
     }
 
@@ -257,10 +261,10 @@ impl<'a> Generation<'a> {
         self.prompt
             .messages
             .iter()
-            .any(|message| message.role == Role::Tool)
+            .any(|message| message.role == PromptRole::Tool)
     }
 
-    fn offer(&self) -> ToolOffer {
+    fn tool_offer(&self) -> ToolOffer {
         if self.prompt.tools.is_empty() || self.without_tools {
             ToolOffer::None
         } else if self.prompt.may_call && !self.continues {
@@ -272,8 +276,8 @@ impl<'a> Generation<'a> {
         }
     }
 
-    async fn call(&mut self, endpoint: &Endpoint, limit: Instant) -> StreamEnd {
-        self.sink.forget_unshown();
+    async fn call_endpoint(&mut self, endpoint: &Endpoint, limit: Instant) -> StreamEnd {
+        self.sink.discard_undisplayed();
         let text = self.sink.text();
         let prefix = text
             .get(self.from..)
@@ -282,23 +286,23 @@ impl<'a> Generation<'a> {
             .to_owned();
         let limit =
             limit.min(Instant::now() + Duration::from_millis(self.config.first_token_timeout_ms));
-        let asked = self
+        let response = self
             .client
-            .stream(endpoint, self.prompt, &prefix, self.offer());
-        match timeout_at(limit, asked).await {
-            Ok(Ok(chunks)) => self.follow(endpoint, chunks, limit).await,
+            .start_stream(endpoint, self.prompt, &prefix, self.tool_offer());
+        match timeout_at(limit, response).await {
+            Ok(Ok(chunks)) => self.follow_stream(endpoint, chunks, limit).await,
             Ok(Err(error)) => StreamEnd::Failed(error),
             Err(_) => StreamEnd::Failed(CallError::Silent),
         }
     }
 
-    /// What stands between this answer and the text before it, and is none of the model's own.
+    /// Characters between this answer and the text before it, which the model did not write.
     const fn separator(&self) -> &'static [char] {
         if self.from == 0 { &[] } else { &['\n'] }
     }
 
-    const fn limits(&self) -> Limits {
-        Limits {
+    const fn retry_limits(&self) -> RetryLimits {
+        RetryLimits {
             retries_max: self.config.provider_retries_max,
             delay_min: Duration::from_millis(self.config.provider_retry_delay_min_ms),
             delay_max: Duration::from_millis(self.config.provider_retry_delay_max_ms),

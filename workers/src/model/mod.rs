@@ -1,17 +1,19 @@
-//! The boundary to model providers: one protocol, OpenAI's chat completions, for every provider and the demo model.
+//! Client of model providers: one protocol, OpenAI's chat completions, for every provider and the
+//! demo model.
 //!
-//! Reading order: [`generation`] makes one reply out of as many calls as [`policy`] allows; [`openai`] makes one call to
-//! what [`providers`] finds; [`chunk`], [`assembler`] and [`tool_calls`] read what comes back, whatever it is.
+//! Reading order: [`generation`] produces one answer with as many calls as [`retry_policy`] allows;
+//! [`openai`] makes one call to an endpoint of [`providers`]; [`chunk`], [`assembler`] and
+//! [`tool_calls`] parse the response.
 
 pub(crate) mod assembler;
 pub(crate) mod chunk;
-pub(crate) mod contexts;
+pub(crate) mod context_limits;
 pub(crate) mod generation;
 pub(crate) mod openai;
-pub(crate) mod policy;
 pub(crate) mod prompt;
 pub(crate) mod providers;
 mod refusal;
+pub(crate) mod retry_policy;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tool_calls;
@@ -20,23 +22,23 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-pub(crate) use prompt::{Prompt, PromptMessage, Role};
+pub(crate) use prompt::{ModelPrompt, PromptMessage, PromptRole};
 
-/// Where a model is called.
+/// A model at a provider.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
-    /// Base of the API, without a slash at its end.
+    /// Base URL of the API, without a trailing slash.
     pub(crate) base_url: String,
-    /// Key, if it wants one.
+    /// API key, if the provider needs one.
     pub(crate) api_key: Option<SecretString>,
-    /// Model.
+    /// Name of the model.
     pub(crate) model: String,
-    /// Whether it goes on with an assistant message that ends the prompt.
+    /// True if the provider continues an assistant message that ends the prompt.
     pub(crate) continues_prefix: bool,
 }
 
 impl Endpoint {
-    /// Its host, for logs; an address as a whole could hold a password.
+    /// Returns the host for logs; the whole URL could contain a password.
     pub(crate) fn host(&self) -> String {
         let url = reqwest::Url::parse(&self.base_url).ok();
         url.as_ref()
@@ -46,45 +48,45 @@ impl Endpoint {
     }
 }
 
-/// What went wrong with one call. No variant holds what the provider wrote.
+/// Failure of one model call. No variant holds text of the provider.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CallError {
-    /// No connection.
+    /// The connection failed.
     #[error("provider cannot be reached: {cause}")]
     Unreachable {
-        /// What the operating system or TLS says of it.
+        /// Cause as the operating system or TLS reports it.
         cause: String,
     },
-    /// 429, 408 or 5xx.
+    /// Status 429, 408 or 5xx.
     #[error("provider is overloaded or failing, status {status}")]
     Overloaded {
-        /// HTTP status.
+        /// HTTP status of the response.
         status: u16,
-        /// When it wants to be asked again.
+        /// Pause that the provider asks for.
         retry_after: Option<Duration>,
     },
-    /// Any other 4xx.
-    #[error("provider refused, status {status}")]
+    /// Any other 4xx status.
+    #[error("provider rejected the request, status {status}")]
     Refused {
-        /// HTTP status.
+        /// HTTP status of the response.
         status: u16,
     },
-    /// 400 or 413, with the word that the prompt is longer than the model's context.
-    #[error("provider refused a prompt of this length, status {status}")]
+    /// Status 400 or 413 with a message about the context length.
+    #[error("provider rejected the length of the prompt, status {status}")]
     TooLong {
-        /// HTTP status.
+        /// HTTP status of the response.
         status: u16,
     },
-    /// A redirect, a page, another type, or bytes that are no chunk.
-    #[error("provider sent what is no answer")]
+    /// A redirect, a page, another content type, or bytes that are no chunk.
+    #[error("provider sent an invalid response")]
     NotAnAnswer,
     /// An error object inside the stream.
     #[error("provider reported an error inside its stream")]
     Reported,
-    /// The stream ended without saying that it is complete.
+    /// The stream ended without a finish reason.
     #[error("provider broke off")]
     BrokenOff,
-    /// Nothing came in time.
+    /// Nothing arrived in time.
     #[error("provider stayed silent")]
     Silent,
 }

@@ -1,7 +1,9 @@
-//! Calls of an OpenAI-compatible endpoint, streamed or answered by one document, through async-openai with our own request and chunk types.
+//! Calls of an OpenAI-compatible endpoint, streamed or as one document, through async-openai with
+//! our own request and chunk types.
 //!
-//! Its own executor is replaced: that one retries (tries would multiply), drops `Retry-After`, and reads bodies of
-//! errors without a bound. Ours answers for the status; of a refusal it reads, with a bound, whether the prompt was too long.
+//! Its executor is replaced, because it retries (attempts would multiply), drops `Retry-After` and
+//! reads error bodies without a bound. Ours maps the status, and reads at most the bounded
+//! beginning of a refusal to detect a prompt that is too long.
 
 use std::{pin::Pin, time::Duration};
 
@@ -12,8 +14,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 
 use super::{
-    CallError, Endpoint, Prompt, PromptMessage, Role,
-    chunk::Chunk,
+    CallError, Endpoint, ModelPrompt, PromptMessage, PromptRole,
+    chunk::CompletionChunk,
     prompt::{ToolDeclaration, ToolOffer},
     refusal,
 };
@@ -21,13 +23,14 @@ use crate::config::WorkersConfig;
 
 /// Idle connections kept for each provider.
 const IDLE_CONNECTIONS_MAX: usize = 64;
-/// How long an idle connection is kept.
+/// Time for which an idle connection is kept.
 const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Chunks as they come.
-pub(crate) type Chunks = Pin<Box<dyn Stream<Item = Result<Chunk, CallError>> + Send>>;
+/// Stream of parsed chunks.
+pub(crate) type ChunkStream =
+    Pin<Box<dyn Stream<Item = Result<CompletionChunk, CallError>> + Send>>;
 
-/// Calls providers; one pool of connections for all of them.
+/// Calls providers; one connection pool for all of them.
 #[derive(Clone)]
 pub(crate) struct ModelClient {
     http: reqwest::Client,
@@ -35,12 +38,13 @@ pub(crate) struct ModelClient {
 }
 
 impl ModelClient {
-    /// A client with the bounds of the configuration. Errors: no TLS provider is installed.
+    /// Creates a client with the bounds of the configuration. Fails if no TLS provider is
+    /// installed.
     pub(crate) fn new(config: &WorkersConfig) -> Result<Self, reqwest::Error> {
         let http = reqwest::Client::builder()
             .connect_timeout(Duration::from_millis(config.connect_timeout_ms))
             .tcp_nodelay(true)
-            // A redirect would carry the prompt to a place that nobody configured.
+            // A redirect would carry the prompt to a host that nobody configured.
             .redirect(reqwest::redirect::Policy::none())
             .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
             .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)
@@ -51,64 +55,65 @@ impl ModelClient {
         })
     }
 
-    /// For calls whose answer is one JSON document.
-    pub(crate) fn for_documents(
+    /// Returns a client for calls that are answered with one JSON document.
+    pub(crate) fn document_client(
         &self,
         endpoint: &Endpoint,
     ) -> Result<Client<impl Config>, CallError> {
-        self.client(endpoint, "application/json", is_document)
+        self.client_for(endpoint, "application/json", is_document)
     }
 
-    /// Begins a call. With a `prefix`, the endpoint is asked to go on with that text. Dropping the stream ends the call.
-    pub(crate) async fn stream(
+    /// Starts a streamed call. With a `prefix`, the endpoint is asked to continue that text.
+    /// Dropping the stream ends the call.
+    pub(crate) async fn start_stream(
         &self,
         endpoint: &Endpoint,
-        prompt: &Prompt,
+        prompt: &ModelPrompt,
         prefix: &str,
         offer: ToolOffer,
-    ) -> Result<Chunks, CallError> {
-        let client = self.client(endpoint, "text/event-stream", is_stream)?;
-        let request = Request::of(endpoint, prompt, prefix, offer);
+    ) -> Result<ChunkStream, CallError> {
+        let client = self.client_for(endpoint, "text/event-stream", is_stream)?;
+        let request = ChatCompletionRequest::new(endpoint, prompt, prefix, offer);
         let chunks = client
             .chat()
-            .create_stream_byot::<_, Chunk>(&request)
+            .create_stream_byot::<_, CompletionChunk>(&request)
             .await
-            .map_err(|error| CallError::of(&error))?;
+            .map_err(|error| CallError::from_library(&error))?;
         Ok(chunks
-            .map(|chunk| chunk.map_err(|error| CallError::of(&error)))
+            .map(|chunk| chunk.map_err(|error| CallError::from_library(&error)))
             .boxed())
     }
 
-    fn client(
+    fn client_for(
         &self,
         endpoint: &Endpoint,
         accept: &'static str,
         is_answer: fn(&HeaderMap) -> bool,
-    ) -> Result<Client<Address>, CallError> {
+    ) -> Result<Client<EndpointConfig>, CallError> {
         let (http, body_bytes_max) = (self.http.clone(), self.body_bytes_max);
         let service = tower::service_fn(move |factory: HttpRequestFactory| {
             let http = http.clone();
             async move {
                 let request = factory.build().await?;
                 let response = http.execute(request).await.map_err(OpenAIError::Reqwest)?;
-                if let Err(error) = judge(&response, is_answer) {
+                if let Err(error) = check_response(&response, is_answer) {
                     return Err(OpenAIError::Boxed(Box::new(
-                        refusal::explained(error, response).await,
+                        refusal::explain_refusal(error, response).await,
                     )));
                 }
-                Ok::<_, OpenAIError>(bounded(response, body_bytes_max))
+                Ok::<_, OpenAIError>(bounded_response(response, body_bytes_max))
             }
         });
         Ok(
-            Client::build(self.http.clone(), Address::of(endpoint, accept)?)
+            Client::build(self.http.clone(), EndpointConfig::new(endpoint, accept)?)
                 .with_http_service(service),
         )
     }
 }
 
-/// The body of a call.
+/// Body of a chat completion request.
 #[derive(Serialize)]
-struct Request<'a> {
+struct ChatCompletionRequest<'a> {
     model: &'a str,
     messages: Vec<PromptMessage>,
     stream: bool,
@@ -120,7 +125,8 @@ struct Request<'a> {
     tools: &'a [ToolDeclaration],
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<&'static str>,
-    // vLLM wants both of these to go on with the last message; llama.cpp does it by itself and takes them.
+    // vLLM needs both of these to continue the last message; llama.cpp does so by itself and
+    // accepts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     continue_final_message: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,12 +138,17 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-impl<'a> Request<'a> {
-    fn of(endpoint: &'a Endpoint, prompt: &'a Prompt, prefix: &str, offer: ToolOffer) -> Self {
+impl<'a> ChatCompletionRequest<'a> {
+    fn new(
+        endpoint: &'a Endpoint,
+        prompt: &'a ModelPrompt,
+        prefix: &str,
+        offer: ToolOffer,
+    ) -> Self {
         let mut messages = prompt.messages.clone();
         let continues = !prefix.is_empty();
         if continues {
-            messages.push(PromptMessage::text(Role::Assistant, prefix));
+            messages.push(PromptMessage::text(PromptRole::Assistant, prefix));
         }
         let tools = if offer == ToolOffer::None {
             &[]
@@ -161,15 +172,16 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Where and as whom; async-openai's own configuration reads the environment and panics on a key with a line break.
-struct Address {
+/// EndpointConfig and credentials of one endpoint; async-openai's own configuration reads the environment
+/// and panics on a key with a line break.
+struct EndpointConfig {
     base_url: String,
     headers: HeaderMap,
     key: SecretString,
 }
 
-impl Address {
-    fn of(endpoint: &Endpoint, accept: &'static str) -> Result<Self, CallError> {
+impl EndpointConfig {
+    fn new(endpoint: &Endpoint, accept: &'static str) -> Result<Self, CallError> {
         let mut headers = HeaderMap::new();
         if let Some(key) = &endpoint.api_key {
             let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()))
@@ -187,7 +199,7 @@ impl Address {
     }
 }
 
-impl Config for Address {
+impl Config for EndpointConfig {
     fn headers(&self) -> HeaderMap {
         self.headers.clone()
     }
@@ -209,8 +221,11 @@ impl Config for Address {
     }
 }
 
-/// Whether a response can be an answer at all.
-fn judge(response: &reqwest::Response, is_answer: fn(&HeaderMap) -> bool) -> Result<(), CallError> {
+/// Fails unless the status and the headers can belong to an answer.
+fn check_response(
+    response: &reqwest::Response,
+    is_answer: fn(&HeaderMap) -> bool,
+) -> Result<(), CallError> {
     let status = response.status().as_u16();
     match status {
         200..=299 if is_answer(response.headers()) => Ok(()),
@@ -223,7 +238,7 @@ fn judge(response: &reqwest::Response, is_answer: fn(&HeaderMap) -> bool) -> Res
     }
 }
 
-/// Some servers name no type, or plain text; a page or one JSON document is no stream.
+/// Some servers send no content type or plain text; a page or one JSON document is no stream.
 fn is_stream(headers: &HeaderMap) -> bool {
     let kind = content_type(headers);
     !["text/html", "application/json", "application/problem+json"]
@@ -244,7 +259,7 @@ fn content_type(headers: &HeaderMap) -> &str {
         .unwrap_or_default()
 }
 
-/// Seconds only: a date would need the provider's clock to be ours.
+/// Parses seconds only: a date would depend on the provider's clock.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds: f64 = headers
         .get(header::RETRY_AFTER)?
@@ -256,17 +271,18 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// The same response, cut off after so many bytes, whatever its lines look like.
-fn bounded(response: reqwest::Response, bytes_max: usize) -> reqwest::Response {
+/// Returns the same response, cut off after `bytes_max` bytes regardless of its lines.
+fn bounded_response(response: reqwest::Response, bytes_max: usize) -> reqwest::Response {
     let (status, headers) = (response.status(), response.headers().clone());
-    let mut bounded = http::Response::new(reqwest::Body::wrap_stream(pieces(response, bytes_max)));
+    let mut bounded =
+        http::Response::new(reqwest::Body::wrap_stream(body_pieces(response, bytes_max)));
     *bounded.status_mut() = status;
     *bounded.headers_mut() = headers;
     bounded.into()
 }
 
-/// The body as it comes, up to the piece that exceeds so many bytes.
-pub(super) fn pieces(
+/// Returns the body in pieces, up to the piece that exceeds `bytes_max`.
+pub(super) fn body_pieces(
     response: reqwest::Response,
     bytes_max: usize,
 ) -> impl Stream<Item = reqwest::Result<bytes::Bytes>> + Send + 'static {
@@ -279,16 +295,17 @@ pub(super) fn pieces(
     })
 }
 
-/// "Connection refused" and not "error sending request", which would name the whole address.
-fn innermost(error: &reqwest::Error) -> String {
+/// Returns "connection refused" instead of "error sending request", which would contain the whole
+/// URL.
+fn innermost_cause(error: &reqwest::Error) -> String {
     let first = std::error::Error::source(error);
     let last = std::iter::successors(first, |error| error.source()).last();
     last.map_or_else(|| "no connection".to_owned(), ToString::to_string)
 }
 
 impl CallError {
-    /// What an error of the library means; its text is dropped, because it can quote what the provider wrote.
-    pub(crate) fn of(error: &OpenAIError) -> Self {
+    /// Maps an error of the library. Its text is dropped, because it can quote the provider.
+    pub(crate) fn from_library(error: &OpenAIError) -> Self {
         match error {
             OpenAIError::Boxed(error) => error
                 .downcast_ref::<Self>()
@@ -297,7 +314,7 @@ impl CallError {
             OpenAIError::Reqwest(error) if error.is_builder() => Self::Refused { status: 400 },
             OpenAIError::Reqwest(error) if error.is_connect() || error.is_request() => {
                 Self::Unreachable {
-                    cause: innermost(error),
+                    cause: innermost_cause(error),
                 }
             }
             OpenAIError::JSONDeserialize(..) | OpenAIError::ApiError(_) => Self::NotAnAnswer,

@@ -1,86 +1,88 @@
-//! What a model is asked, in the protocol's words: messages, and the tools that it may call.
+//! ModelPrompt of a model in the terms of the protocol: messages, and the tools that it may call.
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 use serde_json::{Value, json};
 
-/// What a model is asked.
+/// A prompt for one model call.
 #[derive(Clone, Debug)]
-pub(crate) struct Prompt {
-    /// System instructions, history, message; behind them the calls of this reply with their results.
+pub(crate) struct ModelPrompt {
+    /// System instructions, history and message; then the tool calls of this reply with their
+    /// results.
     pub(crate) messages: Vec<PromptMessage>,
-    /// Tools that it may call; none where it shall only speak.
+    /// Tools that are declared; empty if the model shall only write text.
     pub(crate) tools: Vec<ToolDeclaration>,
-    /// Whether it may call them now. They stay declared when it may not: earlier calls refer to them.
+    /// True if the model may call tools now. Tools stay declared when it may not, because earlier
+    /// calls refer to them.
     pub(crate) may_call: bool,
-    /// Sampling temperature; the provider's own when absent.
+    /// Sampling temperature; `None` leaves the provider's default.
     pub(crate) temperature: Option<f32>,
-    /// Longest answer.
+    /// Longest answer, in tokens.
     pub(crate) max_tokens: u32,
 }
 
 /// One message of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PromptMessage {
-    /// Who speaks.
-    pub(crate) role: Role,
-    /// Text.
+    /// Author of the message.
+    pub(crate) role: PromptRole,
+    /// Text of the message; may be empty beside tool calls.
     pub(crate) content: String,
-    /// Calls that an assistant made with it.
-    pub(crate) calls: Vec<SentCall>,
-    /// The call whose result this is.
+    /// Tool calls that the assistant made with this message.
+    pub(crate) calls: Vec<PromptToolCall>,
+    /// Id of the call whose result this message is.
     pub(crate) call_id: Option<String>,
 }
 
-/// A call as the model is reminded of it.
+/// A tool call as it is sent back to the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SentCall {
-    /// Names the call within its prompt.
+pub(crate) struct PromptToolCall {
+    /// Id of the call, unique within its prompt.
     pub(crate) id: String,
-    /// Tool.
+    /// Name of the tool.
     pub(crate) name: String,
-    /// JSON of an object; servers parse it again.
+    /// JSON object as text; servers parse it again.
     pub(crate) arguments: String,
 }
 
-/// How the tools of a prompt are told.
+/// Way in which the tools of a prompt are offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ToolOffer {
-    /// Not at all.
+    /// Tools are not mentioned.
     None,
-    /// As they are, because earlier calls refer to them, and not to be called.
+    /// Tools are declared because earlier calls refer to them, but must not be called.
     Declared,
-    /// To be called.
+    /// Tools are declared and may be called.
     Callable,
 }
 
-/// A tool as the model is told of it.
+/// Declaration of a tool for a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ToolDeclaration {
-    /// Name, as it is called.
+    /// Name by which the model calls it.
     pub(crate) name: String,
-    /// What it is for.
+    /// Purpose of the tool, in words for a model.
     pub(crate) description: String,
     /// JSON Schema of its arguments.
     pub(crate) parameters: Value,
 }
 
-/// Who speaks in a prompt.
+/// Author of a prompt message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Role {
-    /// The organization's instructions.
+pub(crate) enum PromptRole {
+    /// Instructions of the organization.
     System,
-    /// The visitor.
+    /// The visitor of the conversation.
     User,
-    /// The agent.
+    /// The agent that answers.
     Assistant,
-    /// A tool.
+    /// The result of a tool.
     Tool,
 }
 
 impl PromptMessage {
-    /// Plain text.
-    pub(crate) fn text(role: Role, content: impl Into<String>) -> Self {
+    /// Creates a message of plain text.
+    pub(crate) fn text(role: PromptRole, content: impl Into<String>) -> Self {
         Self {
             role,
             content: content.into(),
@@ -89,19 +91,19 @@ impl PromptMessage {
         }
     }
 
-    /// What an assistant said and called.
-    pub(crate) fn calling(content: impl Into<String>, calls: Vec<SentCall>) -> Self {
+    /// Creates an assistant message with tool calls.
+    pub(crate) fn assistant_calls(content: impl Into<String>, calls: Vec<PromptToolCall>) -> Self {
         Self {
             calls,
-            ..Self::text(Role::Assistant, content)
+            ..Self::text(PromptRole::Assistant, content)
         }
     }
 
-    /// What a call gave.
-    pub(crate) fn result(call_id: &str, content: impl Into<String>) -> Self {
+    /// Creates the result message of a tool call.
+    pub(crate) fn tool_result(call_id: &str, content: impl Into<String>) -> Self {
         Self {
             call_id: Some(call_id.to_owned()),
-            ..Self::text(Role::Tool, content)
+            ..Self::text(PromptRole::Tool, content)
         }
     }
 }
@@ -111,7 +113,8 @@ impl Serialize for PromptMessage {
         let mut message = serializer.serialize_struct("PromptMessage", 4)?;
         message.serialize_field("role", &self.role)?;
         if self.content.is_empty() && !self.calls.is_empty() {
-            // Some servers refuse an empty text beside calls; null is what the protocol shows.
+            // Some servers refuse an empty text beside calls; null is the form that the protocol
+            // documents.
             message.serialize_field("content", &Value::Null)?;
         } else {
             message.serialize_field("content", &self.content)?;
@@ -126,7 +129,7 @@ impl Serialize for PromptMessage {
     }
 }
 
-impl Serialize for SentCall {
+impl Serialize for PromptToolCall {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let function = json!({ "name": self.name, "arguments": self.arguments });
         json!({ "id": self.id, "type": "function", "function": function }).serialize(serializer)

@@ -1,4 +1,5 @@
-//! Which endpoints may answer for an agent, in the order in which they are asked, and which may give vectors.
+//! Resolves the endpoints of an agent: those that may answer, in order, and the one that gives
+//! embeddings.
 
 use secrecy::SecretString;
 use switchboard_backends::{
@@ -9,40 +10,57 @@ use switchboard_backends::{
 use switchboard_schemas::{agent::Agent, ids::ProviderId};
 
 use super::Endpoint;
-use crate::DefaultProvider;
 
-/// Finds endpoints.
+/// The installation's own model endpoint.
+#[derive(Clone, Debug)]
+pub struct DefaultProvider {
+    /// Base URL of the OpenAI-compatible API.
+    pub base_url: String,
+    /// API key, if the endpoint requires one.
+    pub api_key: Option<SecretString>,
+    /// Model for agents that name none.
+    pub model: String,
+    /// True if the endpoint continues an unfinished assistant message.
+    pub continues_prefix: bool,
+    /// Provider to call if this one fails before the first token.
+    pub fallback: Option<Box<DefaultProvider>>,
+}
+
+/// Resolves endpoints from the catalog and the installation's settings.
 #[derive(Clone)]
-pub(crate) struct Providers {
-    /// The organizations' own.
+pub(crate) struct ProviderResolver {
+    /// Providers of the organizations.
     pub(crate) catalog: CatalogCache,
-    /// Opens their keys.
+    /// Decrypts their API keys.
     pub(crate) vault: SecretVault,
-    /// The installation's.
+    /// Default provider of the installation.
     pub(crate) installed: DefaultProvider,
 }
 
-impl Providers {
-    /// The agent's provider and its fallback, else the installation's. A provider that is gone is left out: another one
-    /// never sees a tenant's messages because of that.
-    pub(crate) async fn of(&self, agent: &Agent) -> Result<Vec<Endpoint>, StoreError> {
+impl ProviderResolver {
+    /// Returns the agent's provider and its fallback, or the installation's. A deleted provider is
+    /// skipped: the messages of a tenant never go to another provider because of that.
+    pub(crate) async fn endpoints_of(&self, agent: &Agent) -> Result<Vec<Endpoint>, StoreError> {
         let mut endpoints = Vec::new();
         match &agent.provider {
             Some(id) => endpoints.extend(
-                self.configured(agent, id, agent.settings.model.as_deref())
+                self.configured_endpoint(agent, id, agent.settings.model.as_deref())
                     .await?,
             ),
-            None => endpoints.extend(self.chain(agent.settings.model.as_deref())),
+            None => endpoints.extend(self.default_endpoints(agent.settings.model.as_deref())),
         }
         if let Some(id) = &agent.fallback_provider {
-            // The agent's model is a name at its own provider; the fallback has one of its own.
-            endpoints.extend(self.configured(agent, id, None).await?);
+            // The agent's model is a name at its own provider; the fallback has its own model.
+            endpoints.extend(self.configured_endpoint(agent, id, None).await?);
         }
         Ok(endpoints)
     }
 
-    /// The embedding model of the agent's provider, if it has one.
-    pub(crate) async fn embedding(&self, agent: &Agent) -> Result<Option<Endpoint>, StoreError> {
+    /// Returns the embedding model of the agent's provider, if it has one.
+    pub(crate) async fn embedding_endpoint(
+        &self,
+        agent: &Agent,
+    ) -> Result<Option<Endpoint>, StoreError> {
         let Some(id) = &agent.provider else {
             return Ok(None);
         };
@@ -50,10 +68,10 @@ impl Providers {
             return Ok(None);
         };
         let model = sealed.provider.embedding_model.as_deref();
-        Ok(model.and_then(|model| self.opened(agent, &sealed, Some(model))))
+        Ok(model.and_then(|model| self.open_endpoint(agent, &sealed, Some(model))))
     }
 
-    async fn configured(
+    async fn configured_endpoint(
         &self,
         agent: &Agent,
         id: &ProviderId,
@@ -63,10 +81,10 @@ impl Providers {
             tracing::warn!(agent.id = %agent.id, provider.id = %id, "the agent's provider is gone");
             return Ok(None);
         };
-        Ok(self.opened(agent, &sealed, model))
+        Ok(self.open_endpoint(agent, &sealed, model))
     }
 
-    fn opened(
+    fn open_endpoint(
         &self,
         agent: &Agent,
         sealed: &SealedProvider,
@@ -85,7 +103,7 @@ impl Providers {
             }
         };
         let model = model.unwrap_or(&provider.model);
-        Some(endpoint(
+        Some(new_endpoint(
             &provider.base_url,
             api_key,
             model,
@@ -93,14 +111,14 @@ impl Providers {
         ))
     }
 
-    /// The installation's provider and the fallbacks behind it.
-    fn chain(&self, model: Option<&str>) -> Vec<Endpoint> {
+    /// Returns the installation's provider and its fallbacks.
+    fn default_endpoints(&self, model: Option<&str>) -> Vec<Endpoint> {
         let chain = std::iter::successors(Some(&self.installed), |provider| {
             provider.fallback.as_deref()
         });
         let endpoints = chain.enumerate().map(|(place, provider)| {
             let model = model.filter(|_| place == 0).unwrap_or(&provider.model);
-            endpoint(
+            new_endpoint(
                 &provider.base_url,
                 provider.api_key.clone(),
                 model,
@@ -111,7 +129,7 @@ impl Providers {
     }
 }
 
-fn endpoint(
+fn new_endpoint(
     base_url: &str,
     api_key: Option<SecretString>,
     model: &str,

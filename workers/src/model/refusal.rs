@@ -1,4 +1,5 @@
-//! Why a provider refused: whether the prompt is longer than its context. Nothing else of what it wrote is read.
+//! Detects refusals of prompts that are longer than the model's context. Nothing else of a refusal
+//! is read.
 
 use std::{pin::pin, time::Duration};
 
@@ -6,15 +7,16 @@ use futures::StreamExt;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::{CallError, openai::pieces};
+use super::{CallError, openai::body_pieces};
 
-/// How long the words of a refusal are waited for.
+/// Timeout of reading the body of a refusal.
 const WORDS_WAIT: Duration = Duration::from_secs(2);
-/// Longest refusal that is read.
+/// Longest body that is read.
 const WORDS_BYTES_MAX: usize = 64 << 10;
-/// In codes and types: `context_length_exceeded` (OpenAI), `exceed_context_size_error` (llama.cpp).
+/// Found in codes and types: `context_length_exceeded` (OpenAI), `exceed_context_size_error`
+/// (llama.cpp).
 const CODES: [&str; 2] = ["context_length", "context_size"];
-/// In messages of servers whose code is a number (vLLM), or says no more than that the request is bad.
+/// Found in messages of servers whose code is a number (vLLM) or not specific.
 const WORDS: [&str; 5] = [
     "maximum context",
     "context length",
@@ -23,15 +25,15 @@ const WORDS: [&str; 5] = [
     "prompt is too long",
 ];
 
-/// The same error, or that the prompt is too long if the response says so.
-pub(super) async fn explained(error: CallError, response: reqwest::Response) -> CallError {
+/// Returns `TooLong` if the response says so, else the same error.
+pub(super) async fn explain_refusal(error: CallError, response: reqwest::Response) -> CallError {
     let CallError::Refused {
         status: status @ (400 | 413),
     } = error
     else {
         return error;
     };
-    let body = timeout(WORDS_WAIT, beginning(response))
+    let body = timeout(WORDS_WAIT, read_body(response))
         .await
         .unwrap_or_default();
     if is_about_length(&body) {
@@ -41,9 +43,9 @@ pub(super) async fn explained(error: CallError, response: reqwest::Response) -> 
     }
 }
 
-/// What came of it, also where the end never did.
-async fn beginning(response: reqwest::Response) -> Vec<u8> {
-    let mut pieces = pin!(pieces(response, WORDS_BYTES_MAX));
+/// Reads the body as far as it arrives.
+async fn read_body(response: reqwest::Response) -> Vec<u8> {
+    let mut pieces = pin!(body_pieces(response, WORDS_BYTES_MAX));
     let mut body = Vec::new();
     while let Some(Ok(piece)) = pieces.next().await {
         body.extend_from_slice(&piece);
@@ -71,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_for_length_is_told_from_others_whoever_words_it() {
+    fn length_refusal_is_recognized_in_any_wording() {
         for body in [
             r#"{"error":{"message":"too many","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}"#,
             r#"{"error":{"code":400,"message":"too much","type":"exceed_context_size_error","n_prompt_tokens":9000,"n_ctx":8192}}"#,

@@ -1,4 +1,4 @@
-//! One reply against providers that misbehave: what the client gets, and how often the provider was asked.
+//! One reply from providers that misbehave: the text that the client gets, and the number of calls.
 
 use std::time::Duration;
 
@@ -7,24 +7,24 @@ use switchboard_schemas::{conversation::FinishReason, reply_event::ReplyFailure}
 use tokio::time::Instant;
 
 use super::{
-    Endpoint, Prompt, PromptMessage, Role,
-    generation::{AnswerEnd, Generated, Generation, Pushed, TextSink},
+    Endpoint, ModelPrompt, PromptMessage, PromptRole,
+    generation::{AnswerEnd, AnswerGeneration, GenerationResult, PushResult, TextSink},
     openai::ModelClient,
 };
 use crate::testing::{Act, Piece, Provider, complete, quick};
 
-struct Collected {
+struct CollectingSink {
     text: String,
     bytes_max: usize,
 }
 
-impl TextSink for Collected {
-    fn push(&mut self, _: &str, text: &str) -> Pushed {
+impl TextSink for CollectingSink {
+    fn push(&mut self, _: &str, text: &str) -> PushResult {
         self.text.push_str(text);
         if self.text.len() < self.bytes_max {
-            Pushed::Shown
+            PushResult::Displayed
         } else {
-            Pushed::Full
+            PushResult::Full
         }
     }
 
@@ -46,7 +46,7 @@ fn endpoint(provider: &Provider, continues_prefix: bool) -> Endpoint {
     }
 }
 
-async fn ask(endpoints: Vec<Endpoint>, prefix: &str) -> (Generated, String) {
+async fn ask(endpoints: Vec<Endpoint>, prefix: &str) -> (GenerationResult, String) {
     ask_capped(endpoints, prefix, 1 << 16).await
 }
 
@@ -54,30 +54,31 @@ async fn ask_capped(
     endpoints: Vec<Endpoint>,
     prefix: &str,
     bytes_max: usize,
-) -> (Generated, String) {
+) -> (GenerationResult, String) {
     let config = quick();
     let client = ModelClient::new(&config).unwrap();
-    let message = PromptMessage::text(Role::User, "hello");
-    let prompt = Prompt {
+    let message = PromptMessage::text(PromptRole::User, "hello");
+    let prompt = ModelPrompt {
         messages: vec![message],
         tools: Vec::new(),
         may_call: false,
         temperature: None,
         max_tokens: 10,
     };
-    let mut sink = Collected {
+    let mut sink = CollectingSink {
         text: prefix.into(),
         bytes_max,
     };
     let deadline = Instant::now() + Duration::from_secs(10);
-    let answer = Generation::new(&client, &config, endpoints, &prompt, &mut sink, 0, deadline)
-        .run()
-        .await;
+    let answer =
+        AnswerGeneration::new(&client, &config, endpoints, &prompt, &mut sink, 0, deadline)
+            .run()
+            .await;
     let end = answer.end.map(|end| match end {
-        AnswerEnd::Said(reason) => reason,
-        AnswerEnd::Called(_) => panic!("no tool was offered"),
+        AnswerEnd::Text(reason) => reason,
+        AnswerEnd::ToolCalls(_) => panic!("no tool was offered"),
     });
-    let Generated {
+    let GenerationResult {
         usage,
         first_text,
         took,
@@ -87,7 +88,7 @@ async fn ask_capped(
         ..
     } = answer;
     (
-        Generated {
+        GenerationResult {
             end,
             usage,
             first_text,
@@ -100,8 +101,8 @@ async fn ask_capped(
     )
 }
 
-/// Asks one provider that cannot continue.
-async fn ask_one(acts: Vec<Act>) -> (Generated, String, usize) {
+/// Calls one provider that cannot continue a prefix.
+async fn ask_one(acts: Vec<Act>) -> (GenerationResult, String, usize) {
     let provider = Provider::start(acts).await;
     let (generated, text) = ask(vec![endpoint(&provider, false)], "").await;
     (generated, text, provider.requests().len())
@@ -118,7 +119,7 @@ const BUSY: Act = Act::Answer(429, &[("retry-after", "0")], "busy");
 const BROKEN: Act = Act::Answer(500, &[], "<html>oops</html>");
 
 #[tokio::test]
-async fn a_complete_stream_gives_text_reason_and_tokens() {
+async fn complete_stream_gives_text_reason_and_tokens() {
     let (generated, text, calls) = ask_one(vec![complete(&["Hel", "lo 🦀"])]).await;
     assert_eq!(
         (generated.end, text.as_str(), calls),
@@ -129,7 +130,7 @@ async fn a_complete_stream_gives_text_reason_and_tokens() {
 }
 
 #[tokio::test]
-async fn an_overloaded_provider_is_asked_again() {
+async fn overloaded_provider_is_called_again() {
     let (generated, text, calls) = ask_one(vec![BUSY, BROKEN, complete(&["ok"])]).await;
     assert_eq!(
         (generated.end, text.as_str(), calls),
@@ -139,7 +140,7 @@ async fn an_overloaded_provider_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_failing_provider_is_given_up_after_three_calls() {
+async fn failing_provider_is_given_up_after_three_calls() {
     let (generated, _, calls) = ask_one(vec![BROKEN]).await;
     assert_eq!(
         (generated.end, calls),
@@ -148,7 +149,7 @@ async fn a_failing_provider_is_given_up_after_three_calls() {
 }
 
 #[tokio::test]
-async fn a_wait_that_does_not_fit_is_not_waited_for() {
+async fn too_long_wait_is_skipped() {
     let (generated, _, calls) =
         ask_one(vec![Act::Answer(429, &[("retry-after", "3600")], "")]).await;
     assert_eq!(
@@ -158,7 +159,7 @@ async fn a_wait_that_does_not_fit_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn the_fallback_answers_when_the_first_provider_cannot() {
+async fn fallback_answers_if_the_first_provider_fails() {
     for act in [BROKEN, FORBIDDEN, PAGE, Act::Stream(vec![Piece::Hang])] {
         let (first, second) = (
             Provider::start(vec![act]).await,
@@ -174,7 +175,7 @@ async fn the_fallback_answers_when_the_first_provider_cannot() {
 }
 
 #[tokio::test]
-async fn a_request_at_fault_is_asked_once_and_of_nobody_else() {
+async fn invalid_request_is_sent_once() {
     let (first, second) = (
         Provider::start(vec![REFUSED]).await,
         Provider::start(vec![complete(&["ok"])]).await,
@@ -185,7 +186,7 @@ async fn a_request_at_fault_is_asked_once_and_of_nobody_else() {
 }
 
 #[tokio::test]
-async fn whatever_is_no_answer_is_an_error_and_no_text() {
+async fn invalid_response_is_an_error_without_text() {
     let redirect = Act::Answer(302, &[("location", "http://127.0.0.1:1/v1")], "");
     let not_streamed = Act::Answer(
         200,
@@ -256,7 +257,7 @@ async fn comments_that_keep_a_connection_alive_are_no_token() {
 }
 
 #[tokio::test]
-async fn a_stream_without_a_reason_to_end_is_a_cut_and_is_never_begun_anew() {
+async fn stream_without_finish_reason_is_cut_and_not_restarted() {
     for end in [
         Piece::Raw(""),
         Piece::Raw("data: [DONE]\n\n"),
@@ -286,7 +287,7 @@ async fn silence_between_tokens_ends_the_reply() {
 }
 
 #[tokio::test]
-async fn a_provider_that_can_goes_on_from_the_prefix_once() {
+async fn prefix_is_continued_once() {
     let cut = Act::Stream(vec![Piece::Text("Hel")]);
     let provider = Provider::start(vec![cut.clone(), complete(&["lo"])]).await;
     let (generated, text) = ask(vec![endpoint(&provider, true)], "").await;
@@ -317,7 +318,7 @@ async fn a_provider_that_can_goes_on_from_the_prefix_once() {
 }
 
 #[tokio::test]
-async fn a_first_request_asks_for_a_stream_with_its_tokens_and_no_continuation() {
+async fn first_request_asks_for_usage_and_no_continuation() {
     let provider = Provider::start(vec![complete(&["ok"])]).await;
     ask(vec![endpoint(&provider, true)], "").await;
     let request = &provider.requests()[0];
@@ -329,7 +330,7 @@ async fn a_first_request_asks_for_a_stream_with_its_tokens_and_no_continuation()
 }
 
 #[tokio::test]
-async fn an_endless_reply_stops_at_its_cap() {
+async fn endless_reply_stops_at_its_bound() {
     let pieces = std::iter::repeat_n(Piece::Text("0123456789"), 1000).collect();
     let provider = Provider::start(vec![Act::Stream(pieces)]).await;
     let (generated, text) = ask_capped(vec![endpoint(&provider, false)], "", 25).await;

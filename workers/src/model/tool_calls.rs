@@ -1,49 +1,49 @@
-//! Puts tool calls together that a stream brings in fragments: by several indexes, interleaved, cut anywhere, with ids
-//! that are missing or repeated. Pure.
+//! Assembles tool calls from the fragments of a stream: several indexes, interleaved, cut anywhere,
+//! with missing or repeated ids. Pure.
 //!
-//! Nothing here is ever run before the stream has said that it is complete; a call that was cut, or is too large, or of
-//! which a part could not be read, is told as such, so that no half of a call is taken for a whole one.
+//! No call is run before the stream is complete. A call that was cut, is too large or contains an
+//! unreadable part is reported as such, so that half a call never passes for a whole one.
 
-/// Arguments of all calls of one answer.
+/// Largest sum of the arguments of all calls of one answer.
 pub(crate) const ARGUMENTS_BYTES_MAX: usize = 64 << 10;
-/// Calls of one answer that are kept; a model that asks for more is told of these.
+/// Calls of one answer that are kept; later ones are dropped.
 pub(crate) const CALLS_KEPT_MAX: usize = 32;
-/// Longest name and longest id; the protocol's own limit of names.
+/// Longest name and longest id; the protocol's own limit for names.
 const NAME_BYTES_MAX: usize = 64;
 
-/// A part of a call.
+/// A part of a tool call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Fragment {
-    /// Which call of the answer, if the server counts them.
+pub(crate) struct ToolCallFragment {
+    /// Number of the call within the answer, if the server counts them.
     pub(crate) index: Option<u64>,
-    /// Name of the call, or empty.
+    /// Id of the call, or empty.
     pub(crate) id: String,
     /// Name of the tool or a piece of it, or empty.
     pub(crate) name: String,
     /// A piece of the arguments' JSON.
     pub(crate) arguments: String,
-    /// Whether it could be read.
+    /// False if the fragment could not be parsed.
     pub(crate) readable: bool,
 }
 
-/// A call as the whole stream told it.
+/// A tool call of a complete stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ToolCall {
-    /// The provider's name for it; may be empty, and need not be unique.
+    /// The provider's id; may be empty and need not be unique.
     pub(crate) id: String,
-    /// The tool that is meant.
+    /// Name of the tool.
     pub(crate) name: String,
-    /// JSON of the arguments, unchecked; or why it must not be run.
-    pub(crate) arguments: Result<String, Unusable>,
+    /// Unchecked JSON of the arguments, or the reason why the call must not be run.
+    pub(crate) arguments: Result<String, UnusableCall>,
 }
 
-/// Why a call must not be run.
+/// Reason why a call must not be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unusable {
-    /// The answer was stopped in its middle.
+pub(crate) enum UnusableCall {
+    /// The answer stopped inside the call.
     #[error("the call was cut off before its end; make it shorter")]
     Cut,
-    /// More than [`ARGUMENTS_BYTES_MAX`].
+    /// The arguments exceed [`ARGUMENTS_BYTES_MAX`].
     #[error("the arguments are too long")]
     TooLarge,
     /// A part of it was no part of a call.
@@ -51,16 +51,16 @@ pub(crate) enum Unusable {
     Unreadable,
 }
 
-/// The calls of one answer so far.
+/// Tool calls of one answer so far.
 #[derive(Debug, Default)]
 pub(crate) struct ToolCalls {
-    drafts: Vec<Draft>,
+    drafts: Vec<ToolCallDraft>,
     bytes: usize,
     unreadable: bool,
 }
 
 #[derive(Debug, Default)]
-struct Draft {
+struct ToolCallDraft {
     index: Option<u64>,
     id: String,
     name: String,
@@ -68,28 +68,28 @@ struct Draft {
     too_large: bool,
 }
 
-impl Fragment {
-    /// What was none.
+impl ToolCallFragment {
+    /// Creates a fragment that could not be parsed.
     pub(crate) fn unreadable() -> Self {
         Self::default()
     }
 }
 
 impl ToolCalls {
-    /// Adds a fragment.
-    pub(crate) fn push(&mut self, fragment: Fragment) {
+    /// Adds a fragment to its call, or starts a new call.
+    pub(crate) fn push_fragment(&mut self, fragment: ToolCallFragment) {
         if !fragment.readable {
-            // It may have belonged to any of them.
+            // It may have belonged to any of the calls.
             self.unreadable = true;
             return;
         }
-        let place = match self.place(&fragment) {
+        let place = match self.call_index(&fragment) {
             Some(place) => place,
             None if self.drafts.len() == CALLS_KEPT_MAX => return,
             None => {
-                self.drafts.push(Draft {
+                self.drafts.push(ToolCallDraft {
                     index: fragment.index,
-                    ..Draft::default()
+                    ..ToolCallDraft::default()
                 });
                 self.drafts.len() - 1
             }
@@ -99,11 +99,11 @@ impl ToolCalls {
         if draft.id.is_empty() && fragment.id.len() <= NAME_BYTES_MAX {
             draft.id = fragment.id;
         }
-        // A name in pieces grows; one that is repeated with every fragment is the same name.
+        // A name in pieces grows; a name that is repeated with every fragment is the same name.
         if fragment.name != draft.name && draft.name.len() + fragment.name.len() <= NAME_BYTES_MAX {
             draft.name.push_str(&fragment.name);
         }
-        // Some servers end with the whole call once more.
+        // Some servers repeat the whole call at the end.
         if fragment.arguments == draft.arguments && is_whole(&draft.arguments) {
             return;
         }
@@ -115,14 +115,15 @@ impl ToolCalls {
         draft.arguments.push_str(&fragment.arguments);
     }
 
-    /// The calls of a stream that is complete; `cut` when it stopped for another reason than that all was said.
-    pub(crate) fn finish(self, cut: bool) -> Vec<ToolCall> {
+    /// Returns the calls of a complete stream. `is_cut`: the stream stopped before the model had
+    /// finished.
+    pub(crate) fn into_calls(self, cut: bool) -> Vec<ToolCall> {
         let unreadable = self.unreadable;
-        let judge = move |draft: Draft| {
+        let judge = move |draft: ToolCallDraft| {
             let arguments = match () {
-                () if cut => Err(Unusable::Cut),
-                () if unreadable => Err(Unusable::Unreadable),
-                () if draft.too_large => Err(Unusable::TooLarge),
+                () if cut => Err(UnusableCall::Cut),
+                () if unreadable => Err(UnusableCall::Unreadable),
+                () if draft.too_large => Err(UnusableCall::TooLarge),
                 () => Ok(draft.arguments),
             };
             ToolCall {
@@ -134,9 +135,9 @@ impl ToolCalls {
         self.drafts.into_iter().map(judge).collect()
     }
 
-    /// Where a fragment belongs; none when it begins a call.
-    fn place(&self, fragment: &Fragment) -> Option<usize> {
-        let last_with = |fits: &dyn Fn(&Draft) -> bool| self.drafts.iter().rposition(fits);
+    /// Returns the index of the call to which a fragment belongs; `None` if it starts a call.
+    fn call_index(&self, fragment: &ToolCallFragment) -> Option<usize> {
+        let last_with = |fits: &dyn Fn(&ToolCallDraft) -> bool| self.drafts.iter().rposition(fits);
         let place = if fragment.index.is_some() {
             last_with(&|draft| draft.index == fragment.index)?
         } else if !fragment.id.is_empty() {
@@ -151,9 +152,10 @@ impl ToolCalls {
     }
 }
 
-/// Whether a fragment at the place of a call is the beginning of another one: servers that give every call the same index,
-/// or none. An id alone is no sign, because some draw a new one for each fragment.
-fn begins_another(draft: &Draft, fragment: &Fragment) -> bool {
+/// Returns true if a fragment at the position of a call starts another call: some servers give
+/// every call the same index, or none. A new id alone proves nothing, because some servers draw one
+/// for each fragment.
+fn begins_another(draft: &ToolCallDraft, fragment: &ToolCallFragment) -> bool {
     if fragment.name.is_empty() || draft.name.is_empty() {
         return false;
     }

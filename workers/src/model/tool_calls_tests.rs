@@ -1,22 +1,22 @@
-//! Claims about calls in fragments: the same calls come out however they were cut, and never a part of one.
+//! Tool calls in fragments: the same calls result however they are cut, and never a part of one.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::model::chunk::Chunk;
+use crate::model::chunk::CompletionChunk;
 
 fn collect(deltas: &[Value]) -> Vec<ToolCall> {
     let mut calls = ToolCalls::default();
     for delta in deltas {
-        let chunk: Chunk =
+        let chunk: CompletionChunk =
             serde_json::from_str(&json!({ "choices": [{ "delta": delta }] }).to_string()).unwrap();
         chunk
             .tool_fragments()
             .into_iter()
-            .for_each(|fragment| calls.push(fragment));
+            .for_each(|fragment| calls.push_fragment(fragment));
     }
-    calls.finish(false)
+    calls.into_calls(false)
 }
 
 fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
@@ -55,7 +55,7 @@ fn interleaved_fragments_of_several_indexes_are_several_calls() {
 }
 
 #[test]
-fn the_ways_in_which_servers_write_one_whole_call_are_one_call() {
+fn whole_call_is_parsed_in_every_server_format() {
     let want = [call("a", "find", r#"{"q":1}"#)];
     let function = json!({"name": "find", "arguments": "{\"q\":1}"});
     for deltas in [
@@ -135,7 +135,7 @@ fn whole_calls_under_one_index_or_none_are_several() {
 }
 
 #[test]
-fn what_cannot_be_read_is_cut_or_is_too_long_is_told_and_never_given_out() {
+fn unreadable_and_cut_calls_are_reported_and_not_run() {
     let begun = json!({"index": 0, "id": "a", "function": {"name": "find", "arguments": "{}"}});
     for odd in [
         json!("text"),
@@ -143,29 +143,32 @@ fn what_cannot_be_read_is_cut_or_is_too_long_is_told_and_never_given_out() {
         json!({"index": 0, "function": {"name": 7}}),
     ] {
         let got = collect(&[calls(&json!([begun, odd]))]);
-        assert_eq!(got[0].arguments, Err(Unusable::Unreadable), "{odd}");
+        assert_eq!(got[0].arguments, Err(UnusableCall::Unreadable), "{odd}");
     }
     let mut calls = ToolCalls::default();
-    let fragment = |arguments: &str| Fragment {
+    let fragment = |arguments: &str| ToolCallFragment {
         index: Some(0),
         name: "find".into(),
         arguments: arguments.into(),
         readable: true,
-        ..Fragment::default()
+        ..ToolCallFragment::default()
     };
-    calls.push(fragment("{}"));
-    assert_eq!(calls.finish(true)[0].arguments, Err(Unusable::Cut));
+    calls.push_fragment(fragment("{}"));
+    assert_eq!(calls.into_calls(true)[0].arguments, Err(UnusableCall::Cut));
     let mut calls = ToolCalls::default();
     for _ in 0..100 {
-        calls.push(fragment(&"x".repeat(1 << 10)));
+        calls.push_fragment(fragment(&"x".repeat(1 << 10)));
     }
     assert!(calls.bytes <= ARGUMENTS_BYTES_MAX);
-    assert_eq!(calls.finish(false)[0].arguments, Err(Unusable::TooLarge));
+    assert_eq!(
+        calls.into_calls(false)[0].arguments,
+        Err(UnusableCall::TooLarge)
+    );
 }
 
 proptest! {
     #[test]
-    fn calls_that_are_cut_anywhere_and_interleaved_come_out_whole(
+    fn split_and_interleaved_calls_are_assembled(
         cuts in prop::collection::vec((0usize..3, any::<prop::sample::Index>()), 0..24),
     ) {
         let text: Vec<char> = LAMPS.chars().collect();
@@ -192,9 +195,9 @@ proptest! {
     ) {
         let mut calls = ToolCalls::default();
         for (index, id, name, arguments, readable) in fragments {
-            calls.push(Fragment { index, id, name, arguments, readable });
+            calls.push_fragment(ToolCallFragment { index, id, name, arguments, readable });
         }
-        let got = calls.finish(cut);
+        let got = calls.into_calls(cut);
         prop_assert!(got.len() <= CALLS_KEPT_MAX);
         prop_assert!(got.iter().all(|call| call.name.len() <= 64 && (!cut || call.arguments.is_err())));
     }

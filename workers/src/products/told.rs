@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use switchboard_schemas::catalog_product::CatalogProduct;
 
 use super::FoundProduct;
-use crate::plain_text::{beginning, one_line};
+use crate::plain_text::{one_line, truncate_text};
 
 /// Characters of a description that are kept.
 pub(crate) const DESCRIPTION_CHARS_MAX: usize = 400;
@@ -35,12 +35,12 @@ pub(super) fn kept_of(product: CatalogProduct) -> FoundProduct {
 fn told(text: &str, chars_max: usize) -> String {
     let line = one_line(text);
     if !ADDRESS_SIGNS.iter().any(|sign| line.contains(sign)) {
-        return beginning(&line, chars_max);
+        return truncate_text(&line, chars_max);
     }
     let words = line
         .split(' ')
         .filter(|word| !ADDRESS_SIGNS.iter().any(|sign| word.contains(sign)));
-    beginning(&words.collect::<Vec<_>>().join(" "), chars_max)
+    truncate_text(&words.collect::<Vec<_>>().join(" "), chars_max)
 }
 
 #[cfg(test)]

@@ -50,13 +50,13 @@ use self::{
 use crate::{
     WorkerContext,
     config::WorkersConfig,
-    dead_letter::Cause,
+    dead_letter::DeadLetterCause,
     job_loop::{
-        Handler, JobEnd, Source,
+        JobEnd, JobHandler, TopicSource,
         dispatcher::{LaneKey, LaneKind},
     },
     metrics::WorkerMetrics,
-    model::{Endpoint, openai::ModelClient, providers::Providers},
+    model::{Endpoint, openai::ModelClient, providers::ProviderResolver},
     trace,
 };
 
@@ -67,7 +67,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 pub(crate) struct Routing {
     backends: Backends,
     catalog: CatalogCache,
-    providers: Providers,
+    providers: ProviderResolver,
     intent: Intent,
     config: WorkersConfig,
     metrics: Arc<WorkerMetrics>,
@@ -88,7 +88,7 @@ impl Routing {
     pub(crate) fn new(ctx: WorkerContext) -> anyhow::Result<Self> {
         Ok(Self {
             intent: Intent::new(ModelClient::new(&ctx.config)?, &ctx.config)?,
-            providers: Providers {
+            providers: ProviderResolver {
                 catalog: ctx.catalog.clone(),
                 vault: ctx.vault,
                 installed: ctx.default_provider,
@@ -125,7 +125,7 @@ impl Routing {
                 .await?
                 .unwrap_or_else(|| {
                     let reason = "the team is gone or has nobody".to_owned();
-                    JobEnd::Dead(Cause {
+                    JobEnd::DeadLetter(DeadLetterCause {
                         class: "no-route",
                         reason,
                         attempts: 1,
@@ -234,7 +234,7 @@ impl Routing {
     /// The first embedding model that an agent of the team brings along; the default agent is asked first.
     async fn embedding(&self, candidates: &Candidates) -> Result<Option<Endpoint>, StoreError> {
         for agent in &candidates.agents {
-            if let Some(endpoint) = self.providers.embedding(agent).await? {
+            if let Some(endpoint) = self.providers.embedding_endpoint(agent).await? {
                 return Ok(Some(endpoint));
             }
         }
@@ -246,7 +246,7 @@ impl Routing {
         let Some(agent) = candidates.agents.first() else {
             return Ok(None);
         };
-        let endpoints = self.providers.of(agent).await?;
+        let endpoints = self.providers.endpoints_of(agent).await?;
         // A process that only routes has no endpoint where the demo model would answer.
         Ok(endpoints
             .into_iter()
@@ -295,7 +295,7 @@ impl Routing {
             topic: Topic::Jobs,
             key: job.turn.conversation_id.as_str().to_owned(),
             payload: payload.into(),
-            headers: trace::headers(),
+            headers: trace::trace_headers(),
         };
         self.backends
             .bus
@@ -305,12 +305,12 @@ impl Routing {
 }
 
 #[async_trait]
-impl Handler for Routing {
+impl JobHandler for Routing {
     type Job = Arc<RoutingJob>;
 
-    const SOURCES: &'static [Source] = &[(Topic::Route, "routing")];
+    const SOURCES: &'static [TopicSource] = &[(Topic::Route, "routing")];
 
-    fn read(&self, record: &IncomingRecord) -> Result<(LaneKey, Self::Job), DecodeError> {
+    fn decode_job(&self, record: &IncomingRecord) -> Result<(LaneKey, Self::Job), DecodeError> {
         let job: RoutingJob = versioned::decode(&record.payload)?;
         let key = match &job {
             RoutingJob::Message(job) => job.turn.conversation_id.as_str().to_owned(),
@@ -325,7 +325,7 @@ impl Handler for Routing {
         ))
     }
 
-    async fn run(&self, job: Self::Job, handover: &CancellationToken) -> JobEnd {
+    async fn run_job(&self, job: Self::Job, handover: &CancellationToken) -> JobEnd {
         let job = match &*job {
             RoutingJob::Message(job) => job,
             RoutingJob::Playground(job) => {
@@ -335,14 +335,14 @@ impl Handler for Routing {
         };
         let span = tracing::info_span!("route", message.id = %job.turn.message_id, team.id = %job.team_id,
             conversation.id = %job.turn.conversation_id, request.id = %job.turn.request_id,
-            trace.id = %trace::current_id());
+            trace.id = %trace::current_trace_id());
         let routed = async {
             tokio::select! {
                 biased;
-                () = handover.cancelled() => JobEnd::Open(Duration::ZERO),
+                () = handover.cancelled() => JobEnd::RetryAfter(Duration::ZERO),
                 end = self.route(job) => end.unwrap_or_else(|error| {
                     tracing::warn!(%error, "could not route, trying again");
-                    JobEnd::Open(RETRY_DELAY)
+                    JobEnd::RetryAfter(RETRY_DELAY)
                 }),
             }
         };

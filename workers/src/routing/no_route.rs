@@ -18,9 +18,9 @@ use switchboard_schemas::{
 use super::RoutingError;
 use crate::{
     inference::{
-        outcome::Outcome,
         reply_log::LoggedReply,
-        reply_writer::{ReplyWriter, Sealed},
+        reply_outcome::ReplyOutcome,
+        reply_writer::{FinalizeResult, ReplyWriter},
     },
     job_loop::JobEnd,
 };
@@ -42,7 +42,7 @@ pub(super) async fn fail(
     let token = match backends.relay.claim(&request).await? {
         ClaimOutcome::Granted { token, .. } => token,
         ClaimOutcome::Busy { retry_after } => {
-            return Ok(Some(JobEnd::Open(retry_after.min(LEASE))));
+            return Ok(Some(JobEnd::RetryAfter(retry_after.min(LEASE))));
         }
         ClaimOutcome::Done | ClaimOutcome::Voided => return Ok(Some(JobEnd::Finished)),
     };
@@ -67,8 +67,8 @@ pub(super) async fn fail(
         0,
         LoggedReply::default(),
     );
-    if writer.seal(&record.end).await == Sealed::Fenced {
-        return Ok(Some(JobEnd::Open(LEASE)));
+    if writer.finalize(&record.end).await == FinalizeResult::Fenced {
+        return Ok(Some(JobEnd::RetryAfter(LEASE)));
     }
     let count = record.message_count();
     let end = record.end.clone();
@@ -87,8 +87,8 @@ pub(super) async fn fail(
     if !is_stored {
         backends.store.finish_turn(&turn_end).await?;
     }
-    let ours = writer.settle(&end, count, true).await;
-    Ok((!ours).then_some(JobEnd::Open(LEASE)))
+    let ours = writer.complete(&end, count, true).await;
+    Ok((!ours).then_some(JobEnd::RetryAfter(LEASE)))
 }
 
 /// Stores the user message; gives the record of its failed reply.
@@ -116,7 +116,7 @@ async fn record(
         user_position: position,
         position: None,
         head: None,
-        end: Outcome::failed(ReplyFailure::NoRoute).reply_end("", turn.accepted_at, now),
+        end: ReplyOutcome::failed(ReplyFailure::NoRoute).reply_end("", turn.accepted_at, now),
         generation: 0,
         attempt: token.attempt,
         finished_at: now,

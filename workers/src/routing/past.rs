@@ -10,7 +10,7 @@ use switchboard_schemas::{
     turn::Turn,
 };
 
-use crate::model::{PromptMessage, Role};
+use crate::model::{PromptMessage, PromptRole};
 
 /// Messages that are looked back at; turns that failed have no answer.
 const LOOK_BACK_MESSAGES: u32 = 20;
@@ -96,7 +96,7 @@ impl Past {
         let last = self
             .recent
             .last()
-            .filter(|message| message.role == Role::Assistant)?;
+            .filter(|message| message.role == PromptRole::Assistant)?;
         Some(&last.content)
     }
 }
@@ -117,9 +117,9 @@ impl Line {
 
 fn said(line: &Line) -> PromptMessage {
     let role = if line.by.is_some() {
-        Role::Assistant
+        PromptRole::Assistant
     } else {
-        Role::User
+        PromptRole::User
     };
     PromptMessage::text(role, line.text.clone())
 }

@@ -182,7 +182,7 @@ async fn team_message_reaches_the_default_agent_before_its_commit() {
     let (bus, job) = (context.backends.bus.clone(), job("front", None));
     let end = Routing::new(context)
         .unwrap()
-        .run(message(&job), &CancellationToken::new())
+        .run_job(message(&job), &CancellationToken::new())
         .await;
     assert!(matches!(end, JobEnd::Finished));
 
@@ -222,10 +222,12 @@ async fn message_to_a_team_without_members_fails_visibly() {
     let mut listener = relay.listen(&ingress).await.unwrap();
     let job = job("gone", Some(ingress));
     let routing = Routing::new(context).unwrap();
-    let end = routing.run(message(&job), &CancellationToken::new()).await;
+    let end = routing
+        .run_job(message(&job), &CancellationToken::new())
+        .await;
     assert!(matches!(
         end,
-        JobEnd::Dead(Cause {
+        JobEnd::DeadLetter(DeadLetterCause {
             class: "no-route",
             ..
         })
@@ -250,7 +252,9 @@ async fn message_to_a_team_without_members_fails_visibly() {
     assert_eq!(record.end, *end);
     assert!(
         matches!(
-            routing.run(message(&job), &CancellationToken::new()).await,
+            routing
+                .run_job(message(&job), &CancellationToken::new())
+                .await,
             JobEnd::Finished
         ),
         "once and for all"
@@ -259,7 +263,9 @@ async fn message_to_a_team_without_members_fails_visibly() {
 
 /// Routes one message and tells what stands in the relay for it.
 async fn decided(routing: &Routing, job: &TeamMessageJob) -> RoutingDecision {
-    let end = routing.run(message(job), &CancellationToken::new()).await;
+    let end = routing
+        .run_job(message(job), &CancellationToken::new())
+        .await;
     assert!(matches!(end, JobEnd::Finished), "{end:?}");
     routing
         .backends
@@ -370,11 +376,11 @@ async fn team_without_available_agents_has_no_route() {
     let dir = tempfile::tempdir().unwrap();
     let routing = Routing::new(context(dir.path()).await).unwrap();
     let end = routing
-        .run(message(&job("absent", None)), &CancellationToken::new())
+        .run_job(message(&job("absent", None)), &CancellationToken::new())
         .await;
     assert!(matches!(
         end,
-        JobEnd::Dead(Cause {
+        JobEnd::DeadLetter(DeadLetterCause {
             class: "no-route",
             ..
         })

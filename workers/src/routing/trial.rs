@@ -15,15 +15,18 @@ use super::{
     choice::{self, Choice},
     past::{Line, Past},
 };
-use crate::{job_loop::JobEnd, trial};
+use crate::{job_loop::JobEnd, playground_history};
 
 impl Routing {
     /// Answers once; a trial that is lost is asked for again by hand, and keeps no worker busy meanwhile.
     pub(super) async fn try_out(&self, job: &TeamPlaygroundJob) -> JobEnd {
-        let verdict = match trial::kept::<TeamPlaygroundRun>(&self.backends, &job.run_id).await {
-            Some(trial) if trial.team.org_id == job.org_id => self.verdict(job, trial).await,
-            _ => Ok(PlaygroundRouting::Expired),
-        };
+        let verdict =
+            match playground_history::load_run::<TeamPlaygroundRun>(&self.backends, &job.run_id)
+                .await
+            {
+                Some(trial) if trial.team.org_id == job.org_id => self.verdict(job, trial).await,
+                _ => Ok(PlaygroundRouting::Expired),
+            };
         let told = match verdict {
             Ok(verdict) => {
                 self.backends
@@ -53,7 +56,7 @@ impl Routing {
             past,
         } = trial;
         let candidates = Candidates::of(&self.catalog, &team).await?;
-        let said: Vec<Line> = trial::messages(&job.run_id.conversation(), past)
+        let said: Vec<Line> = playground_history::to_messages(&job.run_id.conversation(), past)
             .iter()
             .map(Line::of)
             .collect();

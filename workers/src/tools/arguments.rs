@@ -1,23 +1,26 @@
-//! Arguments of a call as a model wrote them: read, brought to the types that the schema names where that is certain,
-//! and checked against it. Pure.
+//! Arguments of a tool call: parsed, converted to the types of the schema where that is certain,
+//! and validated. Pure.
 
 use serde_json::{Map, Value};
 
 use super::ToolFailure;
 
-/// Longest complaint that a model is told of its own arguments.
+/// Longest validation error that is sent to a model.
 const COMPLAINT_CHARS_MAX: usize = 300;
 
-/// Reads arguments; nothing at all is an empty object.
-pub(crate) fn read(text: &str, schema: &Value) -> Result<Map<String, Value>, ToolFailure> {
-    let mut arguments = object(text).ok_or_else(|| refused("they are no JSON object"))?;
-    coerce(&mut arguments, schema);
-    check(&arguments, schema)?;
+/// Parses and validates arguments; empty text is an empty object.
+pub(crate) fn parse_arguments(
+    text: &str,
+    schema: &Value,
+) -> Result<Map<String, Value>, ToolFailure> {
+    let mut arguments = parse_object(text).ok_or_else(|| refusal("they are no JSON object"))?;
+    coerce_types(&mut arguments, schema);
+    check_schema(&arguments, schema)?;
     Ok(arguments)
 }
 
-/// The object that a text is; some models encode it twice.
-pub(crate) fn object(text: &str) -> Option<Map<String, Value>> {
+/// Parses the object in a text; some models encode it twice.
+pub(crate) fn parse_object(text: &str) -> Option<Map<String, Value>> {
     if text.trim().is_empty() {
         return Some(Map::new());
     }
@@ -29,13 +32,13 @@ pub(crate) fn object(text: &str) -> Option<Map<String, Value>> {
     }
 }
 
-/// Brings what models often write to what is meant: null for nothing, numbers as text and text as numbers.
-fn coerce(arguments: &mut Map<String, Value>, schema: &Value) {
+/// Converts what models often write: removes nulls, numbers as text and text as numbers.
+fn coerce_types(arguments: &mut Map<String, Value>, schema: &Value) {
     arguments.retain(|_, value| !value.is_null());
     for (name, value) in arguments {
         let wanted = schema["properties"][name.as_str()]["type"].as_str();
         let coerced = match (wanted, &*value) {
-            (Some("number" | "integer"), Value::String(text)) => number(text),
+            (Some("number" | "integer"), Value::String(text)) => parse_number(text),
             (Some("string"), Value::Number(number)) => Some(number.to_string().into()),
             (Some("string"), Value::Bool(flag)) => Some(flag.to_string().into()),
             (Some("boolean"), Value::String(text)) => text
@@ -52,32 +55,32 @@ fn coerce(arguments: &mut Map<String, Value>, schema: &Value) {
     }
 }
 
-/// `"50"`, `"$50"` and `"49.90"` are numbers.
-fn number(text: &str) -> Option<Value> {
+/// Parses `"50"`, `"$50"` and `"49.90"`.
+fn parse_number(text: &str) -> Option<Value> {
     let text = text.trim().trim_start_matches(['$', '€', '£']).trim();
     let number: f64 = text.parse().ok()?;
-    // A whole number stays one, for schemas that want an integer.
+    // Whole numbers stay integers, for schemas that require one.
     text.parse::<i64>()
         .map(Value::from)
         .ok()
         .or_else(|| serde_json::Number::from_f64(number).map(Value::Number))
 }
 
-fn check(arguments: &Map<String, Value>, schema: &Value) -> Result<(), ToolFailure> {
-    // A schema that is none is its author's mistake, and must not be run around.
+fn check_schema(arguments: &Map<String, Value>, schema: &Value) -> Result<(), ToolFailure> {
+    // An invalid schema is a mistake of the tool's author and must not be ignored.
     let validator = jsonschema::validator_for(schema)
-        .map_err(|_| refused("the tool's own schema is invalid"))?;
+        .map_err(|_| refusal("the tool's own schema is invalid"))?;
     let arguments = Value::Object(arguments.clone());
     validator
         .validate(&arguments)
         .map_err(|error| match error.instance_path().to_string() {
-            // The object itself: the complaint names the argument.
-            place if place.is_empty() => refused(&error.to_string()),
-            place => refused(&format!("{error} at {place}")),
+            // An empty path is the object itself; the error names the argument.
+            place if place.is_empty() => refusal(&error.to_string()),
+            place => refusal(&format!("{error} at {place}")),
         })
 }
 
-fn refused(complaint: &str) -> ToolFailure {
+fn refusal(complaint: &str) -> ToolFailure {
     ToolFailure::Arguments(complaint.chars().take(COMPLAINT_CHARS_MAX).collect())
 }
 
@@ -96,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_meant_is_understood() {
+    fn equivalent_arguments_are_accepted() {
         for (text, price) in [
             (r#"{"query":"lamp","price_max":50}"#, json!(50)),
             (
@@ -108,19 +111,25 @@ mod tests {
                 json!(49.5),
             ),
         ] {
-            let read = read(text, &schema()).unwrap();
+            let read = parse_arguments(text, &schema()).unwrap();
             assert_eq!(
                 (&read["query"], &read["price_max"]),
                 (&json!("lamp"), &price),
                 "{text}"
             );
         }
-        assert_eq!(read(r#"{"query":7}"#, &schema()).unwrap()["query"], "7");
-        assert_eq!(read("", &json!({"type": "object"})), Ok(Map::new()));
+        assert_eq!(
+            parse_arguments(r#"{"query":7}"#, &schema()).unwrap()["query"],
+            "7"
+        );
+        assert_eq!(
+            parse_arguments("", &json!({"type": "object"})),
+            Ok(Map::new())
+        );
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_with_a_reason() {
+    fn invalid_argument_is_rejected_with_a_reason() {
         for text in [
             "",
             "{",
@@ -132,16 +141,16 @@ mod tests {
             r#"{"query":"a"}{"query":"a"}"#,
         ] {
             assert!(
-                matches!(read(text, &schema()), Err(ToolFailure::Arguments(why)) if !why.is_empty()),
+                matches!(parse_arguments(text, &schema()), Err(ToolFailure::Arguments(why)) if !why.is_empty()),
                 "{text}"
             );
         }
     }
 
     #[test]
-    fn an_argument_that_is_unknown_is_named() {
+    fn unknown_argument_is_named() {
         let Err(ToolFailure::Arguments(why)) =
-            read(r#"{"query":"shirt","color":"red"}"#, &schema())
+            parse_arguments(r#"{"query":"shirt","color":"red"}"#, &schema())
         else {
             panic!("it was passed over")
         };
@@ -151,7 +160,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_arguments_or_a_short_complaint(text in "\\PC{0,60}|\\{\"query\":\"\\PC{0,900}\"\\}") {
-            match read(&text, &schema()) {
+            match parse_arguments(&text, &schema()) {
                 Ok(arguments) => prop_assert!(arguments["query"].is_string()),
                 Err(ToolFailure::Arguments(why)) => prop_assert!(why.chars().count() <= COMPLAINT_CHARS_MAX),
                 Err(other) => prop_assert!(false, "{other}"),

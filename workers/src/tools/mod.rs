@@ -1,21 +1,22 @@
 //! Tools that a model may call while it answers.
 //!
-//! Reading order: [`Tool`] is one tool and [`ToolSource`] where tools of one kind come from; a new kind (HTTP, MCP,
-//! knowledge) is a source more in [`registry`] and nothing else. [`rounds`] lets model and tools take turns; [`call`]
-//! runs one call within its bounds, with [`arguments`] that were checked; [`search_products`] is the first tool,
-//! `told_products` what it tells the model, [`product_grid`] what it shows, and [`shown`] what the model is told of that.
+//! Reading order: [`Tool`] is one tool and [`ToolSource`] provides the tools of one kind; a new
+//! kind (HTTP, MCP, knowledge) is one more source in [`registry`]. [`tool_loop`] alternates between
+//! model and tools; [`call_runner`] runs one call within its bounds, with validated [`arguments`];
+//! [`search_products`] is the first tool, `product_results` is the text of its result,
+//! [`product_grid`] is its UI, and [`displayed_results`] tells the model about that UI.
 
 pub(crate) mod arguments;
-pub(crate) mod call;
-pub(crate) mod holding_sink;
+pub(crate) mod buffering_sink;
+pub(crate) mod call_runner;
+pub(crate) mod displayed_results;
 pub(crate) mod product_grid;
+mod product_results;
 pub(crate) mod registry;
-pub(crate) mod rounds;
 pub(crate) mod search_products;
-pub(crate) mod shown;
 #[cfg(test)]
 mod tests;
-mod told_products;
+pub(crate) mod tool_loop;
 
 use std::sync::Arc;
 
@@ -26,54 +27,56 @@ use switchboard_schemas::agent::Agent;
 /// One tool of one agent.
 #[async_trait]
 pub(crate) trait Tool: Send + Sync {
-    /// Which kind it is of, for metrics: one of a few fixed words.
+    /// Returns the kind of the tool for metrics: one of a few fixed words.
     fn kind(&self) -> &'static str;
 
-    /// The name by which a model calls it: letters, digits, `_` and `-`, at most 64.
+    /// Returns the name by which a model calls it: letters, digits, `_` and `-`, at most 64.
     fn name(&self) -> &str;
 
-    /// What it is for and when to call it, in words for a model.
+    /// Returns its purpose and when to call it, in words for a model.
     fn description(&self) -> &str;
 
-    /// JSON Schema of its arguments; an object.
+    /// Returns the JSON Schema of its arguments, an object.
     fn parameters(&self) -> &Value;
 
-    /// Runs it with arguments that fit the schema. The caller bounds its time, by dropping the future, and its result.
+    /// Runs the tool with validated arguments. The caller bounds its duration, by dropping the
+    /// future, and its result.
     async fn run(&self, arguments: Map<String, Value>) -> Result<ToolOutcome, ToolFailure>;
 }
 
-/// Where the tools of one kind come from.
+/// Source of the tools of one kind.
 #[async_trait]
 pub(crate) trait ToolSource: Send + Sync {
-    /// The tools that this agent has; none where it has none of this kind, or they cannot be found out now.
-    async fn tools(&self, agent: &Arc<Agent>) -> Vec<Arc<dyn Tool>>;
+    /// Returns the tools of this agent; none if it has none of this kind or the source is
+    /// unavailable.
+    async fn tools_for(&self, agent: &Arc<Agent>) -> Vec<Arc<dyn Tool>>;
 }
 
-/// What a tool gave.
+/// Result of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ToolOutcome {
-    /// For the model: what was found, and never what is shown of it ([`shown`]).
+    /// Findings for the model, without a description of the UI ([`displayed_results`]).
     pub(crate) text: String,
-    /// For the visitor, built by the tool's code and never by a model. Objects with a `type`.
+    /// UI for the visitor, built by code and never by a model: an object with a `type`.
     pub(crate) ui: Option<Value>,
 }
 
-/// Why a call gave nothing. Its text is told to the model.
+/// Failure of a tool call. Its text is sent to the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ToolFailure {
     /// No tool of this agent has this name.
     #[error("there is no such tool")]
     Unknown,
-    /// The arguments are none, or do not fit.
+    /// The arguments could not be parsed or do not match the schema.
     #[error("the arguments do not fit: {0}")]
     Arguments(String),
-    /// One of the bounds on calls.
+    /// A bound on the number of calls or on their results was reached.
     #[error("no more calls are allowed for this answer; answer with what is known")]
     TooMany,
-    /// It did not answer in time.
+    /// The tool did not answer in time.
     #[error("the tool did not answer in time")]
     Slow,
-    /// It cannot do it now.
+    /// The tool cannot be used now.
     #[error("the tool is not available at the moment")]
     Unavailable,
 }

@@ -1,4 +1,4 @@
-//! Which tools an agent has: those of all sources, by name.
+//! Tools of an agent: those of all sources, by name.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use switchboard_schemas::agent::Agent;
 use super::{Tool, ToolSource};
 use crate::model::prompt::ToolDeclaration;
 
-/// Tools of one agent: more of them confuse a model and fill its prompt.
+/// Most tools of one agent: more of them confuse a model and fill its prompt.
 const TOOLS_MAX: usize = 64;
 
 /// All sources of tools.
@@ -18,22 +18,22 @@ pub(crate) struct ToolRegistry {
 
 /// The tools of one agent.
 #[derive(Clone, Default)]
-pub(crate) struct Toolbox {
+pub(crate) struct AgentToolbox {
     tools: Vec<Arc<dyn Tool>>,
 }
 
 impl ToolRegistry {
-    /// The registry of these; where two tools have one name, the earlier source's stays.
+    /// Creates a registry. If two tools have the same name, the one of the earlier source wins.
     pub(crate) fn new(sources: Vec<Box<dyn ToolSource>>) -> Self {
         Self { sources }
     }
 
-    /// The tools of an agent.
-    pub(crate) async fn of(&self, agent: &Arc<Agent>) -> Toolbox {
-        let found = join_all(self.sources.iter().map(|source| source.tools(agent))).await;
-        let mut toolbox = Toolbox::default();
+    /// Returns the tools of an agent.
+    pub(crate) async fn toolbox_for(&self, agent: &Arc<Agent>) -> AgentToolbox {
+        let found = join_all(self.sources.iter().map(|source| source.tools_for(agent))).await;
+        let mut toolbox = AgentToolbox::default();
         for tool in found.into_iter().flatten().take(TOOLS_MAX) {
-            if toolbox.get(tool.name()).is_none() {
+            if toolbox.find_tool(tool.name()).is_none() {
                 toolbox.tools.push(tool);
             }
         }
@@ -41,13 +41,13 @@ impl ToolRegistry {
     }
 }
 
-impl Toolbox {
-    /// A tool by its name.
-    pub(crate) fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+impl AgentToolbox {
+    /// Returns a tool by its name.
+    pub(crate) fn find_tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.tools.iter().find(|tool| tool.name() == name)
     }
 
-    /// What a model is told of them.
+    /// Returns the declarations of all tools for a model.
     pub(crate) fn declarations(&self) -> Vec<ToolDeclaration> {
         let declaration = |tool: &Arc<dyn Tool>| ToolDeclaration {
             name: tool.name().to_owned(),

@@ -1,4 +1,4 @@
-//! The tool of agents that sell: finds products in the agent's own catalogue and shows them as a grid.
+//! Product search tool: finds products in the agent's own catalog and displays them as a grid.
 
 use std::{
     collections::BTreeMap,
@@ -9,17 +9,17 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use switchboard_schemas::agent::Agent;
 
-use super::{Tool, ToolFailure, ToolOutcome, ToolSource, product_grid, told_products};
+use super::{Tool, ToolFailure, ToolOutcome, ToolSource, product_grid, product_results};
 use crate::{
     config::WorkersConfig,
     products::{PriceLimits, ProductQuery, ProductSearch, ProductsFound},
 };
 
-/// Its name.
+/// Name of the tool.
 pub(crate) const NAME: &str = "search_products";
-/// Products that are shown when the model does not say how many.
+/// Products that are displayed if the model does not say how many.
 const LIMIT_DEFAULT: u64 = 8;
-/// Products that are shown at most.
+/// Most products that are displayed.
 const LIMIT_MAX: u64 = 20;
 const DESCRIPTION: &str = "Searches the shop's products and shows the best matches to the visitor as cards. Call it \
     whenever the visitor asks for products, prices, alternatives or recommendations, before you name any product. \
@@ -29,7 +29,7 @@ const DESCRIPTION: &str = "Searches the shop's products and shows the best match
 static PARAMETERS: LazyLock<Value> = LazyLock::new(|| {
     json!({
         "type": "object",
-        // An argument that is passed over would be a wish of the visitor that is passed over.
+        // An ignored argument would be an ignored wish of the visitor.
         "additionalProperties": false,
         "properties": {
             "query": {"type": "string", "maxLength": 500, "description": "What is looked for, in a few words of the catalogue's language."},
@@ -44,7 +44,7 @@ static PARAMETERS: LazyLock<Value> = LazyLock::new(|| {
     })
 });
 
-/// Gives the tool to agents whose ecommerce tools are enabled.
+/// Provides the tool to agents whose ecommerce tools are enabled.
 pub(crate) struct ProductTools {
     search: Arc<ProductSearch>,
     result_bytes_max: usize,
@@ -60,14 +60,14 @@ impl ProductTools {
     pub(crate) fn new(search: ProductSearch, config: &WorkersConfig) -> Self {
         Self {
             search: Arc::new(search),
-            result_bytes_max: told_products::bytes_max(config),
+            result_bytes_max: product_results::result_bytes_max(config),
         }
     }
 }
 
 #[async_trait]
 impl ToolSource for ProductTools {
-    async fn tools(&self, agent: &Arc<Agent>) -> Vec<Arc<dyn Tool>> {
+    async fn tools_for(&self, agent: &Arc<Agent>) -> Vec<Arc<dyn Tool>> {
         if !agent.settings.ecommerce.enabled {
             return Vec::new();
         }
@@ -101,17 +101,17 @@ impl Tool for SearchProducts {
     async fn run(&self, arguments: Map<String, Value>) -> Result<ToolOutcome, ToolFailure> {
         let found = self
             .search
-            .search(&self.agent, &query(&arguments))
+            .search(&self.agent, &parse_query(&arguments))
             .await
             .map_err(|error| {
                 tracing::warn!(%error, agent.id = %self.agent.id, "the product search failed");
                 ToolFailure::Unavailable
             })?;
-        Ok(outcome(&found, self.result_bytes_max))
+        Ok(tool_outcome(&found, self.result_bytes_max))
     }
 }
 
-fn query(arguments: &Map<String, Value>) -> ProductQuery {
+fn parse_query(arguments: &Map<String, Value>) -> ProductQuery {
     let limit = arguments
         .get("limit")
         .and_then(Value::as_u64)
@@ -146,16 +146,17 @@ fn query(arguments: &Map<String, Value>) -> ProductQuery {
     }
 }
 
-/// What was found; what the visitor sees of it, the model is told behind all results of a round.
-fn outcome(found: &ProductsFound, bytes_max: usize) -> ToolOutcome {
+/// Returns the findings. The tool loop describes the displayed cards to the model after all results
+/// of a round.
+fn tool_outcome(found: &ProductsFound, bytes_max: usize) -> ToolOutcome {
     let cards = found
         .products
         .iter()
-        .filter_map(|found| Some((product_grid::card(&json!(found.product))?, found)));
+        .filter_map(|found| Some((product_grid::card_of_product(&json!(found.product))?, found)));
     let cards: Vec<_> = cards.take(product_grid::PRODUCTS_MAX).collect();
-    let text = told_products::result(found, &cards, bytes_max);
+    let text = product_results::render_result(found, &cards, bytes_max);
     ToolOutcome {
         text,
-        ui: product_grid::of(cards.into_iter().map(|(card, _)| card)),
+        ui: product_grid::grid_of(cards.into_iter().map(|(card, _)| card)),
     }
 }

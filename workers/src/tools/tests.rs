@@ -1,6 +1,8 @@
-//! Claims about replies with tools, against providers that behave and providers that do not.
+//! Tests of the tool loop with scripted tools and providers.
 
-mod shown;
+mod broken_providers;
+mod call_bounds;
+mod displayed_results;
 
 use std::{
     collections::BTreeSet,
@@ -13,31 +15,31 @@ use prometheus::Registry;
 use serde_json::{Map, Value, json};
 use switchboard_schemas::{
     conversation::FinishReason,
-    reply_event::{ReplyFailure, ToolProgress, ToolStatus},
+    reply_event::{ToolProgress, ToolStatus},
 };
 use tokio::time::Instant;
 
 use super::{
     Tool, ToolFailure, ToolOutcome, ToolSource,
-    holding_sink::ReplySink,
+    buffering_sink::ReplySink,
     product_grid,
-    registry::{ToolRegistry, Toolbox},
-    rounds::{Means, Rounds},
+    registry::{AgentToolbox, ToolRegistry},
+    tool_loop::{ToolLoop, ToolLoopContext},
 };
 use crate::{
     config::WorkersConfig,
     inference::shop_of_tests,
     metrics::WorkerMetrics,
     model::{
-        Endpoint, Prompt, PromptMessage, Role,
-        generation::{Generated, Pushed, TextSink},
+        Endpoint, ModelPrompt, PromptMessage, PromptRole,
+        generation::{GenerationResult, PushResult, TextSink},
         openai::ModelClient,
     },
     testing::{Act, Piece, Provider, complete, quick},
 };
 
-/// A tool of these tests: `good` finds a lamp, or what and how many it is asked for; `bad` fails, `slow` never answers,
-/// `huge` finds too much, `long` says too much of it.
+/// A tool of these tests: `good` finds a lamp, or the title and count of its arguments; `bad`
+/// fails, `slow` never answers, `huge` returns too much, `long` describes too much.
 struct Scripted {
     name: &'static str,
     parameters: Value,
@@ -78,7 +80,7 @@ impl Tool for Scripted {
                 .collect(),
             None => vec![title.clone()],
         };
-        let ui = product_grid::of(
+        let ui = product_grid::grid_of(
             titles
                 .iter()
                 .map(|title| json!({"title": title, "price": "$9"})),
@@ -106,7 +108,7 @@ struct Source(Arc<Mutex<Vec<Value>>>);
 
 #[async_trait]
 impl ToolSource for Source {
-    async fn tools(&self, _: &Arc<switchboard_schemas::agent::Agent>) -> Vec<Arc<dyn Tool>> {
+    async fn tools_for(&self, _: &Arc<switchboard_schemas::agent::Agent>) -> Vec<Arc<dyn Tool>> {
         let parameters = json!({"type": "object", "properties": {"q": {"type": "string"}}});
         ["good", "bad", "slow", "huge", "long", "good"]
             .into_iter()
@@ -129,11 +131,11 @@ struct Seen {
 }
 
 impl TextSink for Seen {
-    fn push(&mut self, _: &str, text: &str) -> Pushed {
+    fn push(&mut self, _: &str, text: &str) -> PushResult {
         self.text.push_str(text);
         self.steps.push("text".into());
         self.steps.dedup();
-        Pushed::Shown
+        PushResult::Displayed
     }
 
     fn text(&self) -> String {
@@ -146,7 +148,7 @@ impl TextSink for Seen {
 }
 
 impl ReplySink for Seen {
-    fn tool(&mut self, _: &str, progress: ToolProgress) {
+    fn report_tool(&mut self, _: &str, progress: ToolProgress) {
         let status = match progress.status {
             ToolStatus::Started => "started",
             ToolStatus::Finished => "finished",
@@ -155,7 +157,7 @@ impl ReplySink for Seen {
         self.steps.push(format!("{} {status}", progress.name));
     }
 
-    fn show(&mut self, _: &str, ui: Value) {
+    fn show_ui(&mut self, _: &str, ui: Value) {
         let titles = product_grid::cards_of(&ui)
             .iter()
             .filter_map(|card| card["title"].as_str());
@@ -165,19 +167,19 @@ impl ReplySink for Seen {
 }
 
 struct Run {
-    generated: Generated,
+    generated: GenerationResult,
     seen: Seen,
     requests: Vec<Value>,
     ran: Vec<Value>,
 }
 
 impl Run {
-    /// What the model was told of its calls, in order, without what it was told to be shown.
+    /// Returns the tool results that the model received, in order, without the displayed products.
     fn results(&self) -> Vec<String> {
         self.told().into_iter().map(|(result, _)| result).collect()
     }
 
-    /// What the model was told of its calls in its last request, and the products that it was told to be shown.
+    /// Returns the tool results of the last request with the products that it reports as displayed.
     fn told(&self) -> Vec<(String, Vec<String>)> {
         let read = |content: String| match content.split_once("\n\nThe visitor sees") {
             Some((result, note)) => (result.to_owned(), titles(note.rsplit_once('\n').unwrap().1)),
@@ -224,17 +226,17 @@ async fn run_on(acts: Vec<Act>, config: WorkersConfig, continues_prefix: bool) -
     let client = ModelClient::new(&config).unwrap();
     let metrics = WorkerMetrics::register(&Registry::new()).unwrap();
     let ran = Arc::new(Mutex::new(Vec::new()));
-    let toolbox: Toolbox = ToolRegistry::new(vec![Box::new(Source(ran.clone()))])
-        .of(&Arc::new(shop_of_tests()))
+    let toolbox: AgentToolbox = ToolRegistry::new(vec![Box::new(Source(ran.clone()))])
+        .toolbox_for(&Arc::new(shop_of_tests()))
         .await;
-    let means = Means {
+    let context = ToolLoopContext {
         client: &client,
         config: &config,
         metrics: &metrics,
         toolbox: &toolbox,
     };
-    let messages = vec![PromptMessage::text(Role::User, "hello")];
-    let prompt = Prompt {
+    let messages = vec![PromptMessage::text(PromptRole::User, "hello")];
+    let prompt = ModelPrompt {
         messages,
         tools: toolbox.declarations(),
         may_call: true,
@@ -244,7 +246,7 @@ async fn run_on(acts: Vec<Act>, config: WorkersConfig, continues_prefix: bool) -
     let mut seen = Seen::default();
     let deadline = Instant::now() + Duration::from_secs(20);
     let generated =
-        Box::pin(Rounds::new(means, vec![endpoint], prompt, &mut seen, deadline).run()).await;
+        Box::pin(ToolLoop::new(context, vec![endpoint], prompt, &mut seen, deadline).run()).await;
     let ran = ran.lock().unwrap().clone();
     Run {
         generated,
@@ -277,7 +279,7 @@ fn calls(calls: &[(&str, &str)]) -> Act {
 }
 
 #[tokio::test]
-async fn what_a_tool_finds_is_shown_before_the_first_text() {
+async fn tool_result_is_displayed_before_the_first_text() {
     let run = run(vec![
         calls(&[("good", r#"{"q":"Desk Lamp"}"#)]),
         complete(&["Here it is."]),
@@ -310,7 +312,7 @@ async fn what_a_tool_finds_is_shown_before_the_first_text() {
 }
 
 #[tokio::test]
-async fn a_sentence_before_a_call_is_kept_and_does_not_take_the_header() {
+async fn sentence_before_a_call_is_kept_behind_the_header() {
     let act = Act::Stream(vec![
         Piece::Text("Let me "),
         Piece::Text("look."),
@@ -327,7 +329,7 @@ async fn a_sentence_before_a_call_is_kept_and_does_not_take_the_header() {
 }
 
 #[tokio::test]
-async fn a_long_text_streams_and_a_call_behind_it_still_runs_once() {
+async fn long_text_streams_and_a_later_call_runs_once() {
     let long: &'static str = "A long story about lamps. ".repeat(20).leak();
     let act = Act::Stream(vec![
         Piece::Text(long),
@@ -350,7 +352,7 @@ async fn a_long_text_streams_and_a_call_behind_it_still_runs_once() {
 }
 
 #[tokio::test]
-async fn held_words_are_shown_when_nothing_follows_them() {
+async fn buffered_words_are_displayed_at_the_end() {
     let short = run(vec![complete(&["Hi"])]).await;
     assert_eq!(
         (short.seen.text.as_str(), short.generated.end),
@@ -369,7 +371,7 @@ async fn held_words_are_shown_when_nothing_follows_them() {
 }
 
 #[tokio::test]
-async fn whatever_goes_wrong_with_a_call_is_told_to_the_model_and_the_reply_goes_on() {
+async fn failed_call_is_reported_to_the_model() {
     for (name, arguments, told) in [
         ("bad", "{}", "not available"),
         ("slow", "{}", "did not answer in time"),
@@ -404,14 +406,7 @@ async fn whatever_goes_wrong_with_a_call_is_told_to_the_model_and_the_reply_goes
 }
 
 #[tokio::test]
-async fn a_huge_result_is_shortened_and_shows_nothing() {
-    let run = run(vec![calls(&[("huge", "{}")]), complete(&["ok"])]).await;
-    assert!(run.results()[0].len() <= 16_384 && run.results()[0].ends_with("[shortened]"));
-    assert_eq!(run.seen.steps, ["huge started", "huge finished", "text"]);
-}
-
-#[tokio::test]
-async fn calls_of_one_round_run_side_by_side_and_are_shown_together() {
+async fn calls_of_one_round_run_concurrently() {
     let interleaved = Act::Stream(vec![
         delta(&part(0, "good", "{\"q\"")),
         delta(&part(1, "good", "{\"q\":\"Mu")),
@@ -455,157 +450,4 @@ async fn repeated_and_missing_ids_are_made_unique() {
         .collect();
     assert_eq!(sent, answered);
     assert_eq!(sent.iter().collect::<BTreeSet<_>>().len(), 3);
-}
-
-#[tokio::test]
-async fn five_rounds_run_and_a_sixth_is_refused() {
-    let run = run(vec![calls(&[("good", "{}")])]).await;
-    assert_eq!((run.ran.len(), run.requests.len()), (5, 6));
-    assert!(
-        run.requests[..5]
-            .iter()
-            .all(|request| request.get("tool_choice").is_none())
-    );
-    assert_eq!(run.requests[5]["tool_choice"], "none");
-    assert_eq!(
-        (run.generated.end, run.seen.text.as_str()),
-        (Ok(FinishReason::Stop), "- Lamp, $9")
-    );
-    let mut acts = vec![calls(&[("good", "{}")]); 5];
-    acts.push(complete(&["At last."]));
-    let ends = super::tests::run(acts).await;
-    assert_eq!(
-        (ends.generated.end, ends.seen.text.as_str()),
-        (Ok(FinishReason::Stop), "At last.")
-    );
-}
-
-#[tokio::test]
-async fn calls_beyond_their_bounds_are_answered_and_not_run() {
-    let six = calls(&[("good", "{}"); 6]);
-    let run = run(vec![six.clone(), six.clone(), six, complete(&["ok"])]).await;
-    assert_eq!(run.ran.len(), 10, "four, four, and two: ten in one reply");
-    let results = run.results();
-    assert_eq!(
-        (
-            results.len(),
-            results
-                .iter()
-                .filter(|result| result.contains("no more calls"))
-                .count()
-        ),
-        (18, 8)
-    );
-}
-
-#[tokio::test]
-async fn a_call_is_never_run_from_a_stream_that_was_cut() {
-    for end in [
-        vec![],
-        vec![Piece::Raw("data: [DONE]\n\n")],
-        vec![Piece::Event(json!({"error": {"message": "x"}}))],
-        vec![Piece::Hang],
-    ] {
-        let begun = [
-            Piece::Text("Let me look."),
-            delta(&part(0, "good", r#"{"q":"Lamp"}"#)),
-        ];
-        let cut = Act::Stream(begun.into_iter().chain(end).collect());
-        let run = run(vec![cut, complete(&["Without."])]).await;
-        assert_eq!(
-            (run.ran.len(), run.seen.text.as_str()),
-            (0, "Without."),
-            "what was held was never said"
-        );
-    }
-    let begun = delta(&part(0, "good", "{}"));
-    let garbage = run(vec![
-        Act::Stream(vec![begun, Piece::Raw("data: {\n\n")]),
-        complete(&["Without."]),
-    ])
-    .await;
-    assert_eq!(
-        (garbage.ran.len(), garbage.generated.end),
-        (0, Err(ReplyFailure::ModelError)),
-        "no answer at all"
-    );
-    let limit = Act::Stream(vec![
-        delta(&part(0, "good", r#"{"q":"Lamp"}"#)),
-        finish("length"),
-    ]);
-    let run = run(vec![limit, complete(&["Without."])]).await;
-    assert_eq!(run.ran.len(), 0);
-    assert!(run.results()[0].contains("cut off"), "{:?}", run.results());
-}
-
-#[tokio::test]
-async fn tools_have_their_time_together_too() {
-    let config = WorkersConfig {
-        tool_timeout_ms: 10_000,
-        tools_before_text_timeout_ms: 200,
-        ..quick()
-    };
-    let begun = Instant::now();
-    let slow = calls(&[("slow", "{}"), ("slow", "{}")]);
-    let run = run_with(vec![slow.clone(), slow, complete(&["ok"])], config).await;
-    assert_eq!(run.seen.text, "ok");
-    assert!(
-        begun.elapsed() < Duration::from_secs(3),
-        "{:?}",
-        begun.elapsed()
-    );
-}
-
-#[tokio::test]
-async fn a_provider_that_takes_no_tools_answers_without_them() {
-    for status in [400, 422, 500] {
-        let refused = Act::Answer(status, &[("content-type", "application/json")], "{}");
-        let refusals = if status == 500 { 3 } else { 1 };
-        let mut acts = vec![refused; refusals];
-        acts.push(complete(&["Words alone."]));
-        let run = run(acts).await;
-        assert_eq!(
-            (run.generated.end, run.seen.text.as_str()),
-            (Ok(FinishReason::Stop), "Words alone."),
-            "{status}"
-        );
-        assert!(run.requests.last().unwrap().get("tools").is_none());
-    }
-    let always = run(vec![Act::Answer(400, &[], "")]).await;
-    assert_eq!(
-        (always.generated.end, always.requests.len()),
-        (Err(ReplyFailure::ModelError), 2)
-    );
-}
-
-#[tokio::test]
-async fn a_cut_after_text_in_a_later_round_is_not_begun_anew() {
-    let cut = Act::Stream(vec![Piece::Text("Here are the l")]);
-    let run = run(vec![calls(&[("good", "{}")]), cut, complete(&["never"])]).await;
-    assert_eq!(
-        (run.generated.end, run.seen.text.as_str()),
-        (Err(ReplyFailure::ModelError), "Here are the l")
-    );
-    assert_eq!((run.ran.len(), run.requests.len()), (1, 2));
-}
-
-#[tokio::test]
-async fn what_goes_on_with_a_cut_text_calls_no_tool() {
-    let cut = Act::Stream(vec![Piece::Text("Here are the l")]);
-    let more = Act::Stream(vec![
-        Piece::Text("amps."),
-        delta(&part(0, "good", "{}")),
-        finish("tool_calls"),
-    ]);
-    let run = run_on(vec![calls(&[("good", "{}")]), cut, more], quick(), true).await;
-    assert_eq!(
-        (run.generated.end, run.seen.text.as_str()),
-        (Ok(FinishReason::Stop), "Here are the lamps.")
-    );
-    assert_eq!((run.ran.len(), run.requests.len()), (1, 3));
-    let asked = (
-        &run.requests[2]["tool_choice"],
-        &run.requests[2]["continue_final_message"],
-    );
-    assert_eq!(asked, (&json!("none"), &json!(true)));
 }

@@ -10,7 +10,7 @@ use super::{finished, world::World};
 use crate::testing::complete;
 
 #[tokio::test]
-async fn a_deletion_leaves_no_text_and_analytics_hears_of_it_once() {
+async fn deletion_leaves_no_text_and_publishes_one_event() {
     let mut world = World::new(vec![complete(&["Hel", "lo"])], false).await;
     let job = world.job("hi");
     assert!(finished(&world.run(&job).await));
@@ -37,7 +37,7 @@ async fn a_deletion_leaves_no_text_and_analytics_hears_of_it_once() {
 }
 
 #[tokio::test]
-async fn a_message_behind_a_deletion_is_answered_without_what_was_said_before() {
+async fn message_after_a_deletion_starts_anew() {
     let world = World::new(vec![complete(&["one"]), complete(&["two"])], false).await;
     let first = world.job("canary");
     assert!(finished(&world.run(&first).await));
@@ -67,7 +67,7 @@ async fn a_message_behind_a_deletion_is_answered_without_what_was_said_before() 
 }
 
 #[tokio::test]
-async fn a_deletion_of_nothing_says_so_and_one_outlasts_an_outage_of_the_store() {
+async fn deletion_reports_absence_and_survives_a_store_outage() {
     let mut world = World::new(vec![complete(&["one"])], false).await;
     let job = world.job("hi");
     assert!(finished(&world.run_deletion(&world.deletion(&job)).await));
@@ -88,7 +88,7 @@ async fn a_deletion_of_nothing_says_so_and_one_outlasts_an_outage_of_the_store()
 }
 
 #[tokio::test]
-async fn a_relay_that_is_away_does_not_keep_a_conversation() {
+async fn deletion_works_without_the_relay() {
     let world = World::new(vec![complete(&["one"])], false).await;
     let job = world.job("hi");
     assert!(finished(&world.run(&job).await));

@@ -49,7 +49,7 @@ async fn facts(world: &World) -> Vec<ReplyFacts> {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_summarized_in_the_background_and_kept_with_the_next_reply() {
+async fn truncated_turns_are_summarized_with_the_next_reply() {
     let world = world(
         8,
         vec![complete(&["Ada looks for lamps that are on sale."])],
@@ -112,7 +112,7 @@ async fn what_does_not_fit_is_summarized_in_the_background_and_kept_with_the_nex
 }
 
 #[tokio::test]
-async fn without_a_summary_the_window_is_plain_and_the_gap_is_recorded() {
+async fn truncation_without_a_summary_is_recorded() {
     let world = world(0, vec![complete(&["Sure."])]).await;
     for number in 0..TURNS {
         talk(&world, number).await;
@@ -133,7 +133,7 @@ async fn without_a_summary_the_window_is_plain_and_the_gap_is_recorded() {
 }
 
 #[tokio::test]
-async fn a_summary_that_fails_leaves_the_plain_window_and_is_tried_again() {
+async fn failed_summary_is_retried() {
     let world = world(8, vec![complete(&["Sure."])]).await;
     let past = |number: u64| world.job(&format!("question {number}"));
     let failing = Provider::start(vec![Act::Answer(400, &[], "no"), complete(&["Notes."])]).await;
@@ -149,14 +149,14 @@ async fn a_summary_that_fails_leaves_the_plain_window_and_is_tried_again() {
     let (job, messages) = (past(6), world.messages(&past(6)).await);
     let summaries = &world.inference.summaries;
     let refresh = async || {
-        summaries.refresh(
+        summaries.start_if_due(
             &job.turn.conversation_id,
             &messages,
             60,
             vec![endpoint.clone()],
         );
         eventually("no summary is being made", async || summaries.is_idle()).await;
-        summaries.newest(&job.turn.conversation_id, &messages)
+        summaries.latest_summary(&job.turn.conversation_id, &messages)
     };
     assert_eq!(refresh().await, None);
     let (summary, to_be_kept) = refresh().await.unwrap();
@@ -187,8 +187,7 @@ async fn after_turns(turns: usize, acts: &[Act]) -> World {
 }
 
 #[tokio::test]
-async fn a_model_with_a_smaller_context_is_told_less_and_the_next_message_does_not_find_it_out_again()
- {
+async fn smaller_context_is_learned_once() {
     const PAST: usize = 6;
     let world = after_turns(PAST, &[TOO_LONG, complete(&["Sure."])]).await;
     talk(&world, PAST).await;
@@ -212,7 +211,7 @@ async fn a_model_with_a_smaller_context_is_told_less_and_the_next_message_does_n
 }
 
 #[tokio::test]
-async fn what_is_too_long_without_any_past_fails_and_nothing_is_learned_from_it() {
+async fn too_long_message_fails_and_sets_no_limit() {
     const PAST: usize = 6;
     let world = after_turns(PAST, &[TOO_LONG]).await;
     let end = world

@@ -37,7 +37,7 @@ fn titles(spec: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// What a client learns before the first byte of text.
+/// Returns the head that a client receives before the first text.
 fn shown_before_text(frames: &[Frame]) -> Option<Value> {
     let mut shown = None;
     for frame in frames {
@@ -52,7 +52,7 @@ fn shown_before_text(frames: &[Frame]) -> Option<Value> {
 }
 
 #[tokio::test]
-async fn products_are_shown_before_the_text_stored_and_told_to_analytics() {
+async fn products_precede_the_text_and_are_stored_and_published() {
     let mut world = world(vec![search("lamps"), complete(&["Two lamps."])], false).await;
     let job = world.job("show me lamps");
     assert!(finished(&world.run(&job).await));
@@ -89,7 +89,7 @@ async fn products_are_shown_before_the_text_stored_and_told_to_analytics() {
 }
 
 #[tokio::test]
-async fn nothing_that_is_found_shows_nothing() {
+async fn empty_search_displays_nothing() {
     let mut world = world(vec![search("sofa"), complete(&["No sofas."])], false).await;
     let job = world.job("a sofa?");
     world.run(&job).await;
@@ -107,7 +107,7 @@ async fn nothing_that_is_found_shows_nothing() {
 }
 
 #[tokio::test]
-async fn an_agent_whose_ecommerce_is_not_enabled_has_no_tool() {
+async fn agent_without_ecommerce_has_no_tool() {
     let world = World::new(vec![search("lamps"), complete(&["Words."])], false).await;
     let job = world.job("show me lamps");
     world.run(&job).await;
@@ -124,7 +124,7 @@ async fn an_agent_whose_ecommerce_is_not_enabled_has_no_tool() {
 }
 
 #[tokio::test]
-async fn a_reply_that_is_gone_on_with_keeps_its_products_and_runs_no_tool_again() {
+async fn continued_reply_keeps_its_products_and_runs_no_tool() {
     let acts = vec![
         search("lamps"),
         Act::Stream(vec![Piece::Text("Two"), Piece::Hang]),
@@ -134,7 +134,7 @@ async fn a_reply_that_is_gone_on_with_keeps_its_products_and_runs_no_tool_again(
     let job = world.job("show me lamps");
     assert!(matches!(
         world.hand_over_after(&job, "Two").await,
-        JobEnd::Open(_)
+        JobEnd::RetryAfter(_)
     ));
     assert!(finished(&world.run(&job).await));
     let requests = world.provider.requests();
@@ -158,7 +158,7 @@ async fn a_reply_that_is_gone_on_with_keeps_its_products_and_runs_no_tool_again(
 }
 
 #[tokio::test]
-async fn an_attempt_that_ends_before_its_text_searches_anew_and_the_first_find_is_forgotten() {
+async fn attempt_without_text_searches_again() {
     let acts = vec![
         search("mirror"),
         Act::Stream(vec![Piece::Hang]),
@@ -170,7 +170,7 @@ async fn an_attempt_that_ends_before_its_text_searches_anew_and_the_first_find_i
     let end = world
         .hand_over_when(&job, async || world.provider.requests().len() == 2)
         .await;
-    assert!(matches!(end, JobEnd::Open(_)));
+    assert!(matches!(end, JobEnd::RetryAfter(_)));
     assert!(finished(&world.run(&job).await));
     assert_eq!(
         shown_before_text(&world.pushed(&job).await),
@@ -190,7 +190,7 @@ async fn an_attempt_that_ends_before_its_text_searches_anew_and_the_first_find_i
 }
 
 #[tokio::test]
-async fn the_next_turn_knows_what_was_shown() {
+async fn next_turn_describes_displayed_products() {
     let acts = vec![
         search("lamps"),
         complete(&["Two lamps."]),

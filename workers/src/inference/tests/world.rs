@@ -36,7 +36,10 @@ use super::is_end;
 use crate::{
     DefaultProvider, WorkerContext,
     config::WorkersConfig,
-    inference::{Inference, answer, delete, patch, reply_log::LoggedReply, trial},
+    inference::{
+        InferenceHandler, conversation_deletion, metadata_patch, playground_turn,
+        reply_log::LoggedReply, turn_runner,
+    },
     job_loop::JobEnd,
     metrics::WorkerMetrics,
     testing::{Act, Provider, eventually, quick},
@@ -45,7 +48,7 @@ use crate::{
 const WAIT: Duration = Duration::from_secs(10);
 
 pub(super) struct World {
-    pub(super) inference: Arc<Inference>,
+    pub(super) inference: Arc<InferenceHandler>,
     pub(super) provider: Provider,
     pub(super) relay: Arc<Faulty<EmbeddedRelay>>,
     pub(super) store: Arc<Faulty<EmbeddedStore>>,
@@ -111,7 +114,7 @@ impl World {
             config,
             metrics: Arc::new(WorkerMetrics::register(&Registry::new()).unwrap()),
         };
-        let inference = Arc::new(Inference::new(context.clone()).unwrap());
+        let inference = Arc::new(InferenceHandler::new(context.clone()).unwrap());
         Self {
             inference,
             provider,
@@ -127,19 +130,19 @@ impl World {
     }
 
     /// A worker whose patience with a silent provider is a test's.
-    pub(super) fn patient_for(&self, idle_ms: u64) -> Inference {
+    pub(super) fn patient_for(&self, idle_ms: u64) -> InferenceHandler {
         let config = WorkersConfig {
             token_idle_timeout_ms: idle_ms,
             ..quick()
         };
-        Inference::new(WorkerContext {
+        InferenceHandler::new(WorkerContext {
             config,
             ..self.context.clone()
         })
         .unwrap()
     }
 
-    pub(super) fn patient(&self) -> Inference {
+    pub(super) fn patient(&self) -> InferenceHandler {
         self.patient_for(30_000)
     }
 
@@ -210,9 +213,9 @@ impl World {
         Self::run_on(&self.inference, job).await
     }
 
-    pub(super) async fn run_on(inference: &Inference, job: &ReplyJob) -> JobEnd {
+    pub(super) async fn run_on(inference: &InferenceHandler, job: &ReplyJob) -> JobEnd {
         let (handover, inherited) = (CancellationToken::new(), false.into());
-        let run = Box::pin(answer::run(
+        let run = Box::pin(turn_runner::run_turn(
             inference,
             job,
             Timestamp::now(),
@@ -225,7 +228,7 @@ impl World {
     /// Runs a job that another worker may be working on.
     pub(super) async fn run_inherited(&self, job: &ReplyJob) -> JobEnd {
         let (handover, inherited) = (CancellationToken::new(), true.into());
-        let run = Box::pin(answer::run(
+        let run = Box::pin(turn_runner::run_turn(
             &self.inference,
             job,
             Timestamp::now(),
@@ -246,7 +249,12 @@ impl World {
 
     pub(super) async fn run_trial(&self, job: &ReplyJob) -> JobEnd {
         let (handover, inherited) = (CancellationToken::new(), false.into());
-        let run = Box::pin(trial::run(&self.inference, job, &inherited, &handover));
+        let run = Box::pin(playground_turn::run_playground_turn(
+            &self.inference,
+            job,
+            &inherited,
+            &handover,
+        ));
         timeout(WAIT, run).await.expect("the trial ends")
     }
 
@@ -255,11 +263,11 @@ impl World {
     }
 
     pub(super) async fn run_patch(&self, job: &PatchJob) -> JobEnd {
-        patch::run(&self.inference, job, &CancellationToken::new()).await
+        metadata_patch::run_patch(&self.inference, job, &CancellationToken::new()).await
     }
 
     pub(super) async fn run_deletion(&self, job: &DeleteJob) -> JobEnd {
-        delete::run(&self.inference, job, &CancellationToken::new()).await
+        conversation_deletion::run_deletion(&self.inference, job, &CancellationToken::new()).await
     }
 
     /// Runs until this text is logged, then asks the worker to hand over.
@@ -281,7 +289,7 @@ impl World {
             handover.cancel();
         };
         tokio::join!(
-            Box::pin(answer::run(
+            Box::pin(turn_runner::run_turn(
                 &inference,
                 job,
                 Timestamp::now(),
@@ -335,7 +343,7 @@ impl World {
     }
 
     pub(super) async fn logged_text(&self, job: &ReplyJob) -> String {
-        LoggedReply::read(
+        LoggedReply::from_frames(
             self.relay()
                 .read_log(&job.turn.reply_id(), 0)
                 .await
@@ -366,7 +374,7 @@ impl World {
     }
 
     pub(super) fn text_of(frames: &[Frame]) -> String {
-        LoggedReply::read(frames.to_vec()).text
+        LoggedReply::from_frames(frames.to_vec()).text
     }
 
     pub(super) async fn patch_answer(&mut self) -> PatchOutcome {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::{
-    model::{CallError, Endpoint, PromptMessage, Role, openai::ModelClient},
+    model::{CallError, Endpoint, PromptMessage, PromptRole, openai::ModelClient},
     routing::candidates::Candidate,
 };
 
@@ -106,8 +106,8 @@ async fn call(
     let request = Request {
         model: &endpoint.model,
         messages: [
-            PromptMessage::text(Role::System, instructions(asked)),
-            PromptMessage::text(Role::User, conversation(asked)),
+            PromptMessage::text(PromptRole::System, instructions(asked)),
+            PromptMessage::text(PromptRole::User, conversation(asked)),
         ],
         temperature: 0.0,
         max_tokens: ANSWER_TOKENS_MAX,
@@ -115,12 +115,12 @@ async fn call(
             "type": "json_schema", "json_schema": {"name": "routing", "strict": true, "schema": schema}
         }),
     };
-    let client = client.for_documents(endpoint)?;
+    let client = client.document_client(endpoint)?;
     let answer: Answer = client
         .chat()
         .create_byot(&request)
         .await
-        .map_err(|error| CallError::of(&error))?;
+        .map_err(|error| CallError::from_library(&error))?;
     answer
         .choices
         .into_iter()
@@ -159,7 +159,7 @@ fn instructions(asked: &Asked<'_>) -> String {
 fn conversation(asked: &Asked<'_>) -> String {
     let mut text = String::new();
     for said in asked.recent {
-        let who = if said.role == Role::Assistant {
+        let who = if said.role == PromptRole::Assistant {
             "agent"
         } else {
             "visitor"

@@ -14,7 +14,7 @@ use switchboard_schemas::{
 use super::{background::Background, *};
 use crate::{
     embedding::EmbeddingError,
-    model::Role,
+    model::PromptRole,
     testing::{Act, Piece, Provider, eventually, quick},
 };
 
@@ -102,7 +102,7 @@ async fn another_language_meets_a_member_by_its_concepts() {
 #[tokio::test]
 async fn short_answers_numbers_thanks_and_places_stay() {
     let asked = [PromptMessage::text(
-        Role::Assistant,
+        PromptRole::Assistant,
         "Which department are you in?",
     )];
     for message in [

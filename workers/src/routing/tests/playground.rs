@@ -31,7 +31,7 @@ async fn tried(
         reply_to,
     };
     let end = routing
-        .run(
+        .run_job(
             RoutingJob::Playground(job).into(),
             &CancellationToken::new(),
         )

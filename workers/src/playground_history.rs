@@ -1,4 +1,4 @@
-//! What was said before in a trial, as the messages that a stored conversation would have.
+//! Loads the input of playground runs and converts their earlier messages into a conversation's messages.
 
 use std::sync::Arc;
 
@@ -10,28 +10,28 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
-/// What the trial with this name runs on; none where it is not kept any more, or cannot be read. Nobody's message is
-/// lost with a trial, so that it is not insisted upon.
-pub(crate) async fn kept<T: serde::de::DeserializeOwned>(
+/// Returns the input of a playground run; `None` if it has expired or cannot be read. It is not read again, because no
+/// visitor's message depends on it.
+pub(crate) async fn load_run<T: serde::de::DeserializeOwned>(
     backends: &Backends,
-    trial: &MessageId,
+    run_id: &MessageId,
 ) -> Option<T> {
-    match backends.relay.trial(trial).await {
+    match backends.relay.trial(run_id).await {
         Ok(text) => serde_json::from_str(&text?).ok(),
         Err(error) => {
-            tracing::warn!(%error, "what a trial runs on cannot be read");
+            tracing::warn!(%error, "could not read the input of a playground run");
             None
         }
     }
 }
 
-/// The messages of `past`, in a conversation that no store knows.
-pub(crate) fn messages(
+/// Returns `past` as messages of a conversation that is not stored.
+pub(crate) fn to_messages(
     conversation: &ConversationId,
     past: Vec<PlaygroundMessage>,
 ) -> Arc<Vec<Message>> {
-    let message = |(position, said)| {
-        let (author, content) = match said {
+    let message = |(position, past_message)| {
+        let (author, content) = match past_message {
             PlaygroundMessage::User { content } => (MessageAuthor::User, content),
             PlaygroundMessage::Assistant {
                 agent_id,

@@ -1,8 +1,9 @@
-//! Lets a model and its tools take turns until the model has said its reply.
+//! Alternates between a model and its tools until the model has completed the reply.
 //!
-//! Tools run before the first text byte is shown, but for calls that follow a long text. Only the attempt that made the
-//! calls runs them: a reply that another worker goes on with, after text, offers no tools. The rounds, the calls, their
-//! time and their sizes are bounded, and what exceeds a bound costs the call and never the reply.
+//! Tools run before the first text byte is displayed, except for calls that follow a long text.
+//! Only the attempt that made the calls runs them: a reply that another worker continues offers no
+//! tools. ToolLoop, calls, their duration and their sizes are bounded; exceeding a bound costs the
+//! call and never the reply.
 
 use std::time::Duration;
 
@@ -16,50 +17,50 @@ use tokio::time::Instant;
 
 use super::{
     ToolFailure, arguments,
-    call::{self, CallLimits, CallResult},
-    holding_sink::{HoldLimits, HoldingSink, ReplySink},
-    registry::Toolbox,
-    shown::Shown,
+    buffering_sink::{BufferLimits, BufferingSink, ReplySink},
+    call_runner::{self, ToolCallLimits, ToolCallResult},
+    displayed_results::DisplayedResults,
+    registry::AgentToolbox,
 };
 use crate::{
     config::WorkersConfig,
     metrics::WorkerMetrics,
     model::{
-        Endpoint, Prompt, PromptMessage,
-        generation::{AnswerEnd, Generated, Generation, TextSink},
+        Endpoint, ModelPrompt, PromptMessage,
+        generation::{AnswerEnd, AnswerGeneration, GenerationResult, TextSink},
         openai::ModelClient,
-        prompt::SentCall,
+        prompt::PromptToolCall,
         tool_calls::ToolCall,
     },
 };
 
-/// Stands for a name that no provider would take back.
+/// Replaces a name that no provider would accept back.
 const ODD_NAME: &str = "unknown_tool";
 const NAME_CHARS_MAX: usize = 64;
 
-/// What a reply is made with.
+/// Dependencies of a tool loop.
 #[derive(Clone, Copy)]
-pub(crate) struct Means<'a> {
-    /// Calls models.
+pub(crate) struct ToolLoopContext<'a> {
+    /// Client of the model providers.
     pub(crate) client: &'a ModelClient,
-    /// Bounds.
+    /// Bounds of the loop.
     pub(crate) config: &'a WorkersConfig,
-    /// What is counted.
+    /// Counters of tool calls.
     pub(crate) metrics: &'a WorkerMetrics,
-    /// The agent's tools.
-    pub(crate) toolbox: &'a Toolbox,
+    /// Tools of the agent.
+    pub(crate) toolbox: &'a AgentToolbox,
 }
 
-/// One reply in the making.
-pub(crate) struct Rounds<'a> {
-    means: Means<'a>,
+/// One reply that is being produced.
+pub(crate) struct ToolLoop<'a> {
+    context: ToolLoopContext<'a>,
     endpoints: Vec<Endpoint>,
-    prompt: Prompt,
-    sink: HoldingSink<'a>,
-    shown: Shown,
-    begun: Instant,
+    prompt: ModelPrompt,
+    sink: BufferingSink<'a>,
+    displayed: DisplayedResults,
+    started: Instant,
     deadline: Instant,
-    /// Time that tools took so far.
+    /// Time that tool calls took so far.
     tools_took: Duration,
     calls: u32,
     result_bytes: usize,
@@ -69,31 +70,32 @@ pub(crate) struct Rounds<'a> {
     too_long: Option<Endpoint>,
 }
 
-impl<'a> Rounds<'a> {
-    /// Makes the reply to `prompt`, whose tools are those of the toolbox; without tools it is one answer. When the sink
-    /// holds text already, the endpoints must be able to go on with it, and there are no tools.
+impl<'a> ToolLoop<'a> {
+    /// Creates the loop for `prompt`, whose tools are those of the toolbox; without tools it is one
+    /// answer. If the sink already holds text, the endpoints must be able to continue it and there
+    /// must be no tools.
     pub(crate) fn new(
-        means: Means<'a>,
+        context: ToolLoopContext<'a>,
         endpoints: Vec<Endpoint>,
-        prompt: Prompt,
+        prompt: ModelPrompt,
         sink: &'a mut dyn ReplySink,
         deadline: Instant,
     ) -> Self {
-        let begun = Instant::now();
-        let config = means.config;
-        let limits = HoldLimits {
+        let started = Instant::now();
+        let config = context.config;
+        let limits = BufferLimits {
             bytes_max: config.tool_text_hold_bytes,
             time: Duration::from_millis(config.tool_text_hold_ms),
         };
-        let sink = HoldingSink::new(sink, limits, !prompt.tools.is_empty());
+        let sink = BufferingSink::new(sink, limits, !prompt.tools.is_empty());
         Self {
-            means,
+            context,
             endpoints,
             prompt,
             sink,
-            shown: Shown::default(),
-            begun,
-            deadline: deadline.min(begun + Duration::from_millis(config.reply_timeout_ms)),
+            displayed: DisplayedResults::default(),
+            started,
+            deadline: deadline.min(started + Duration::from_millis(config.reply_timeout_ms)),
             tools_took: Duration::ZERO,
             calls: 0,
             result_bytes: 0,
@@ -104,9 +106,9 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Runs to the end. Dropping it ends whatever runs.
-    pub(crate) async fn run(mut self) -> Generated {
-        let end = self.take_turns().await;
+    /// Runs to the end. Dropping the future stops all calls.
+    pub(crate) async fn run(mut self) -> GenerationResult {
+        let end = self.run_rounds().await;
         let Self {
             usage,
             first_text,
@@ -114,50 +116,50 @@ impl<'a> Rounds<'a> {
             too_long,
             ..
         } = self;
-        Generated {
+        GenerationResult {
             end,
             usage,
             first_text,
-            took: self.begun.elapsed(),
+            took: self.started.elapsed(),
             retries,
             endpoint: 0,
             too_long,
         }
     }
 
-    async fn take_turns(&mut self) -> Result<FinishReason, ReplyFailure> {
+    async fn run_rounds(&mut self) -> Result<FinishReason, ReplyFailure> {
         let mut rounds = 0;
         loop {
-            // A reply that goes on with logged text has no tools, and is all one answer.
+            // A continued reply has no tools and is one answer.
             let from = if self.prompt.tools.is_empty() {
                 0
             } else {
                 self.sink.begin_answer()
             };
-            self.prompt.may_call = rounds < self.means.config.tool_rounds_max;
-            let calls = match self.answer(from).await? {
-                AnswerEnd::Said(reason) => return self.said(reason),
-                AnswerEnd::Called(calls) => calls,
+            self.prompt.may_call = rounds < self.context.config.tool_rounds_max;
+            let calls = match self.next_answer(from).await? {
+                AnswerEnd::Text(reason) => return self.end_reply(reason),
+                AnswerEnd::ToolCalls(calls) => calls,
             };
             if !self.prompt.may_call {
                 tracing::info!(rounds, "a model called tools when it was to answer");
-                self.means
+                self.context
                     .metrics
                     .tool_calls
                     .with_label_values(&["any", "too-many-rounds"])
                     .inc();
-                return self.said(FinishReason::Stop);
+                return self.end_reply(FinishReason::Stop);
             }
             rounds += 1;
             self.run_calls(rounds, calls).await;
         }
     }
 
-    async fn answer(&mut self, from: usize) -> Result<AnswerEnd, ReplyFailure> {
-        let before = self.begun.elapsed();
-        let Means { client, config, .. } = self.means;
+    async fn next_answer(&mut self, from: usize) -> Result<AnswerEnd, ReplyFailure> {
+        let before = self.started.elapsed();
+        let ToolLoopContext { client, config, .. } = self.context;
         let (endpoints, prompt) = (self.endpoints.clone(), &self.prompt);
-        let answer = Generation::new(
+        let answer = AnswerGeneration::new(
             client,
             config,
             endpoints,
@@ -168,25 +170,26 @@ impl<'a> Rounds<'a> {
         )
         .run()
         .await;
-        // The next answer is asked of whoever gave this one.
+        // The next answer is requested from the endpoint that gave this one.
         self.endpoints
             .drain(..answer.endpoint.min(self.endpoints.len().saturating_sub(1)));
         self.first_text = self
             .first_text
             .or(answer.first_text.map(|first| before + first));
         self.retries += answer.retries;
-        self.usage = sum(self.usage, answer.usage);
+        self.usage = sum_usage(self.usage, answer.usage);
         self.too_long = answer.too_long;
         answer.end
     }
 
-    /// The model has spoken: what is held is shown.
-    fn said(&mut self, reason: FinishReason) -> Result<FinishReason, ReplyFailure> {
-        let model = self.model();
-        // What a filter withheld is no answer, whatever stands beside it.
+    /// Ends the reply: displays the buffered text, or a list of products if the model wrote
+    /// nothing.
+    fn end_reply(&mut self, reason: FinishReason) -> Result<FinishReason, ReplyFailure> {
+        let model = self.model_name();
+        // Filtered content is no answer, even with products beside it.
         if self.sink.is_silent()
             && reason != FinishReason::ContentFilter
-            && let Some(list) = self.shown.list()
+            && let Some(list) = self.displayed.product_list()
         {
             tracing::info!("a model found products and said nothing of them");
             self.sink.begin_answer();
@@ -195,22 +198,24 @@ impl<'a> Rounds<'a> {
         if self.sink.is_silent() {
             return Err(ReplyFailure::ModelError);
         }
-        self.sink.release(&model);
-        self.first_text.get_or_insert_with(|| self.begun.elapsed());
+        self.sink.release_buffer(&model);
+        self.first_text
+            .get_or_insert_with(|| self.started.elapsed());
         Ok(reason)
     }
 
     async fn run_calls(&mut self, round: u32, calls: Vec<ToolCall>) {
         let sent = sent_calls(round, &calls);
-        self.prompt
-            .messages
-            .push(PromptMessage::calling(self.sink.answer(), sent.clone()));
-        let model = self.model();
-        self.tell(&model, &calls, |_| ToolStatus::Started);
-        let begun = Instant::now();
-        let results = self.results(&calls).await;
-        self.tools_took += begun.elapsed();
-        self.show(&model, &results);
+        self.prompt.messages.push(PromptMessage::assistant_calls(
+            self.sink.answer_text(),
+            sent.clone(),
+        ));
+        let model = self.model_name();
+        self.report_progress(&model, &calls, |_| ToolStatus::Started);
+        let started = Instant::now();
+        let results = self.run_concurrently(&calls).await;
+        self.tools_took += started.elapsed();
+        self.display_results(&model, &results);
         let status = |at: usize| {
             if results[at].succeeded {
                 ToolStatus::Finished
@@ -218,24 +223,24 @@ impl<'a> Rounds<'a> {
                 ToolStatus::Failed
             }
         };
-        self.tell(&model, &calls, status);
+        self.report_progress(&model, &calls, status);
         for (call, result) in sent.iter().zip(results) {
-            let text = self.within_the_reply(result.text);
+            let text = self.bound_result(result.text);
             self.prompt
                 .messages
-                .push(PromptMessage::result(&call.id, text));
+                .push(PromptMessage::tool_result(&call.id, text));
         }
-        self.shown.note(&mut self.prompt.messages);
+        self.displayed.update_note(&mut self.prompt.messages);
     }
 
-    /// Runs them side by side, as far as the bounds allow; gives one result for each.
-    async fn results(&mut self, calls: &[ToolCall]) -> Vec<CallResult> {
-        let Means {
+    /// Runs the calls concurrently, as far as the bounds allow. Returns one result for each call.
+    async fn run_concurrently(&mut self, calls: &[ToolCall]) -> Vec<ToolCallResult> {
+        let ToolLoopContext {
             config,
             metrics,
             toolbox,
             ..
-        } = self.means;
+        } = self.context;
         let left = config
             .tool_calls_max
             .saturating_sub(self.calls)
@@ -246,7 +251,7 @@ impl<'a> Rounds<'a> {
         let mut results = join_all(
             calls[..allowed]
                 .iter()
-                .map(|call| call::run(toolbox, call, limits, metrics)),
+                .map(|call| call_runner::run_call(toolbox, call, limits, metrics)),
         )
         .await;
         for _ in allowed..calls.len() {
@@ -254,14 +259,14 @@ impl<'a> Rounds<'a> {
                 .tool_calls
                 .with_label_values(&["any", "too-many"])
                 .inc();
-            results.push(call::failed(&ToolFailure::TooMany));
+            results.push(call_runner::failed_result(&ToolFailure::TooMany));
         }
         results
     }
 
-    fn call_limits(&self) -> CallLimits {
-        let config = self.means.config;
-        // Before the first byte a visitor waits and sees nothing.
+    fn call_limits(&self) -> ToolCallLimits {
+        let config = self.context.config;
+        // Before the first byte a visitor waits without seeing anything.
         let waits = self.sink.text().is_empty();
         let total = if waits {
             config.tools_before_text_timeout_ms
@@ -269,32 +274,37 @@ impl<'a> Rounds<'a> {
             config.tools_timeout_ms
         };
         let left = Duration::from_millis(total).saturating_sub(self.tools_took);
-        CallLimits {
+        ToolCallLimits {
             timeout: Duration::from_millis(config.tool_timeout_ms),
             deadline: (Instant::now() + left).min(self.deadline),
             result_bytes_max: config.tool_result_bytes_max,
         }
     }
 
-    fn show(&mut self, model: &str, results: &[CallResult]) {
+    fn display_results(&mut self, model: &str, results: &[ToolCallResult]) {
         let found: Vec<Value> = results
             .iter()
             .filter_map(|result| result.ui.clone())
             .collect();
-        if let Some(ui) = self.shown.replace(&found) {
-            self.sink.inner().show(model, ui.clone());
-            self.sink.hold_no_longer();
+        if let Some(ui) = self.displayed.replace_ui(&found) {
+            self.sink.inner_sink().show_ui(model, ui.clone());
+            self.sink.stop_buffering();
         }
     }
 
-    /// A name that is no tool's is a model's own words, and no event's.
-    fn tell(&mut self, model: &str, calls: &[ToolCall], status: impl Fn(usize) -> ToolStatus) {
+    /// Reports progress of known tools; an unknown name is a model's own text and no event.
+    fn report_progress(
+        &mut self,
+        model: &str,
+        calls: &[ToolCall],
+        status: impl Fn(usize) -> ToolStatus,
+    ) {
         for (at, call) in calls
             .iter()
             .enumerate()
-            .filter(|(_, call)| self.means.toolbox.get(&call.name).is_some())
+            .filter(|(_, call)| self.context.toolbox.find_tool(&call.name).is_some())
         {
-            self.sink.inner().tool(
+            self.sink.inner_sink().report_tool(
                 model,
                 ToolProgress {
                     name: call.name.clone(),
@@ -304,16 +314,16 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Results of one reply have a bound together, because each is sent again with every round.
-    fn within_the_reply(&mut self, text: String) -> String {
-        if self.result_bytes + text.len() > self.means.config.tool_results_bytes_max {
-            return call::failed(&ToolFailure::TooMany).text;
+    /// Bounds the results of one reply together, because each is sent again with every round.
+    fn bound_result(&mut self, text: String) -> String {
+        if self.result_bytes + text.len() > self.context.config.tool_results_bytes_max {
+            return call_runner::failed_result(&ToolFailure::TooMany).text;
         }
         self.result_bytes += text.len();
         text
     }
 
-    fn model(&self) -> String {
+    fn model_name(&self) -> String {
         self.endpoints
             .first()
             .map(|endpoint| endpoint.model.clone())
@@ -321,9 +331,9 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// The calls as the model is reminded of them: with ids that tell them apart, names that are some, and arguments that are
-/// JSON, because servers read all of it again.
-fn sent_calls(round: u32, calls: &[ToolCall]) -> Vec<SentCall> {
+/// Returns the calls as they are sent back to the model: with unique ids, valid names and JSON
+/// arguments, because servers parse all of it again.
+fn sent_calls(round: u32, calls: &[ToolCall]) -> Vec<PromptToolCall> {
     let sent = |(at, call): (usize, &ToolCall)| {
         let alone = calls.iter().filter(|other| other.id == call.id).count() == 1;
         let id = if alone && is_plain(&call.id) {
@@ -340,8 +350,8 @@ fn sent_calls(round: u32, calls: &[ToolCall]) -> Vec<SentCall> {
             .arguments
             .as_ref()
             .ok()
-            .and_then(|text| arguments::object(text));
-        SentCall {
+            .and_then(|text| arguments::parse_object(text));
+        PromptToolCall {
             id,
             name,
             arguments: Value::from(read.unwrap_or_default()).to_string(),
@@ -355,8 +365,9 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.len() <= NAME_CHARS_MAX && name.chars().all(plain)
 }
 
-/// Of two answers of one reply. A sum of what is known would pass for all of it, so that one unknown makes it unknown.
-fn sum(before: Option<TokenUsage>, answer: Option<TokenUsage>) -> Option<TokenUsage> {
+/// Sums the usage of two answers of one reply. One unknown makes the sum unknown, because a partial
+/// sum would pass for the whole.
+fn sum_usage(before: Option<TokenUsage>, answer: Option<TokenUsage>) -> Option<TokenUsage> {
     let (before, answer) = (before.unwrap_or_default(), answer?);
     Some(TokenUsage {
         prompt_tokens: before.prompt_tokens + answer.prompt_tokens,

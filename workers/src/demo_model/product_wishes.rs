@@ -1,8 +1,8 @@
-//! What a question says of the products that are wanted: the words that may name one, and the most they may cost. Pure.
+//! Product wishes of a question: the words that may name a product, and the highest price. Pure.
 
-use super::conversation::words;
+use super::conversation::split_words;
 
-/// Words of a search: a long message names no more.
+/// Most words of a search; a long message does not name more.
 const WORDS_MAX: usize = 12;
 /// Words that ask for something and name nothing, in the languages that visitors try first.
 const ASKING: &str = "a about all an and any are at available be best buy can catalog catalogue cheap costs could do does find \
@@ -17,19 +17,19 @@ const AT_MOST: [&str; 8] = [
 ];
 const CURRENCIES: [&str; 6] = ["dollar", "dollars", "usd", "euro", "euros", "eur"];
 
-/// What is wanted.
+/// A product search that a question asks for.
 #[derive(Debug, PartialEq)]
-pub(super) struct Wishes {
-    /// Words that may name it; empty: anything.
+pub(super) struct ProductWish {
+    /// Words that may name the product; empty if any product will do.
     pub(super) words: String,
-    /// The most it may cost.
+    /// Highest price, in the currency of the shop.
     pub(super) price_max: Option<f64>,
 }
 
-impl Wishes {
-    /// Reads a question.
-    pub(super) fn of(question: &str) -> Self {
-        let said = words(question);
+impl ProductWish {
+    /// Extracts the wish from a question.
+    pub(super) fn from_question(question: &str) -> Self {
+        let said = split_words(question);
         let bound = said
             .iter()
             .position(|word| AT_MOST.contains(&word.as_str()));
@@ -74,8 +74,8 @@ mod tests {
             ("", "", None),
         ] {
             assert_eq!(
-                Wishes::of(question),
-                Wishes {
+                ProductWish::from_question(question),
+                ProductWish {
                     words: words.into(),
                     price_max
                 },

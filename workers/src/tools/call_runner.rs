@@ -1,96 +1,97 @@
-//! Runs one call of a tool within its bounds. Whatever goes wrong becomes a text for the model; nothing fails the reply.
+//! Runs one tool call within its bounds. Every failure becomes a text for the model; none fails the
+//! reply.
 
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Tool, ToolFailure, ToolOutcome, arguments, product_grid, registry::Toolbox};
+use super::{Tool, ToolFailure, ToolOutcome, arguments, product_grid, registry::AgentToolbox};
 use crate::{metrics::WorkerMetrics, model::tool_calls::ToolCall};
 
-/// What one call may show to a visitor.
+/// Largest UI specification of one call, in bytes.
 const UI_BYTES_MAX: usize = 64 << 10;
-/// Tells a model that a result was shortened.
+/// Tells the model that a result was shortened.
 const SHORTENED: &str = "\n[shortened]";
 
-/// Bounds of one call.
+/// Bounds of one tool call.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CallLimits {
-    /// How long it may take.
+pub(crate) struct ToolCallLimits {
+    /// Longest duration of the call.
     pub(crate) timeout: Duration,
-    /// When it must be over in any case.
+    /// Latest end of the call.
     pub(crate) deadline: Instant,
-    /// Text for the model.
+    /// Longest result for the model, in bytes.
     pub(crate) result_bytes_max: usize,
 }
 
-/// What a call gave, as the model is told it.
+/// Result of one tool call.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct CallResult {
-    /// The result, or what went wrong.
+pub(crate) struct ToolCallResult {
+    /// Result or error, as text for the model.
     pub(crate) text: String,
-    /// For the visitor.
+    /// UI specification for the visitor.
     pub(crate) ui: Option<Value>,
-    /// Whether there is a result.
+    /// False if the call failed.
     pub(crate) succeeded: bool,
 }
 
-/// Runs a call.
-pub(crate) async fn run(
-    toolbox: &Toolbox,
+/// Runs one call and counts its outcome.
+pub(crate) async fn run_call(
+    toolbox: &AgentToolbox,
     call: &ToolCall,
-    limits: CallLimits,
+    limits: ToolCallLimits,
     metrics: &WorkerMetrics,
-) -> CallResult {
-    let tool = toolbox.get(&call.name);
+) -> ToolCallResult {
+    let tool = toolbox.find_tool(&call.name);
     let outcome = match tool {
-        Some(tool) => attempt(tool.as_ref(), call, limits).await,
+        Some(tool) => call_tool(tool.as_ref(), call, limits).await,
         None => Err(ToolFailure::Unknown),
     };
-    let label = outcome.as_ref().map_or_else(name, |_| "finished");
+    let label = outcome.as_ref().map_or_else(failure_label, |_| "finished");
     metrics
         .tool_calls
         .with_label_values(&[tool.map_or("unknown", |tool| tool.kind()), label])
         .inc();
     match outcome {
-        Ok(outcome) => CallResult {
-            text: shortened(outcome.text, limits.result_bytes_max),
-            ui: outcome.ui.and_then(bounded),
+        Ok(outcome) => ToolCallResult {
+            text: shorten_result(outcome.text, limits.result_bytes_max),
+            ui: outcome.ui.and_then(bounded_ui),
             succeeded: true,
         },
         Err(failure) => {
             tracing::info!(outcome = label, "a tool call gave nothing");
-            failed(&failure)
+            failed_result(&failure)
         }
     }
 }
 
-/// The result of a call that was not run.
-pub(crate) fn failed(failure: &ToolFailure) -> CallResult {
-    CallResult {
+/// Returns the result of a call that failed or was not run.
+pub(crate) fn failed_result(failure: &ToolFailure) -> ToolCallResult {
+    ToolCallResult {
         text: serde_json::json!({ "error": failure.to_string() }).to_string(),
         ui: None,
         succeeded: false,
     }
 }
 
-async fn attempt(
+async fn call_tool(
     tool: &dyn Tool,
     call: &ToolCall,
-    limits: CallLimits,
+    limits: ToolCallLimits,
 ) -> Result<ToolOutcome, ToolFailure> {
     let text = call
         .arguments
         .as_ref()
         .map_err(|unusable| ToolFailure::Arguments(unusable.to_string()))?;
-    let arguments = arguments::read(text, tool.parameters())?;
+    let arguments = arguments::parse_arguments(text, tool.parameters())?;
     let deadline = limits.deadline.min(Instant::now() + limits.timeout);
     timeout_at(deadline, tool.run(arguments))
         .await
         .unwrap_or(Err(ToolFailure::Slow))
 }
 
-fn shortened(text: String, bytes_max: usize) -> String {
+fn shorten_result(text: String, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text;
     }
@@ -98,15 +99,15 @@ fn shortened(text: String, bytes_max: usize) -> String {
     format!("{}{SHORTENED}", &text[..end])
 }
 
-/// A grid may lose its last products; of anything else a part would mean something else.
-fn bounded(ui: Value) -> Option<Value> {
+/// A grid may lose its last products; a part of any other UI would mean something else.
+fn bounded_ui(ui: Value) -> Option<Value> {
     if product_grid::is_grid(&ui) {
-        return product_grid::within(ui, UI_BYTES_MAX);
+        return product_grid::truncate_grid(ui, UI_BYTES_MAX);
     }
     (ui.to_string().len() <= UI_BYTES_MAX).then_some(ui)
 }
 
-const fn name(failure: &ToolFailure) -> &'static str {
+const fn failure_label(failure: &ToolFailure) -> &'static str {
     match failure {
         ToolFailure::Unknown => "unknown",
         ToolFailure::Arguments(_) => "bad-arguments",

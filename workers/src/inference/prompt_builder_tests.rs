@@ -1,4 +1,4 @@
-//! Claims about prompts: whole turns from the newest on, the message last, and an account of what is missing.
+//! Tests of the prompt builder: order of the messages, truncation and summaries.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -62,24 +62,29 @@ fn long_past(count: u64) -> Vec<Message> {
         .collect()
 }
 
-fn told(past: &[Message], summary: Option<&ConversationSummary>, tokens_max: usize) -> Told {
+fn rendered(
+    past: &[Message],
+    summary: Option<&ConversationSummary>,
+    tokens_max: usize,
+) -> RenderedPrompt {
     let settings = AgentSettings {
         instructions: "be".into(),
         ..AgentSettings::default()
     };
-    of(Material {
+    build_prompt(PromptSources {
         settings: &settings,
         past,
         summary,
         content: "now",
         tools: Vec::new(),
-        shown_now: None,
+        current_grid: None,
         tokens_max,
     })
 }
 
-fn contents(told: &Told) -> Vec<&str> {
-    told.prompt
+fn contents(rendered: &RenderedPrompt) -> Vec<&str> {
+    rendered
+        .prompt
         .messages
         .iter()
         .map(|message| message.content.as_str())
@@ -87,7 +92,7 @@ fn contents(told: &Told) -> Vec<&str> {
 }
 
 #[test]
-fn failed_turns_and_questions_without_an_answer_are_not_told() {
+fn failed_and_unanswered_turns_are_skipped() {
     let past = [
         message(0, "q0", None),
         answered(1, "a0"),
@@ -98,36 +103,36 @@ fn failed_turns_and_questions_without_an_answer_are_not_told() {
         message(6, "a2", Some(ReplyStatus::Incomplete)),
         message(7, "waiting, then cancelled", None),
     ];
-    let told = told(&past, None, 1000);
+    let prompt = rendered(&past, None, 1000);
     assert_eq!(
-        contents(&told),
+        contents(&prompt),
         ["be", "q0", "a0", "q1", "a1", "q2", "a2", "now"]
     );
-    assert_eq!(told.left_out, None);
+    assert_eq!(prompt.truncation, None);
 }
 
 #[test]
-fn a_past_that_does_not_fit_is_left_out_whole_turns_first_and_counted() {
+fn long_past_is_truncated_by_whole_turns() {
     let past = [
         message(4, &"lamp ".repeat(40), None),
         answered(5, "a0"),
         message(6, "q1", None),
         answered(7, "a1"),
     ];
-    let some = told(&past, None, 40);
+    let some = rendered(&past, None, 40);
     assert_eq!(contents(&some), ["be", "q1", "a1", "now"]);
     // Four messages were never read, two were, and did not fit.
     assert_eq!(
-        some.left_out,
+        some.truncation,
         Some(ContextTruncation {
             messages: 6,
             summarized: 0
         })
     );
-    let none = told(&past, None, 0);
+    let none = rendered(&past, None, 0);
     assert_eq!(contents(&none), ["be", "now"]);
     assert_eq!(
-        none.left_out,
+        none.truncation,
         Some(ContextTruncation {
             messages: 8,
             summarized: 0
@@ -136,16 +141,16 @@ fn a_past_that_does_not_fit_is_left_out_whole_turns_first_and_counted() {
 }
 
 #[test]
-fn a_summary_is_told_only_for_what_is_left_out_and_never_as_instructions() {
+fn summary_replaces_truncated_turns_only() {
     let past = long_past(10);
     let summary = ConversationSummary {
         text: "Ada wants a lamp.".into(),
         until: 12,
     };
-    assert!(!told(&past, Some(&summary), 10_000).with_summary);
-    let told = told(&past, Some(&summary), 150);
-    assert!(told.with_summary);
-    let texts: Vec<_> = told
+    assert!(!rendered(&past, Some(&summary), 10_000).has_summary);
+    let prompt = rendered(&past, Some(&summary), 150);
+    assert!(prompt.has_summary);
+    let texts: Vec<_> = prompt
         .prompt
         .messages
         .iter()
@@ -154,29 +159,29 @@ fn a_summary_is_told_only_for_what_is_left_out_and_never_as_instructions() {
     assert_eq!(
         (texts[0], texts[1].0, texts[2]),
         (
-            (Role::System, "be"),
-            Role::User,
-            (Role::Assistant, "Ada wants a lamp.")
+            (PromptRole::System, "be"),
+            PromptRole::User,
+            (PromptRole::Assistant, "Ada wants a lamp.")
         )
     );
-    let left_out = told.left_out.unwrap();
-    let kept = (told.prompt.messages.len() - 4) as u64;
-    assert_eq!(left_out.messages, 20 - kept);
-    assert_eq!(left_out.summarized, left_out.messages.min(12));
+    let truncation = prompt.truncation.unwrap();
+    let kept = (prompt.prompt.messages.len() - 4) as u64;
+    assert_eq!(truncation.messages, 20 - kept);
+    assert_eq!(truncation.summarized, truncation.messages.min(12));
 }
 
 #[test]
-fn products_that_were_shown_are_told_so_that_the_second_one_means_something() {
+fn past_product_grids_are_described() {
     let mut past = long_past(3);
     for (at, title) in [(1, "Old Lamp"), (3, "Desk Lamp"), (5, "Floor Lamp")] {
         if let MessageAuthor::Assistant(facts) = &mut past[at].author {
-            facts.ui_spec = product_grid::of([
+            facts.ui_spec = product_grid::grid_of([
                 json!({"title": title, "price": "$1", "url": "https://s.example/x"}),
             ]);
         }
     }
-    let told = told(&past, None, 10_000);
-    let system = contents(&told)[0];
+    let prompt = rendered(&past, None, 10_000);
+    let system = contents(&prompt)[0];
     assert!(
         system.starts_with("be\n\n") && !system.contains("Old Lamp"),
         "{system}"
@@ -185,30 +190,34 @@ fn products_that_were_shown_are_told_so_that_the_second_one_means_something() {
 }
 
 #[test]
-fn a_summary_is_due_before_the_window_overflows_and_leaves_half_of_it() {
+fn summary_is_due_before_the_window_overflows() {
     let past = long_past(20);
     let budget: usize = past
         .iter()
-        .map(|message| tokens::of_message(&message.content))
+        .map(|message| tokens::message_cost(&message.content))
         .sum();
-    assert_eq!(summaries::due(&past, 0, budget * 2, 200), None, "half full");
-    let due = summaries::due(&past, 0, budget, 200).unwrap();
+    assert_eq!(
+        summaries::summary_input(&past, 0, budget * 2, 200),
+        None,
+        "half full"
+    );
+    let due = summaries::summary_input(&past, 0, budget, 200).unwrap();
     assert_eq!(due.until, 20, "the older half");
     assert!(due.text.starts_with("Visitor: lamps") && due.text.matches("Visitor: ").count() == 10);
     assert_eq!(
-        summaries::due(&past, due.until, budget, 200),
+        summaries::summary_input(&past, due.until, budget, 200),
         None,
         "what it covers is not counted again"
     );
     assert!(
-        summaries::due(&past, 0, budget * 2, 40).is_some(),
+        summaries::summary_input(&past, 0, budget * 2, 40).is_some(),
         "or before messages are too many to be read"
     );
 }
 
 proptest! {
     #[test]
-    fn roles_alternate_the_message_stands_last_and_the_window_keeps_its_budget(
+    fn roles_alternate_and_the_window_keeps_its_budget(
         lengths in prop::collection::vec(0usize..50, 0..20),
         budget in 0usize..200,
         until in prop::option::of(0u64..20),
@@ -217,18 +226,18 @@ proptest! {
             message(at as u64, &"x y".repeat(*length), (at % 2 == 1).then_some(ReplyStatus::Completed))
         }).collect();
         let summary = until.map(|until| ConversationSummary { text: "short".into(), until });
-        let told = told(&past, summary.as_ref(), budget);
-        let messages = &told.prompt.messages;
-        prop_assert_eq!(messages[0].role, Role::System);
+        let prompt = rendered(&past, summary.as_ref(), budget);
+        let messages = &prompt.prompt.messages;
+        prop_assert_eq!(messages[0].role, PromptRole::System);
         for (at, message) in messages[1..].iter().enumerate() {
-            prop_assert_eq!(message.role, if at % 2 == 0 { Role::User } else { Role::Assistant });
+            prop_assert_eq!(message.role, if at % 2 == 0 { PromptRole::User } else { PromptRole::Assistant });
         }
         prop_assert_eq!(messages.last().unwrap().content.as_str(), "now");
-        let window = if told.with_summary { 3 } else { 1 }..messages.len() - 1;
-        let cost: usize = messages[window.clone()].iter().map(|m| tokens::of_message(&m.content)).sum();
+        let window = if prompt.has_summary { 3 } else { 1 }..messages.len() - 1;
+        let cost: usize = messages[window.clone()].iter().map(|m| tokens::message_cost(&m.content)).sum();
         prop_assert!(cost <= budget);
-        let possible = 2 * window::turns(&past).len();
-        prop_assert_eq!(told.left_out.map_or(0, |left_out| left_out.messages) as usize, possible - window.len());
-        prop_assert!(told.left_out.is_none_or(|left_out| left_out.summarized <= left_out.messages));
+        let possible = 2 * context_window::answered_turns(&past).len();
+        prop_assert_eq!(prompt.truncation.map_or(0, |left_out| left_out.messages) as usize, possible - window.len());
+        prop_assert!(prompt.truncation.is_none_or(|left_out| left_out.summarized <= left_out.messages));
     }
 }

@@ -22,7 +22,7 @@ fn draft(instructions: &str) -> Agent {
 }
 
 #[tokio::test]
-async fn a_draft_answers_with_its_own_instructions_and_past_and_nothing_of_it_stays() {
+async fn draft_answers_and_nothing_is_stored() {
     let mut world = World::new(vec![complete(&["As a ", "pirate."])], false).await;
     let job = world.job("Who are you?");
     let past = vec![
@@ -73,7 +73,7 @@ async fn a_draft_answers_with_its_own_instructions_and_past_and_nothing_of_it_st
 }
 
 #[tokio::test]
-async fn a_drafts_tools_are_its_own() {
+async fn draft_uses_its_own_tools() {
     let mut world = World::new(vec![search("lamps"), complete(&["Two lamps."])], false).await;
     let job = world.job("lamps?");
     world
@@ -104,7 +104,7 @@ async fn a_drafts_tools_are_its_own() {
 }
 
 #[tokio::test]
-async fn a_trial_that_is_not_kept_or_is_another_organizations_fails_visibly_without_a_model_call() {
+async fn expired_or_foreign_run_fails_without_a_model_call() {
     for foreign in [false, true] {
         let mut world = World::new(Vec::new(), false).await;
         let job = world.job("Hello");

@@ -34,7 +34,7 @@ fn told(result: &str, shown: &[&str]) -> (String, Vec<String>) {
 }
 
 #[tokio::test]
-async fn a_later_round_takes_the_place_of_an_earlier_one_and_nothing_else_is_claimed() {
+async fn later_round_replaces_the_displayed_products() {
     let run = answered(&[
         &[("good", r#"{"q":"Lamp"}"#)],
         &[("good", r#"{"q":"Mug"}"#)],
@@ -59,7 +59,7 @@ async fn a_later_round_takes_the_place_of_an_earlier_one_and_nothing_else_is_cla
 }
 
 #[tokio::test]
-async fn a_round_that_finds_nothing_leaves_what_is_shown_and_the_model_is_told_so() {
+async fn empty_round_keeps_the_displayed_products() {
     let run = answered(&[&[("good", r#"{"q":"Lamp"}"#)], &[NOTHING]]).await;
     assert_eq!(shown(&run), ["Lamp"]);
     assert_eq!(
@@ -75,7 +75,7 @@ async fn a_round_that_finds_nothing_leaves_what_is_shown_and_the_model_is_told_s
 }
 
 #[tokio::test]
-async fn what_is_shown_together_is_told_together_and_only_as_far_as_it_is_shown() {
+async fn model_is_told_exactly_the_displayed_products() {
     let run = answered(&[&[
         ("good", r#"{"q":"Lamp"}"#),
         NOTHING,
@@ -100,7 +100,7 @@ async fn what_is_shown_together_is_told_together_and_only_as_far_as_it_is_shown(
 }
 
 #[tokio::test]
-async fn a_result_that_is_shortened_or_left_out_hides_no_product_that_is_shown() {
+async fn truncated_result_hides_no_displayed_product() {
     let long = [("long", r#"{"q":"Lamp","count":20}"#)];
     let run = answered(&[&long]).await;
     assert!(run.results()[0].ends_with("[shortened]"));
@@ -121,7 +121,7 @@ async fn a_result_that_is_shortened_or_left_out_hides_no_product_that_is_shown()
 }
 
 #[tokio::test]
-async fn a_reply_without_a_word_lists_the_products_that_are_shown() {
+async fn reply_without_text_lists_the_displayed_products() {
     let found = calls(&[("good", r#"{"q":"Lamp","count":2}"#)]);
     for silence in [
         vec![finish("stop")],
@@ -149,7 +149,7 @@ async fn a_reply_without_a_word_lists_the_products_that_are_shown() {
 }
 
 #[tokio::test]
-async fn a_reply_without_a_word_and_without_products_is_an_error() {
+async fn reply_without_text_and_products_is_an_error() {
     for acts in [
         vec![calls(&[NOTHING])],
         vec![calls(&[NOTHING]), Act::Stream(vec![finish("stop")])],

@@ -1,30 +1,31 @@
-//! How a turn ended, as it is sealed, stored and told. Pure.
+//! Converts the outcome of a reply into its end frame, its record and its stored message. Pure.
 
 use sha2::{Digest, Sha256};
 use switchboard_backends::store::{ReplyRecord, TurnEnd, deletion::Tombstone};
 use switchboard_schemas::{
     conversation::{
-        ContextTruncation, ConversationSummary, FinishReason, Message, MessageAuthor, ReplyFacts,
-        ReplyStatus, ReplySteps, TokenUsage,
+        FinishReason, Message, MessageAuthor, ReplyFacts, ReplyStatus, ReplySteps, TokenUsage,
     },
     conversation_job::ReplyJob,
     reply_event::{ReplyEnd, ReplyFailure, ReplyHead},
     time::Timestamp,
 };
 
-/// How the work on a reply ended, before anyone was told.
+use super::prompt_builder::PromptFacts;
+
+/// Outcome of the work on a reply, before it is finalized.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Outcome {
-    /// Why it is complete, or why it is not.
+pub(crate) struct ReplyOutcome {
+    /// Finish reason, or the failure that cut the reply off.
     pub(crate) end: Result<FinishReason, ReplyFailure>,
-    /// Tokens.
+    /// Token usage, as reported or estimated.
     pub(crate) usage: TokenUsage,
     /// Milliseconds from acceptance to the first text.
     pub(crate) first_text_ms: Option<u64>,
 }
 
-impl Outcome {
-    /// An end without a model call.
+impl ReplyOutcome {
+    /// Creates the outcome of a failure without any usage.
     pub(crate) fn failed(failure: ReplyFailure) -> Self {
         Self {
             end: Err(failure),
@@ -33,7 +34,7 @@ impl Outcome {
         }
     }
 
-    /// Stopped by request.
+    /// Creates the outcome of a cancellation without any usage.
     pub(crate) fn cancelled() -> Self {
         Self {
             end: Ok(FinishReason::Cancelled),
@@ -42,7 +43,7 @@ impl Outcome {
         }
     }
 
-    /// The end frame's content for this outcome over `text`.
+    /// Returns the content of the end frame for this outcome of `text`.
     pub(crate) fn reply_end(&self, text: &str, accepted_at: Timestamp, now: Timestamp) -> ReplyEnd {
         let status = match self.end {
             Ok(FinishReason::Cancelled) => ReplyStatus::Cancelled,
@@ -55,58 +56,47 @@ impl Outcome {
             finish_reason: self.end.ok(),
             usage: self.usage,
             length: text.len() as u64,
-            sha256: digest(text),
+            sha256: text_digest(text),
             response_time_ms: now.millis_since(accepted_at),
             failure: self.end.err(),
         }
     }
 }
 
-/// SHA-256 in hexadecimal.
-pub(crate) fn digest(text: &str) -> String {
+/// Returns the SHA-256 digest of a text in hexadecimal.
+pub(crate) fn text_digest(text: &str) -> String {
     Sha256::digest(text.as_bytes())
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect()
 }
 
-/// Everything that is known of a turn at its end.
+/// A turn at its end, with everything that is stored of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Ended {
-    /// Place of the user message.
+pub(crate) struct FinishedTurn {
+    /// Position of the user message in the conversation.
     pub(crate) user_position: u64,
-    /// How the reply began.
+    /// Head of the reply, if it started.
     pub(crate) head: Option<ReplyHead>,
-    /// Its text.
+    /// Text of the reply.
     pub(crate) text: String,
-    /// How it ended.
+    /// Content of the end frame.
     pub(crate) end: ReplyEnd,
-    /// The generation of its text.
+    /// Generation of the text.
     pub(crate) generation: u32,
-    /// The attempt that writes.
+    /// Attempt that stores the turn.
     pub(crate) attempt: u32,
-    /// When it ended.
+    /// Time of the end.
     pub(crate) finished_at: Timestamp,
-    /// Milliseconds from acceptance to the first text.
-    pub(crate) first_text_ms: Option<u64>,
-    /// What the model was told, if this attempt asked one.
-    pub(crate) told: ToldFacts,
-    /// When it came how far.
+    /// Facts about the prompt, if this attempt called the model.
+    pub(crate) prompt: PromptFacts,
+    /// Times from acceptance to each step.
     pub(crate) steps: ReplySteps,
 }
 
-/// What is kept of a prompt.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ToldFacts {
-    /// What did not fit.
-    pub(crate) left_out: Option<ContextTruncation>,
-    /// The summary, if it is to be kept with this reply.
-    pub(crate) summary: Option<ConversationSummary>,
-}
-
-impl Ended {
-    /// What is kept under the reply's id.
-    pub(crate) fn record(&self, job: &ReplyJob) -> ReplyRecord {
+impl FinishedTurn {
+    /// Returns the record that is stored under the reply's id.
+    fn reply_record(&self, job: &ReplyJob) -> ReplyRecord {
         ReplyRecord {
             user_message_id: job.turn.message_id.clone(),
             user_position: self.user_position,
@@ -116,12 +106,12 @@ impl Ended {
             generation: self.generation,
             attempt: self.attempt,
             finished_at: self.finished_at,
-            first_text_ms: self.first_text_ms,
+            first_text_ms: self.steps.first_text_ms,
         }
     }
 
-    /// The assistant message, if there is text.
-    pub(crate) fn message(&self, job: &ReplyJob) -> Option<Message> {
+    /// Returns the assistant message; `None` without text.
+    fn reply_message(&self, job: &ReplyJob) -> Option<Message> {
         let head = self.head.as_ref()?;
         let facts = ReplyFacts {
             agent_id: head.agent_id.clone(),
@@ -135,8 +125,8 @@ impl Ended {
             routing: job.routed.as_ref().and_then(|routed| routed.facts.clone()),
             ui_spec: head.ui_spec.clone(),
             generation: self.generation,
-            truncation: self.told.left_out,
-            summary: self.told.summary.clone(),
+            truncation: self.prompt.truncation,
+            summary: self.prompt.summary.clone(),
             steps: Some(self.steps),
         };
         (!self.text.is_empty()).then(|| Message {
@@ -148,7 +138,7 @@ impl Ended {
         })
     }
 
-    /// What the store is told.
+    /// Returns the write that ends the turn in the store.
     pub(crate) fn turn_end(&self, job: &ReplyJob, tombstone: Option<Tombstone>) -> TurnEnd {
         TurnEnd {
             org_id: job.turn.org_id.clone(),
@@ -158,8 +148,8 @@ impl Ended {
             user_message_id: job.turn.message_id.clone(),
             agent_id: Some(job.agent_id.clone()),
             team_id: job.routed.as_ref().map(|routed| routed.team_id.clone()),
-            message: self.message(job),
-            record: self.record(job),
+            message: self.reply_message(job),
+            record: self.reply_record(job),
         }
     }
 }
@@ -169,7 +159,7 @@ mod tests {
     use super::*;
 
     fn status(end: Result<FinishReason, ReplyFailure>, text: &str) -> ReplyStatus {
-        let outcome = Outcome {
+        let outcome = ReplyOutcome {
             end,
             usage: TokenUsage::default(),
             first_text_ms: None,
@@ -184,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_provider_finished_is_complete() {
+    fn only_finished_text_is_completed() {
         assert_eq!(status(Ok(FinishReason::Stop), "a"), ReplyStatus::Completed);
         assert_eq!(
             status(Ok(FinishReason::Length), "a"),
@@ -209,8 +199,8 @@ mod tests {
     }
 
     #[test]
-    fn the_end_tells_length_and_digest_of_the_bytes() {
-        let outcome = Outcome::cancelled();
+    fn end_contains_length_and_digest_of_the_bytes() {
+        let outcome = ReplyOutcome::cancelled();
         let end = outcome.reply_end(
             "é",
             Timestamp::from_micros(0),

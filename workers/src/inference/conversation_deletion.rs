@@ -1,0 +1,130 @@
+//! Deletes conversations, in the worker that owns them and between two of their turns.
+//!
+//! The order matters: first the caches of this worker and the texts in the relay, which are found through the stored
+//! messages, then the store, then the event for analytics. The waiting ingress gets its response after all of them.
+
+use switchboard_backends::{
+    relay::LOG_TTL,
+    store::{StoreError, deletion::ConversationDeletion},
+};
+use switchboard_schemas::{
+    conversation::{Message, MessageAuthor},
+    conversation_job::DeleteJob,
+    ids::MessageId,
+    reply_event::PatchOutcome,
+    time::Timestamp,
+};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{InferenceHandler, events, metadata_patch};
+use crate::{
+    job_loop::JobEnd,
+    retry::{self, RetryDelays},
+};
+
+/// Messages per page in the search for texts that the relay still has.
+const MESSAGE_PAGE_SIZE: u32 = 100;
+
+/// Deletes one conversation, unless `handoff` is cancelled first.
+pub(super) async fn run_deletion(
+    inference: &InferenceHandler,
+    job: &DeleteJob,
+    handoff: &CancellationToken,
+) -> JobEnd {
+    tokio::select! {
+        biased;
+        () = handoff.cancelled() => JobEnd::RetryAfter(std::time::Duration::ZERO),
+        end = delete_conversation(inference, job) => end,
+    }
+}
+
+async fn delete_conversation(inference: &InferenceHandler, job: &DeleteJob) -> JobEnd {
+    let (config, backends) = (&inference.config, &inference.backends);
+    let (deadline, delays) = (
+        Instant::now() + config.job_deadline(),
+        RetryDelays::of_store(config),
+    );
+    inference.histories.remove(&job.conversation_id);
+    inference.summaries.remove(&job.conversation_id);
+    remove_texts(inference, job).await;
+    let deletion = ConversationDeletion {
+        org_id: job.org_id.clone(),
+        conversation_id: job.conversation_id.clone(),
+        event_id: job.event_id.clone(),
+        at: Timestamp::now(),
+    };
+    let deleted = retry::retry_until(deadline, delays, "delete a conversation", || {
+        backends.store.delete_conversation(&deletion)
+    });
+    let outcome = match deleted.await {
+        Some(true) => PatchOutcome::Applied,
+        Some(false) => PatchOutcome::NotFound,
+        None => return JobEnd::RetryAfter(config.parked_delay()),
+    };
+    if let (PatchOutcome::Applied, Some(event)) = (outcome, events::conversation_deleted(job)) {
+        let publish = || events::publish_event(&*backends.bus, config, &event);
+        if retry::retry_until(deadline, delays, "publish an event", publish)
+            .await
+            .is_none()
+        {
+            return JobEnd::RetryAfter(config.parked_delay());
+        }
+    }
+    metadata_patch::respond(inference, &job.reply_to, &job.event_id, outcome).await;
+    JobEnd::Finished
+}
+
+/// Removes the reply texts that the relay may still have. In an unavailable relay they expire 15 minutes after they were
+/// written.
+async fn remove_texts(inference: &InferenceHandler, job: &DeleteJob) {
+    let recent = recent_user_messages(inference, job)
+        .await
+        .unwrap_or_else(|error| {
+            tracing::warn!(%error, "could not remove texts from the relay; they will expire");
+            Vec::new()
+        });
+    for message in recent {
+        if let Err(error) = inference.backends.relay.forget(&message).await {
+            tracing::warn!(%error, "could not remove texts from the relay; they will expire");
+            return;
+        }
+    }
+}
+
+/// Returns the user messages whose replies the relay may still have, newest first.
+async fn recent_user_messages(
+    inference: &InferenceHandler,
+    job: &DeleteJob,
+) -> Result<Vec<MessageId>, StoreError> {
+    let (store, config) = (&inference.backends.store, &inference.config);
+    let (org, id) = (&job.org_id, &job.conversation_id);
+    let log_age_max = LOG_TTL + config.job_deadline() + config.store_grace();
+    let is_recent = |message: &Message| message.created_at.after(log_age_max) > Timestamp::now();
+    let (mut user_messages, mut end) = (
+        Vec::new(),
+        store.history_state(org, id).await?.message_count,
+    );
+    while end > 0 {
+        let from = end.saturating_sub(u64::from(MESSAGE_PAGE_SIZE));
+        let page = store
+            .messages(
+                org,
+                id,
+                from,
+                u32::try_from(end - from).unwrap_or(MESSAGE_PAGE_SIZE),
+            )
+            .await?;
+        let from_user = page
+            .iter()
+            .rev()
+            .filter(|message| message.author == MessageAuthor::User);
+        user_messages.extend(from_user.map(|message| message.id.clone()));
+        end = if page.first().is_some_and(is_recent) {
+            from
+        } else {
+            0
+        };
+    }
+    Ok(user_messages)
+}

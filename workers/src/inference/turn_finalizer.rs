@@ -1,0 +1,250 @@
+//! Gives a turn its one final state (step 9 of the path): finalized, stored, announced, completed.
+//!
+//! The order is the guarantee. The reply is finalized first, so that no other text can be stored. It is
+//! stored before the client sees its end. The claim is completed once the event is published, or with
+//! the instruction that the next holder has to announce the reply.
+
+use std::time::Duration;
+
+use switchboard_backends::{relay::LEASE, store::ReplyRecord};
+use switchboard_schemas::{
+    conversation::{FinishReason, ReplyStatus, ReplySteps},
+    conversation_job::ReplyJob,
+    reply_event::{ReplyEnd, ReplyFailure},
+    time::Timestamp,
+};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::{
+    InferenceHandler,
+    announcement::AnnouncementSender,
+    events,
+    history::PendingTurn,
+    prompt_builder::PromptFacts,
+    reply_generator::GeneratedReply,
+    reply_outcome::{FinishedTurn, ReplyOutcome, text_digest},
+    reply_writer::{FinalizeResult, ReplyWriter},
+    turn_store::TurnStore,
+};
+use crate::job_loop::JobEnd;
+
+/// Result of a turn that has to be stored.
+pub(super) enum TurnCompletion {
+    /// Generated, or failed, in this attempt.
+    Generated(GeneratedReply),
+    /// Finalized by an earlier attempt.
+    Finalized(ReplyEnd),
+}
+
+/// Finalizes, stores and announces one turn.
+pub(super) struct TurnFinalizer<'a> {
+    inference: &'a InferenceHandler,
+    job: &'a ReplyJob,
+    writer: &'a ReplyWriter,
+    store: &'a dyn TurnStore,
+    /// Latest end of storing and announcing.
+    deadline: Instant,
+    /// Times until the claim of this attempt.
+    steps: ReplySteps,
+}
+
+impl<'a> TurnFinalizer<'a> {
+    pub(super) fn new(
+        inference: &'a InferenceHandler,
+        job: &'a ReplyJob,
+        queued_at: Timestamp,
+        writer: &'a ReplyWriter,
+        store: &'a dyn TurnStore,
+        deadline: Instant,
+    ) -> Self {
+        Self {
+            inference,
+            job,
+            writer,
+            store,
+            deadline,
+            steps: steps_until_claim(job, queued_at),
+        }
+    }
+
+    /// Brings a turn with a completion to its final state.
+    pub(super) async fn finish_turn(
+        &self,
+        turn: &PendingTurn,
+        completion: TurnCompletion,
+        announcement: AnnouncementSender,
+    ) -> JobEnd {
+        let finished = match completion {
+            TurnCompletion::Generated(reply) => self.finalize_reply(turn.position, reply).await,
+            TurnCompletion::Finalized(end) => Some(self.adopt_finalized(turn.position, end).await),
+        };
+        match finished {
+            Some(finished) => self.store_and_complete(turn, finished, announcement).await,
+            None => JobEnd::RetryAfter(LEASE),
+        }
+    }
+
+    /// Announces and completes a turn whose reply an earlier attempt stored.
+    pub(super) async fn announce_stored(&self, record: &ReplyRecord) -> JobEnd {
+        if let Err(end) = self.store.republish_events(record).await {
+            return end;
+        }
+        self.writer.mark_finalized().await;
+        if self
+            .writer
+            .complete(&record.end, record.message_count(), true)
+            .await
+        {
+            JobEnd::Finished
+        } else {
+            JobEnd::RetryAfter(LEASE)
+        }
+    }
+
+    /// Finalizes the reply of this attempt; `None` if another worker holds the claim.
+    async fn finalize_reply(&self, position: u64, reply: GeneratedReply) -> Option<FinishedTurn> {
+        let text = self.writer.whole_text();
+        let (accepted_at, now) = (self.job.turn.accepted_at, Timestamp::now());
+        let mut end = reply.outcome.reply_end(&text, accepted_at, now);
+        let mut result = self.writer.finalize(&end).await;
+        if result == FinalizeResult::Cancelled {
+            // The cancellation came first: the reply ends as cancelled, whatever the model returned.
+            end = ReplyOutcome {
+                end: Ok(FinishReason::Cancelled),
+                ..reply.outcome
+            }
+            .reply_end(&text, accepted_at, now);
+            result = self.writer.finalize(&end).await;
+        }
+        if result == FinalizeResult::Fenced {
+            return None;
+        }
+        let steps = ReplySteps {
+            asked_ms: reply.asked_ms,
+            first_text_ms: reply.outcome.first_text_ms,
+            ..self.steps
+        };
+        Some(
+            self.finished_turn(position, text, end, reply.prompt, steps)
+                .await,
+        )
+    }
+
+    /// Takes over the end that an earlier attempt finalized.
+    async fn adopt_finalized(&self, position: u64, end: ReplyEnd) -> FinishedTurn {
+        let text = self.writer.whole_text();
+        let end = if text_digest(&text) == end.sha256 {
+            end
+        } else {
+            // The log has expired after finalization: the remaining text is only an incomplete reply.
+            tracing::error!("the log of a finalized reply is not complete");
+            let outcome = ReplyOutcome {
+                usage: end.usage,
+                ..ReplyOutcome::failed(ReplyFailure::Internal)
+            };
+            outcome.reply_end(&text, self.job.turn.accepted_at, Timestamp::now())
+        };
+        self.writer.mark_finalized().await;
+        self.finished_turn(position, text, end, PromptFacts::default(), self.steps)
+            .await
+    }
+
+    async fn finished_turn(
+        &self,
+        user_position: u64,
+        text: String,
+        end: ReplyEnd,
+        prompt: PromptFacts,
+        steps: ReplySteps,
+    ) -> FinishedTurn {
+        FinishedTurn {
+            user_position,
+            head: self.writer.head(),
+            text,
+            end,
+            generation: self.writer.generation().await,
+            attempt: self.writer.token().attempt,
+            finished_at: Timestamp::now(),
+            prompt,
+            steps,
+        }
+    }
+
+    async fn store_and_complete(
+        &self,
+        turn: &PendingTurn,
+        finished: FinishedTurn,
+        announcement: AnnouncementSender,
+    ) -> JobEnd {
+        let turn_end = finished.turn_end(self.job, turn.history.tombstone.clone());
+        // Published while the store writes.
+        let event = events::assistant_message(self.job, &turn_end.record, &finished.text);
+        let published = announcement.send_event(event);
+        let Some(message_count) = self.store.store_reply(turn, &turn_end).await else {
+            return JobEnd::RetryAfter(self.inference.config.parked_delay());
+        };
+        self.count_end(&finished.end);
+        let wait = Duration::from_millis(self.inference.config.event_ack_wait_ms);
+        let is_announced = timeout(wait, published.cancelled()).await.is_ok();
+        if !self
+            .writer
+            .complete(&finished.end, message_count, is_announced)
+            .await
+        {
+            return JobEnd::RetryAfter(LEASE);
+        }
+        if is_announced {
+            return JobEnd::Finished;
+        }
+        // The client has its end; the record stays open until the event is published as well.
+        let is_published = timeout_at(self.deadline, published.cancelled())
+            .await
+            .is_ok();
+        if is_published
+            && self
+                .writer
+                .complete(&finished.end, message_count, true)
+                .await
+        {
+            JobEnd::Finished
+        } else {
+            JobEnd::RetryAfter(LEASE)
+        }
+    }
+
+    fn count_end(&self, end: &ReplyEnd) {
+        let metrics = &self.inference.metrics;
+        let status = match end.status {
+            ReplyStatus::Completed => "completed",
+            ReplyStatus::Incomplete => "incomplete",
+            ReplyStatus::Cancelled => "cancelled",
+            _ => "failed",
+        };
+        metrics.replies.with_label_values(&[status]).inc();
+        metrics
+            .tokens
+            .with_label_values(&["prompt"])
+            .inc_by(end.usage.prompt_tokens);
+        metrics
+            .tokens
+            .with_label_values(&["completion"])
+            .inc_by(end.usage.completion_tokens);
+    }
+}
+
+/// Returns the times from acceptance to each step up to the claim, which is now.
+fn steps_until_claim(job: &ReplyJob, queued_at: Timestamp) -> ReplySteps {
+    let since_acceptance = |at: Timestamp| at.millis_since(job.turn.accepted_at);
+    let routed_ms = job
+        .routed
+        .as_ref()
+        .and_then(|routed| routed.routed_at)
+        .map(since_acceptance);
+    ReplySteps {
+        routed_ms,
+        // Brokers truncate times to milliseconds.
+        queued_ms: Some(since_acceptance(queued_at).max(routed_ms.unwrap_or_default())),
+        claimed_ms: Some(since_acceptance(Timestamp::now())),
+        ..ReplySteps::default()
+    }
+}

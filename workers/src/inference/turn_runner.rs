@@ -1,0 +1,252 @@
+//! Runs one turn from its claim to its final state (step 7 of the path of a message).
+//!
+//! The bus record is the write-ahead log: the user message is stored and announced beside the model
+//! call, and only a history that is not cached is read from a store before it.
+
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
+
+use switchboard_backends::relay::{ClaimTask, LEASE};
+use switchboard_schemas::{
+    agent::Agent,
+    conversation_job::ReplyJob,
+    reply_event::{FrameBody, ReplyEnd, ReplyFailure},
+    time::Timestamp,
+};
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    InferenceHandler, announcement,
+    claim::{self, ClaimedReply},
+    history::{ConversationHistory, PendingTurn, TurnState},
+    reply_generator::ReplyGenerator,
+    reply_outcome::ReplyOutcome,
+    reply_writer::ReplyWriter,
+    turn_finalizer::{TurnCompletion, TurnFinalizer},
+    turn_store::{ConversationTurnStore, TurnStore},
+};
+use crate::{config::WorkersConfig, dead_letter::DeadLetterCause, job_loop::JobEnd};
+
+/// Longest time for which a handoff waits for the release of its claim.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Answers a message of a conversation, or completes the work of an earlier attempt.
+pub(super) async fn run_turn(
+    inference: &InferenceHandler,
+    job: &ReplyJob,
+    queued_at: Timestamp,
+    inherited: &AtomicBool,
+    handoff: &CancellationToken,
+) -> JobEnd {
+    let claimed = match claim::claim_reply(inference, job, inherited).await {
+        Ok(claimed) => claimed,
+        Err(end) => return end,
+    };
+    let deadlines = TurnDeadlines::from_now(&inference.config);
+    let attempt = claimed.writer.token().attempt;
+    let store = ConversationTurnStore::new(inference, job, attempt, deadlines);
+    TurnRunner::new(
+        inference,
+        job,
+        queued_at,
+        &claimed.writer,
+        &store,
+        deadlines,
+    )
+    .run(&claimed, None, handoff)
+    .await
+}
+
+/// Deadlines of one attempt at a turn.
+#[derive(Clone, Copy)]
+pub(super) struct TurnDeadlines {
+    /// Latest end of the generation.
+    pub(super) reply: Instant,
+    /// Latest end of storing and announcing the turn.
+    pub(super) storage: Instant,
+}
+
+impl TurnDeadlines {
+    pub(super) fn from_now(config: &WorkersConfig) -> Self {
+        let reply = Instant::now() + config.job_deadline();
+        let storage = reply + config.store_grace();
+        Self { reply, storage }
+    }
+}
+
+/// Orchestration of one claimed turn.
+pub(super) struct TurnRunner<'a> {
+    inference: &'a InferenceHandler,
+    writer: &'a ReplyWriter,
+    store: &'a dyn TurnStore,
+    generator: ReplyGenerator<'a>,
+    finalizer: TurnFinalizer<'a>,
+}
+
+/// Source of the reply's end.
+enum CompletionSource {
+    /// The model generates the reply.
+    Model,
+    /// The reply fails without a model call.
+    Failure(ReplyFailure),
+    /// An earlier attempt finalized the reply.
+    Finalized(ReplyEnd),
+}
+
+impl CompletionSource {
+    fn from_task(task: &ClaimTask) -> Self {
+        match task {
+            ClaimTask::Generate | ClaimTask::Announce => Self::Model,
+            ClaimTask::StoreFinalized { end } => match &end.body {
+                FrameBody::End(end) => Self::Finalized((**end).clone()),
+                _ => Self::Failure(ReplyFailure::Internal),
+            },
+            ClaimTask::GiveUp => Self::Failure(ReplyFailure::AttemptsExhausted),
+        }
+    }
+}
+
+impl<'a> TurnRunner<'a> {
+    pub(super) fn new(
+        inference: &'a InferenceHandler,
+        job: &'a ReplyJob,
+        queued_at: Timestamp,
+        writer: &'a ReplyWriter,
+        store: &'a dyn TurnStore,
+        deadlines: TurnDeadlines,
+    ) -> Self {
+        Self {
+            inference,
+            writer,
+            store,
+            generator: ReplyGenerator::new(inference, job, writer, deadlines.reply),
+            finalizer: TurnFinalizer::new(
+                inference,
+                job,
+                queued_at,
+                writer,
+                store,
+                deadlines.storage,
+            ),
+        }
+    }
+
+    /// Uses an agent that is not saved instead of the one in the catalog.
+    pub(super) fn with_draft(mut self, draft: Arc<Agent>) -> Self {
+        self.generator = self.generator.with_draft(draft);
+        self
+    }
+
+    /// Runs the claimed task beside the writer, until it ends, the claim is lost or `handoff` is
+    /// cancelled. `failure` replaces the model call if the turn cannot be answered.
+    pub(super) async fn run(
+        &self,
+        claimed: &ClaimedReply,
+        failure: Option<ReplyFailure>,
+        handoff: &CancellationToken,
+    ) -> JobEnd {
+        let source = match CompletionSource::from_task(&claimed.task) {
+            CompletionSource::Model => {
+                failure.map_or(CompletionSource::Model, CompletionSource::Failure)
+            }
+            source => source,
+        };
+        // Other tasks finish an older attempt, behind which the conversation may have moved on.
+        let message_count = match claimed.task {
+            ClaimTask::Generate => claimed.message_count,
+            _ => None,
+        };
+        let end = tokio::select! {
+            biased;
+            // Another worker holds the claim; the next claim returns its result.
+            () = self.writer.fenced().cancelled() => JobEnd::RetryAfter(LEASE),
+            () = handoff.cancelled() => self.hand_off().await,
+            () = self.writer.drive() => JobEnd::RetryAfter(LEASE),
+            end = Box::pin(self.run_source(source, message_count)) => end,
+        };
+        match end {
+            JobEnd::Finished if claimed.task == ClaimTask::GiveUp => self.exhausted_attempts(),
+            end => end,
+        }
+    }
+
+    async fn run_source(&self, source: CompletionSource, message_count: Option<u64>) -> JobEnd {
+        // The first heartbeat shows that the turn has started, and learns about a cancellation.
+        let (state, ()) = tokio::join!(
+            self.store.load_state(message_count),
+            self.writer.flush(true)
+        );
+        match state {
+            Some(TurnState::Pending(turn)) => Box::pin(self.complete_turn(&turn, source)).await,
+            Some(TurnState::Final(record)) => self.finalizer.announce_stored(&record).await,
+            None => self.hand_off().await,
+        }
+    }
+
+    /// Brings a pending turn to its end, publishing its events beside the work.
+    async fn complete_turn(&self, turn: &PendingTurn, source: CompletionSource) -> JobEnd {
+        let (announcement, publication) = announcement::channel();
+        let work = async {
+            let (completion, stored) = tokio::join!(
+                self.obtain_completion(&turn.history, source),
+                self.store_user_message(turn)
+            );
+            if !stored {
+                return JobEnd::RetryAfter(self.inference.config.parked_delay());
+            }
+            self.finalizer
+                .finish_turn(turn, completion, announcement)
+                .await
+        };
+        tokio::select! {
+            end = work => end,
+            () = self.store.publish_events(turn.position, publication) => JobEnd::RetryAfter(LEASE),
+        }
+    }
+
+    async fn obtain_completion(
+        &self,
+        history: &ConversationHistory,
+        source: CompletionSource,
+    ) -> TurnCompletion {
+        match source {
+            CompletionSource::Model => {
+                TurnCompletion::Generated(self.generator.generate_reply(history).await)
+            }
+            CompletionSource::Failure(failure) => {
+                TurnCompletion::Generated(ReplyOutcome::failed(failure).into())
+            }
+            CompletionSource::Finalized(end) => TurnCompletion::Finalized(end),
+        }
+    }
+
+    /// Stores the user message; until then nothing of the reply is displayed.
+    async fn store_user_message(&self, turn: &PendingTurn) -> bool {
+        let stored = self.store.store_user_message(turn).await;
+        if stored {
+            self.writer.mark_user_message_stored();
+        }
+        stored
+    }
+
+    /// Ends the lease, so that the next holder starts at once.
+    async fn hand_off(&self) -> JobEnd {
+        let deadline = Instant::now() + RELEASE_TIMEOUT;
+        let _ = timeout_at(deadline, self.inference.release_claim(self.writer.token())).await;
+        JobEnd::RetryAfter(Duration::from_millis(
+            self.inference.config.store_retry_delay_max_ms,
+        ))
+    }
+
+    /// Keeps the record that ended so many attempts for an operator; its reply has failed visibly.
+    fn exhausted_attempts(&self) -> JobEnd {
+        JobEnd::DeadLetter(DeadLetterCause {
+            class: "attempts-exhausted",
+            reason: "every attempt died before the reply had its final state".to_owned(),
+            attempts: self.writer.token().attempt,
+        })
+    }
+}

@@ -1,0 +1,227 @@
+//! Storage of one turn: the conversation's store, its cached history and its event topic. A playground
+//! run implements the same trait without storing anything.
+
+use async_trait::async_trait;
+use switchboard_backends::{
+    relay::LEASE,
+    store::{ReplyRecord, SessionLink, TurnEnd, TurnStart},
+};
+use switchboard_schemas::{
+    conversation::{ConversationOwner, Message, MessageAuthor},
+    conversation_job::ReplyJob,
+    ids::ConversationId,
+    message_event::MessageEvent,
+};
+use tokio::time::Instant;
+
+use super::{
+    InferenceHandler,
+    announcement::AnnouncementReceiver,
+    events,
+    history::{PendingTurn, TurnState},
+    turn_runner::TurnDeadlines,
+};
+use crate::{
+    dead_letter::DeadLetterCause,
+    job_loop::JobEnd,
+    retry::{self, RetryDelays},
+};
+
+/// Reads and writes of one turn. Implementations retry until their deadline.
+#[async_trait]
+pub(super) trait TurnStore: Send + Sync {
+    /// Returns the state of the turn; `None` if it could not be read in time. `message_count` is the
+    /// length of the history as the relay remembers it.
+    async fn load_state(&self, message_count: Option<u64>) -> Option<TurnState>;
+
+    /// Stores the user message. Returns false if that failed until the deadline.
+    async fn store_user_message(&self, turn: &PendingTurn) -> bool;
+
+    /// Stores the reply with its record. Returns the number of messages in the conversation, or `None`
+    /// if storing failed until the deadline.
+    async fn store_reply(&self, turn: &PendingTurn, end: &TurnEnd) -> Option<u64>;
+
+    /// Publishes the event of the user message, then that of the reply. Never returns, so that the
+    /// work beside it ends the turn.
+    async fn publish_events(&self, position: u64, publication: AnnouncementReceiver);
+
+    /// Publishes the events of a turn that an earlier attempt stored.
+    async fn republish_events(&self, record: &ReplyRecord) -> Result<(), JobEnd>;
+}
+
+/// Storage of a turn in a conversation.
+pub(super) struct ConversationTurnStore<'a> {
+    inference: &'a InferenceHandler,
+    job: &'a ReplyJob,
+    attempt: u32,
+    deadlines: TurnDeadlines,
+}
+
+#[async_trait]
+impl TurnStore for ConversationTurnStore<'_> {
+    async fn load_state(&self, message_count: Option<u64>) -> Option<TurnState> {
+        let store = &*self.inference.backends.store;
+        self.retry_until(self.deadlines.reply, "read the history", || {
+            self.inference
+                .histories
+                .turn_state(store, &self.job.turn, message_count)
+        })
+        .await
+    }
+
+    async fn store_user_message(&self, turn: &PendingTurn) -> bool {
+        let owner = match &self.job.routed {
+            Some(routed) => ConversationOwner::Team(routed.team_id.clone()),
+            None => ConversationOwner::Agent(self.job.agent_id.clone()),
+        };
+        let start = TurnStart {
+            turn: self.job.turn.clone(),
+            owner,
+            position: turn.position,
+            tombstone: turn.history.tombstone.clone(),
+            attempt: self.attempt,
+        };
+        let store = &*self.inference.backends.store;
+        self.retry_until(self.deadlines.storage, "store the user message", || {
+            store.begin_turn(&start)
+        })
+        .await
+        .is_some()
+    }
+
+    async fn store_reply(&self, turn: &PendingTurn, end: &TurnEnd) -> Option<u64> {
+        let store = &*self.inference.backends.store;
+        let link = self.session_link(&end.record);
+        self.retry_until(self.deadlines.storage, "store the reply", || async {
+            // Linked first: a client that knows of the reply may read it through its agent.
+            if let Some(link) = &link {
+                store.link_session(link).await?;
+            }
+            store.finish_turn(end).await
+        })
+        .await?;
+        self.cache_history(turn, end.message.clone());
+        Some(end.record.message_count())
+    }
+
+    async fn publish_events(&self, position: u64, mut publication: AnnouncementReceiver) {
+        let is_user_published = self
+            .publish(&events::user_message(self.job, position))
+            .await;
+        if let Some(event) = publication.event().await
+            && is_user_published
+            && self.publish(&event).await
+        {
+            publication.mark_published();
+        }
+        std::future::pending().await
+    }
+
+    async fn republish_events(&self, record: &ReplyRecord) -> Result<(), JobEnd> {
+        let text = self.stored_text(record).await?;
+        let facts = [
+            events::user_message(self.job, record.user_position),
+            events::assistant_message(self.job, record, &text),
+        ];
+        for event in &facts {
+            if !self.publish(event).await {
+                return Err(JobEnd::RetryAfter(LEASE));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> ConversationTurnStore<'a> {
+    pub(super) const fn new(
+        inference: &'a InferenceHandler,
+        job: &'a ReplyJob,
+        attempt: u32,
+        deadlines: TurnDeadlines,
+    ) -> Self {
+        Self {
+            inference,
+            job,
+            attempt,
+            deadlines,
+        }
+    }
+
+    /// Returns the link that makes a team's or a page visitor's conversation readable through the agent
+    /// that answered in it.
+    fn session_link(&self, record: &ReplyRecord) -> Option<SessionLink> {
+        let turn = &self.job.turn;
+        let own = ConversationId::of_agent(&turn.org_id, &self.job.agent_id, &turn.session_id);
+        (turn.conversation_id != own && record.position.is_some()).then(|| SessionLink {
+            org_id: turn.org_id.clone(),
+            agent_id: self.job.agent_id.clone(),
+            session_id: turn.session_id.clone(),
+            conversation_id: turn.conversation_id.clone(),
+            answered_at: record.finished_at,
+        })
+    }
+
+    fn cache_history(&self, pending: &PendingTurn, reply: Option<Message>) {
+        let turn = &self.job.turn;
+        let question = Message {
+            id: turn.message_id.clone(),
+            position: pending.position,
+            content: turn.content.clone(),
+            created_at: turn.accepted_at,
+            author: MessageAuthor::User,
+        };
+        self.inference.histories.add_turn(
+            &turn.conversation_id,
+            &pending.history,
+            std::iter::once(question).chain(reply),
+        );
+    }
+
+    /// Returns the text of a stored reply, or the end of this run if it cannot be read.
+    async fn stored_text(&self, record: &ReplyRecord) -> Result<String, JobEnd> {
+        let Some(position) = record.position else {
+            return Ok(String::new());
+        };
+        let (store, turn) = (&*self.inference.backends.store, &self.job.turn);
+        let messages = self
+            .retry_until(self.deadlines.storage, "read the stored reply", || {
+                store.messages(&turn.org_id, &turn.conversation_id, position, 1)
+            })
+            .await
+            .ok_or(JobEnd::RetryAfter(LEASE))?;
+        let reply = messages
+            .into_iter()
+            .find(|message| message.id == turn.reply_id());
+        // No retry will find it: an operator has to look.
+        reply.map(|message| message.content).ok_or_else(|| {
+            JobEnd::DeadLetter(DeadLetterCause {
+                class: "reply-text-lost",
+                reason: "the reply is recorded, but its text is not in the store".to_owned(),
+                attempts: self.attempt,
+            })
+        })
+    }
+
+    async fn publish(&self, event: &MessageEvent) -> bool {
+        let (bus, config) = (&*self.inference.backends.bus, &self.inference.config);
+        self.retry_until(self.deadlines.storage, "publish an event", || {
+            events::publish_event(bus, config, event)
+        })
+        .await
+        .is_some()
+    }
+
+    async fn retry_until<T, E, F>(
+        &self,
+        deadline: Instant,
+        task: &str,
+        work: impl FnMut() -> F,
+    ) -> Option<T>
+    where
+        F: Future<Output = Result<T, E>>,
+        E: std::fmt::Display,
+    {
+        let delays = RetryDelays::of_store(&self.inference.config);
+        retry::retry_until(deadline, delays, task, work).await
+    }
+}

@@ -1,0 +1,74 @@
+//! Tests of the bounds of the tool loop: rounds, calls, time and size of the results.
+
+use std::time::Duration;
+
+use switchboard_schemas::conversation::FinishReason;
+use tokio::time::Instant;
+
+use super::{WorkersConfig, calls, complete, quick, run, run_with};
+
+#[tokio::test]
+async fn huge_result_is_truncated_and_displays_nothing() {
+    let run = run(vec![calls(&[("huge", "{}")]), complete(&["ok"])]).await;
+    assert!(run.results()[0].len() <= 16_384 && run.results()[0].ends_with("[shortened]"));
+    assert_eq!(run.seen.steps, ["huge started", "huge finished", "text"]);
+}
+
+#[tokio::test]
+async fn sixth_round_is_rejected() {
+    let run = run(vec![calls(&[("good", "{}")])]).await;
+    assert_eq!((run.ran.len(), run.requests.len()), (5, 6));
+    assert!(
+        run.requests[..5]
+            .iter()
+            .all(|request| request.get("tool_choice").is_none())
+    );
+    assert_eq!(run.requests[5]["tool_choice"], "none");
+    assert_eq!(
+        (run.generated.end, run.seen.text.as_str()),
+        (Ok(FinishReason::Stop), "- Lamp, $9")
+    );
+    let mut acts = vec![calls(&[("good", "{}")]); 5];
+    acts.push(complete(&["At last."]));
+    let ends = super::run(acts).await;
+    assert_eq!(
+        (ends.generated.end, ends.seen.text.as_str()),
+        (Ok(FinishReason::Stop), "At last.")
+    );
+}
+
+#[tokio::test]
+async fn calls_beyond_the_bounds_are_answered_and_not_run() {
+    let six = calls(&[("good", "{}"); 6]);
+    let run = run(vec![six.clone(), six.clone(), six, complete(&["ok"])]).await;
+    assert_eq!(run.ran.len(), 10, "four, four, and two: ten in one reply");
+    let results = run.results();
+    assert_eq!(
+        (
+            results.len(),
+            results
+                .iter()
+                .filter(|result| result.contains("no more calls"))
+                .count()
+        ),
+        (18, 8)
+    );
+}
+
+#[tokio::test]
+async fn tool_calls_share_a_time_limit() {
+    let config = WorkersConfig {
+        tool_timeout_ms: 10_000,
+        tools_before_text_timeout_ms: 200,
+        ..quick()
+    };
+    let begun = Instant::now();
+    let slow = calls(&[("slow", "{}"), ("slow", "{}")]);
+    let run = run_with(vec![slow.clone(), slow, complete(&["ok"])], config).await;
+    assert_eq!(run.seen.text, "ok");
+    assert!(
+        begun.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        begun.elapsed()
+    );
+}
