@@ -27,6 +27,7 @@ mod tokens;
 mod turn_finalizer;
 mod turn_runner;
 mod turn_store;
+mod waiting_signs;
 #[cfg(test)]
 pub(crate) use tests::shop as shop_of_tests;
 
@@ -201,20 +202,7 @@ impl JobHandler for InferenceHandler {
     }
 
     async fn announce_waiting(&self, jobs: Vec<Self::Job>) {
-        for assigned in jobs {
-            let (ConversationJob::Reply(job) | ConversationJob::Playground(job)) = &*assigned.job
-            else {
-                continue;
-            };
-            let Some(ingress) = &job.turn.reply_to else {
-                continue;
-            };
-            let reply_id = job.turn.reply_id();
-            if let Err(error) = self.backends.relay.say_waiting(ingress, &reply_id).await {
-                tracing::debug!(%error, "could not send a waiting sign");
-                return;
-            }
-        }
+        waiting_signs::send_signs(&self.backends.relay, &jobs).await;
     }
 
     fn on_assigned(&self) {
