@@ -30,6 +30,19 @@ const PLAIN_DOC_COMMENTS: &[&str] = &[
     "tests/bench/products",
     "tests/it",
     "tests/tidy",
+    "workers/src/config.rs",
+    "workers/src/dead_letter.rs",
+    "workers/src/demo_model",
+    "workers/src/job_loop",
+    "workers/src/lib.rs",
+    "workers/src/metrics.rs",
+    "workers/src/model",
+    "workers/src/plain_text.rs",
+    "workers/src/playground_history.rs",
+    "workers/src/retry.rs",
+    "workers/src/testing.rs",
+    "workers/src/tools",
+    "workers/src/trace.rs",
 ];
 
 /// Folders and files whose one-word type names are all in `names.txt`.
@@ -49,6 +62,9 @@ const DOMAIN_NOUNS: &[&str] = &[
     "ingress/src/testing",
     "src/commands",
     "tests",
+    "workers/src/demo_model",
+    "workers/src/inference",
+    "workers/src/job_loop",
     "workers/src/model/generation",
 ];
 
@@ -76,9 +92,21 @@ const NO_PARTICIPLES: &[&str] = &[
     "schemas/tests",
     "src",
     "tests",
+    "workers/src/config.rs",
+    "workers/src/dead_letter.rs",
     "workers/src/demo_model",
-    "workers/src/model/generation",
+    "workers/src/inference",
+    "workers/src/job_loop",
+    "workers/src/lib.rs",
+    "workers/src/metrics.rs",
+    "workers/src/model",
+    "workers/src/plain_text.rs",
+    "workers/src/playground_history.rs",
+    "workers/src/retry.rs",
     "workers/src/routing/mod.rs",
+    "workers/src/testing.rs",
+    "workers/src/tools",
+    "workers/src/trace.rs",
 ];
 /// Past participles that do not end in "ed", as type names.
 const IRREGULAR_PARTICIPLES: &str = "Begun Bound Bought Broken Brought Built Chosen Cut Done Drawn \
@@ -90,7 +118,28 @@ const PARTICIPLE_LOOKALIKES: &str = "Bed Billing Binding Breed Embed Encoding Fe
      Mapping Need Ping Pricing Rating Red Ring Routing Seed Setting Speed String Thing Thread Timing";
 
 /// Folders and files whose test names have at most [`TEST_NAME_MAX`] characters.
-const SHORT_TEST_NAMES: &[&str] = &["backends", "fuzz", "ingress", "schemas", "src", "tests"];
+const SHORT_TEST_NAMES: &[&str] = &[
+    "backends",
+    "fuzz",
+    "ingress",
+    "schemas",
+    "src",
+    "tests",
+    "workers/src/config.rs",
+    "workers/src/dead_letter.rs",
+    "workers/src/demo_model",
+    "workers/src/inference",
+    "workers/src/job_loop",
+    "workers/src/lib.rs",
+    "workers/src/metrics.rs",
+    "workers/src/model",
+    "workers/src/plain_text.rs",
+    "workers/src/playground_history.rs",
+    "workers/src/retry.rs",
+    "workers/src/testing.rs",
+    "workers/src/tools",
+    "workers/src/trace.rs",
+];
 
 #[test]
 fn doc_comment_opens_with_a_verb_or_a_noun() {
