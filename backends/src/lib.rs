@@ -14,6 +14,8 @@ pub mod analytics;
 pub mod bus;
 pub mod catalog;
 pub mod config;
+pub mod error;
+mod json;
 pub mod limiter;
 pub mod products;
 mod redis_link;

@@ -39,7 +39,7 @@ use tokio::time::{self, Instant};
 
 use self::keyspace::Keyspace;
 pub use self::migration::migrate;
-use crate::{config::ScyllaConfig, store::StoreError};
+use crate::{config::ScyllaConfig, error::StoreError};
 
 /// Longest attempt to reach the cluster; a caller waits no longer than its statement may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -17,7 +17,7 @@ use tokio::{
     task, time,
 };
 
-use crate::store::StoreError;
+use crate::error::StoreError;
 
 /// Writes that may wait for the writer.
 const WRITE_QUEUE_MAX: usize = 1024;

@@ -108,7 +108,6 @@ pub struct RoutedAgent {
 mod tests {
     use serde_json::json;
 
-    use super::*;
     use crate::{conversation_job::ConversationJob, routing_job::RoutingJob, versioned::decode};
 
     #[test]

@@ -13,11 +13,9 @@ use switchboard_schemas::{
 
 use super::{AccountStore, DashboardSession};
 use crate::{
+    error::StoreError,
+    json::{decode, encode},
     sqlite::SqliteDatabase,
-    store::{
-        StoreError,
-        rows::{decode, encode},
-    },
 };
 
 /// Tables, oldest change first.

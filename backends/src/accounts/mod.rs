@@ -26,7 +26,7 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
-use crate::store::StoreError;
+use crate::error::StoreError;
 
 /// Where sessions and the audit log are kept.
 #[async_trait]

@@ -17,11 +17,9 @@ use tokio::sync::OnceCell;
 
 use super::{AccountStore, DashboardSession};
 use crate::{
+    error::StoreError,
+    json::{decode, encode},
     scylla_link::ScyllaLink,
-    store::{
-        StoreError,
-        rows::{decode, encode},
-    },
 };
 
 const BEGIN: &str = "INSERT INTO switchboard.sessions (hash, body, seen_at) VALUES (?, ?, ?)

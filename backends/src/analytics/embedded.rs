@@ -10,7 +10,7 @@ use super::{
     AnalyticsStore, ChangeMarks, DayRange,
     facts::{FactRow, FactWrite},
 };
-use crate::store::{StoreError, embedded::EmbeddedStore};
+use crate::{error::StoreError, store::embedded::EmbeddedStore};
 
 const PUT_FACT: &str = "INSERT INTO facts (org_id, hour, id, body, stamp) VALUES (?1, ?2, ?3, ?4, ?5)
     ON CONFLICT DO UPDATE SET body = excluded.body, stamp = excluded.stamp

@@ -9,9 +9,10 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
-use crate::store::{
-    StoreError, TurnEnd,
-    rows::{decode, encode},
+use crate::{
+    error::StoreError,
+    json::{decode, encode},
+    store::TurnEnd,
 };
 
 /// What is counted of a turn: a message and its reply.

@@ -29,7 +29,7 @@ use async_trait::async_trait;
 use switchboard_schemas::{day::Day, ids::OrgId};
 
 pub(crate) use self::{embedded::put_fact, facts::FactWrite, scylla::PreparedAnalytics};
-use crate::store::StoreError;
+use crate::error::StoreError;
 
 /// How often each writer noted something of a day. Every process is a writer of its own, so that no two of them share a
 /// count, and no clock is asked what came first.

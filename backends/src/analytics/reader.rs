@@ -13,9 +13,9 @@ use super::{
     AnalyticsStore, ChangeMarks, DayRange,
     totals::{DailyTotals, GroupedTotals, HourlyTotals, TotalsGroup},
 };
-use crate::store::{
-    StoreError,
-    rows::{decode, encode},
+use crate::{
+    error::StoreError,
+    json::{decode, encode},
 };
 
 /// Facts that one reading counts before it begins no further day: a second or two of work. What it has counted is kept, so

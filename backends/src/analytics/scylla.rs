@@ -16,10 +16,7 @@ use super::{
     AnalyticsStore, ChangeMarks, DayRange,
     facts::{FactRow, FactWrite},
 };
-use crate::{
-    scylla_link::ScyllaLink,
-    store::{StoreError, scylla::ScyllaStore},
-};
+use crate::{error::StoreError, scylla_link::ScyllaLink, store::scylla::ScyllaStore};
 
 const PUT_FACT: &str =
     "INSERT INTO switchboard.facts (org_id, hour, id, body) VALUES (?, ?, ?, ?) USING TIMESTAMP ?";

@@ -1,4 +1,6 @@
-//! The contract of the bus, one function a sentence; both twins run them, each on a fresh bus with four partitions.
+//! Conformance tests of the bus, run on both backends, each on a fresh bus with four partitions.
+
+mod support;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,12 +10,11 @@ use std::{
 use bytes::Bytes;
 use futures::FutureExt;
 use switchboard_schemas::{time::Timestamp, topics::Topic};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 
-use super::{
-    BusConsumer, BusEvent, CommitMark, IncomingRecord, MessageBus, OutgoingRecord, PartitionId,
-    ledger::{OffsetLedger, OffsetState},
-};
+use self::support::{Owner, Worker, join, next, place, publish_owned, run_until, text};
+pub(super) use self::support::{publish, records, texts};
+use super::{BusEvent, CommitMark, IncomingRecord, MessageBus, OutgoingRecord, PartitionId};
 
 /// Partitions of the busy topics of every bus under test.
 pub(super) const PARTITIONS: u32 = 4;
@@ -448,155 +449,4 @@ pub(super) async fn a_second_migration_changes_nothing(bus: &impl MessageBus) {
 
 pub(super) async fn a_bus_that_works_says_so(bus: &impl MessageBus) {
     bus.check().await.unwrap();
-}
-
-/// A consumer with what it was told.
-struct Owner {
-    consumer: Box<dyn BusConsumer>,
-    owned: BTreeMap<PartitionId, u64>,
-    records: Vec<IncomingRecord>,
-}
-
-impl Owner {
-    async fn join(bus: &impl MessageBus) -> Self {
-        Self {
-            consumer: join(bus, GROUP).await,
-            owned: BTreeMap::new(),
-            records: Vec::new(),
-        }
-    }
-
-    fn partitions(&self) -> BTreeSet<PartitionId> {
-        self.owned.keys().copied().collect()
-    }
-
-    async fn step(&mut self) {
-        match next(&mut *self.consumer).await {
-            BusEvent::Assigned {
-                partition, epoch, ..
-            } => {
-                assert_eq!(self.owned.insert(partition, epoch), None, "assigned twice");
-            }
-            BusEvent::Revoked { partition } => {
-                self.owned
-                    .remove(&partition)
-                    .expect("revoked what was assigned");
-                // Nothing was committed, so the next owner gets these again.
-                self.records.retain(|record| record.partition != partition);
-            }
-            BusEvent::Record(record) => {
-                assert_eq!(
-                    self.owned.get(&record.partition),
-                    Some(&record.epoch),
-                    "a record of another epoch"
-                );
-                self.records.push(record);
-            }
-        }
-    }
-}
-
-/// A consumer that finishes every record at once, with a ledger for each partition.
-struct Worker {
-    consumer: Box<dyn BusConsumer>,
-    ledgers: BTreeMap<PartitionId, OffsetLedger>,
-}
-
-impl Worker {
-    async fn join(bus: &impl MessageBus) -> Self {
-        Self {
-            consumer: join(bus, GROUP).await,
-            ledgers: BTreeMap::new(),
-        }
-    }
-
-    /// The payload of the record that was finished, if one was.
-    async fn step(&mut self) -> Option<String> {
-        let record = match next(&mut *self.consumer).await {
-            BusEvent::Assigned {
-                partition,
-                committed,
-                ..
-            } => {
-                self.ledgers
-                    .insert(partition, OffsetLedger::resume(committed.as_ref()));
-                return None;
-            }
-            BusEvent::Revoked { partition } => {
-                self.ledgers.remove(&partition);
-                return None;
-            }
-            BusEvent::Record(record) => record,
-        };
-        let ledger = self
-            .ledgers
-            .get_mut(&record.partition)
-            .expect("assigned before its first record");
-        let run = ledger.take(record.offset) == OffsetState::Run;
-        ledger.finish(record.offset);
-        if let Some(mark) = ledger.mark() {
-            self.consumer.commit(record.partition, mark);
-        }
-        run.then(|| text(&record).to_owned())
-    }
-}
-
-async fn run_until(one: &mut Owner, two: &mut Owner, done: impl Fn(&Owner, &Owner) -> bool) {
-    while !done(one, two) {
-        tokio::select! { () = one.step() => {}, () = two.step() => {} }
-    }
-}
-
-async fn join(bus: &impl MessageBus, group: &str) -> Box<dyn BusConsumer> {
-    bus.consume(group, &[Topic::Jobs]).await.unwrap()
-}
-
-pub(super) async fn publish(bus: &impl MessageBus, key: &str, payload: &str) {
-    publish_owned(bus, key.to_owned(), payload.to_owned()).await;
-}
-
-async fn publish_owned(bus: &impl MessageBus, key: String, payload: String) {
-    let record = OutgoingRecord {
-        topic: Topic::Jobs,
-        key,
-        payload: payload.into(),
-        headers: Vec::new(),
-    };
-    bus.publish(record, PUBLISH_TIMEOUT).await.unwrap();
-}
-
-async fn next(consumer: &mut dyn BusConsumer) -> BusEvent {
-    timeout(DEADLINE, consumer.next())
-        .await
-        .expect("nothing happened in time")
-        .unwrap()
-}
-
-/// The next so many records.
-pub(super) async fn records(consumer: &mut dyn BusConsumer, count: usize) -> Vec<IncomingRecord> {
-    let (mut records, deadline) = (Vec::new(), Instant::now() + DEADLINE);
-    while records.len() < count {
-        let event = timeout_at(deadline, consumer.next())
-            .await
-            .expect("the records did not come in time");
-        if let BusEvent::Record(record) = event.unwrap() {
-            records.push(record);
-        }
-    }
-    records
-}
-
-pub(super) fn texts(records: &[IncomingRecord]) -> Vec<String> {
-    records
-        .iter()
-        .map(|record| text(record).to_owned())
-        .collect()
-}
-
-fn text(record: &IncomingRecord) -> &str {
-    std::str::from_utf8(&record.payload).unwrap()
-}
-
-fn place(key: &str) -> u32 {
-    super::placement::partition_of_key(key, PARTITIONS)
 }

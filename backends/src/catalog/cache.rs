@@ -18,7 +18,7 @@ use super::{
     CatalogEntry, CatalogStore, EntryKind,
     freshness::{Clock, Fresh},
 };
-use crate::store::StoreError;
+use crate::error::StoreError;
 
 /// The catalogue behind a cache; clones share it.
 ///

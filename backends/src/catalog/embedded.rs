@@ -12,11 +12,9 @@ use switchboard_schemas::{
 
 use super::{CatalogEntry, CatalogStore, EntryKind, KeyUse, VersionedEntry};
 use crate::{
+    error::StoreError,
+    json::{decode, encode},
     sqlite::SqliteDatabase,
-    store::{
-        StoreError,
-        rows::{decode, encode},
-    },
 };
 
 /// Tables, oldest change first.

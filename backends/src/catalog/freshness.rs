@@ -9,7 +9,7 @@ use std::{
 use moka::future::Cache;
 use tokio::sync::Mutex;
 
-use crate::store::StoreError;
+use crate::error::StoreError;
 
 /// A value that was read less than this ago is served from memory: with the read itself, a change is live within 2 s.
 pub(super) const FRESH: Duration = Duration::from_millis(1500);

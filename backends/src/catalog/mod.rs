@@ -33,7 +33,7 @@ use switchboard_schemas::{
     user::UserAccount,
 };
 
-use crate::store::StoreError;
+use crate::error::StoreError;
 
 /// Where configuration is kept.
 #[async_trait]

@@ -17,11 +17,9 @@ use tokio::sync::OnceCell;
 
 use super::{CatalogEntry, CatalogStore, EntryKind, KeyUse, VersionedEntry};
 use crate::{
+    error::StoreError,
+    json::{decode, encode},
     scylla_link::ScyllaLink,
-    store::{
-        StoreError,
-        rows::{decode, encode},
-    },
 };
 
 const PUT: &str =

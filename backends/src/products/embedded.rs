@@ -17,11 +17,9 @@ use super::{
     FeedRefresh, ProductStore, ProductsStatus, ProductsVersion, PublishedProducts, UPLOAD_TIME_MAX,
 };
 use crate::{
+    error::StoreError,
+    json::{decode, encode},
     sqlite::SqliteDatabase,
-    store::{
-        StoreError,
-        rows::{decode, encode},
-    },
 };
 
 /// Tables, oldest change first.

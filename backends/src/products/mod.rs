@@ -34,7 +34,7 @@ use switchboard_schemas::{
 use utoipa::ToSchema;
 
 pub use self::version::ProductsVersion;
-use crate::store::StoreError;
+use crate::error::StoreError;
 
 /// Longest time for which a version may be written before it counts as left behind.
 pub const UPLOAD_TIME_MAX: Duration = Duration::from_secs(15 * 60);

@@ -6,7 +6,7 @@ use switchboard_schemas::{
 };
 
 use super::{ProductStore, PublishedProducts};
-use crate::store::StoreError;
+use crate::error::StoreError;
 
 /// The chunks of a version, in order; none when it went away meanwhile.
 ///

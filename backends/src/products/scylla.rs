@@ -20,11 +20,9 @@ use super::{
     FeedRefresh, ProductStore, ProductsStatus, ProductsVersion, PublishedProducts, UPLOAD_TIME_MAX,
 };
 use crate::{
+    error::StoreError,
+    json::{decode, encode},
     scylla_link::ScyllaLink,
-    store::{
-        StoreError,
-        rows::{decode, encode},
-    },
 };
 
 const STATUS: &str =

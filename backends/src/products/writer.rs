@@ -10,7 +10,7 @@ use switchboard_schemas::{
 };
 
 use super::{FeedRejections, ProductSource, ProductStore, ProductsVersion, PublishedProducts};
-use crate::store::StoreError;
+use crate::error::StoreError;
 
 /// A chunk is written once it has this many bytes; its last product may lie beyond them.
 pub(super) const CHUNK_BYTES: usize = 256 << 10;

@@ -15,7 +15,7 @@ use scylla::{
 use tokio::time::{self, Instant};
 
 use super::{connect, keyspace::Keyspace, unavailable};
-use crate::{config::ScyllaConfig, store::StoreError};
+use crate::{config::ScyllaConfig, error::StoreError};
 
 const KEYSPACE_CQL: &str = include_str!("../../../deploy/cql/keyspace.cql");
 const TABLES_CQL: &str = include_str!("../../../deploy/cql/tables.cql");

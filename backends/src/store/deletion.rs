@@ -14,11 +14,10 @@ use switchboard_schemas::{
 };
 
 use super::{
-    StoreError,
-    rows::{Origin, decode},
+    rows::Origin,
     stamp::{Phase, history_stamp, result_stamp},
 };
-use crate::analytics::FactWrite;
+use crate::{analytics::FactWrite, error::StoreError, json::decode};
 
 /// Messages that a deletion holds in memory at once.
 pub(super) const DELETED_AT_ONCE: u64 = 100;

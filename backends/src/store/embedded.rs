@@ -3,6 +3,10 @@
 //! The rows and stamps are those of the production twin, compared here by hand: of two writes of one cell the higher
 //! stamp stays, of equal stamps the greater text, as ScyllaDB and Cassandra decide it.
 
+mod rows;
+#[cfg(test)]
+mod tests;
+
 use std::path::Path;
 
 use async_trait::async_trait;
@@ -16,18 +20,23 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
+pub(super) use self::rows::{PUT_ORIGIN, head, put_progress};
+use self::rows::{begin_turn, finish_turn};
+#[cfg(any(test, feature = "testing"))]
+pub(super) use self::rows::{put_listed, put_message};
+pub(super) use self::rows::{put_metadata, put_reply};
 use super::{
-    AcceptedReply, ConversationStore, ReplyState, SESSION_LINKS_MAX, SessionLink, StoreError,
-    TurnEnd, TurnStart,
+    AcceptedReply, ConversationStore, ReplyState, SESSION_LINKS_MAX, SessionLink, TurnEnd,
+    TurnStart,
     deletion::{ConversationDeletion, HistoryState, moment_behind},
     embedded_deletion, erasures,
-    listing::{ListQuery, ListRange, ListRow, ListedConversation, listed},
+    listing::{ListQuery, ListRange, ListedConversation, listed},
     rows::{
-        Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, accepted_cell, column, decode,
-        known_reply, latest_first, page_range, read_page,
+        EndRows, MetadataChange, Progress, StartRows, accepted_cell, column, known_reply,
+        latest_first, page_range, read_page,
     },
 };
-use crate::{analytics::put_fact, sqlite::SqliteDatabase};
+use crate::{analytics::put_fact, error::StoreError, json::decode, sqlite::SqliteDatabase};
 
 /// Tables, oldest change first.
 const MIGRATIONS: &[&str] = &[
@@ -38,45 +47,15 @@ const MIGRATIONS: &[&str] = &[
     include_str!("embedded_erasures.sql"),
 ];
 
-const PUT_MESSAGE: &str =
-    "INSERT INTO messages (org_id, conversation_id, position, body, stamp) VALUES (?1, ?2, ?3, ?4, ?5)
-    ON CONFLICT DO UPDATE SET body = excluded.body, stamp = excluded.stamp
-    WHERE (excluded.stamp, excluded.body) > (stamp, body)";
-const PUT_REPLY: &str =
-    "INSERT INTO replies (org_id, reply_id, body, stamp) VALUES (?1, ?2, ?3, ?4)
-    ON CONFLICT DO UPDATE SET body = excluded.body, stamp = excluded.stamp
-    WHERE (excluded.stamp, excluded.body) > (stamp, body)";
-const PUT_PROGRESS: &str = "INSERT INTO conversations (org_id, conversation_id, progress, progress_stamp)
-    VALUES (?1, ?2, ?3, ?4)
-    ON CONFLICT DO UPDATE SET progress = excluded.progress, progress_stamp = excluded.progress_stamp
-    WHERE progress IS NULL OR (excluded.progress_stamp, excluded.progress) > (progress_stamp, progress)";
-pub(super) const PUT_ORIGIN: &str =
-    "INSERT INTO conversations (org_id, conversation_id, origin, origin_stamp)
-    VALUES (?1, ?2, ?3, ?4)
-    ON CONFLICT DO UPDATE SET origin = excluded.origin, origin_stamp = excluded.origin_stamp
-    WHERE origin IS NULL OR (excluded.origin_stamp, excluded.origin) > (origin_stamp, origin)";
-const PUT_METADATA_AT: &str = "INSERT INTO conversations (org_id, conversation_id, metadata_at) VALUES (?1, ?2, ?3)
-    ON CONFLICT DO UPDATE SET metadata_at = max(excluded.metadata_at, coalesce(metadata_at, excluded.metadata_at))";
-/// A cleared key stays as NULL with its time, so that an older change does not bring it back; at one time clearing wins.
-const PUT_METADATA: &str =
-    "INSERT INTO metadata (org_id, conversation_id, key, value, changed_at) VALUES (?1, ?2, ?3, ?4, ?5)
-    ON CONFLICT DO UPDATE SET value = excluded.value, changed_at = excluded.changed_at
-    WHERE (excluded.changed_at, excluded.value IS NULL, coalesce(excluded.value, ''))
-        > (changed_at, value IS NULL, coalesce(value, ''))";
 const GET_REPLY: &str = "SELECT body FROM replies WHERE org_id = ?1 AND reply_id = ?2";
 const GET_PROGRESS: &str =
     "SELECT progress FROM conversations WHERE org_id = ?1 AND conversation_id = ?2";
-const GET_HEAD: &str = "SELECT origin, progress, metadata_at FROM conversations WHERE org_id = ?1 AND conversation_id = ?2";
-const GET_METADATA: &str = "SELECT key, value FROM metadata
-    WHERE org_id = ?1 AND conversation_id = ?2 AND value IS NOT NULL";
 const GET_MESSAGES: &str = "SELECT body FROM messages
     WHERE org_id = ?1 AND conversation_id = ?2 AND position >= ?3 AND position < ?4 ORDER BY position";
 const PUT_LINK: &str = "INSERT INTO session_links VALUES (?1, ?2, ?3, ?4, ?5)
     ON CONFLICT DO UPDATE SET answered_at = max(answered_at, excluded.answered_at)";
 const GET_LINKS: &str = "SELECT conversation_id, answered_at FROM session_links
     WHERE org_id = ?1 AND agent_id = ?2 AND session_id = ?3 LIMIT ?4";
-const PUT_LISTED: &str =
-    "INSERT INTO conversation_lists VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
 const GET_LISTED: &str = "SELECT began_at, conversation_id FROM conversation_lists
     WHERE org_id = ?1 AND list = ?2 AND began_at >= ?3 AND (began_at, conversation_id) < (?4, ?5)
     ORDER BY began_at DESC, conversation_id DESC LIMIT ?6";
@@ -334,175 +313,6 @@ impl ConversationStore for EmbeddedStore {
     }
 }
 
-fn begin_turn(connection: &Connection, rows: &StartRows) -> Result<(), StoreError> {
-    if is_covered(
-        connection,
-        &rows.org,
-        &rows.conversation,
-        rows.progress.stamp,
-    )? {
-        return Ok(());
-    }
-    put_message(
-        connection,
-        &rows.org,
-        &rows.conversation,
-        rows.position,
-        &rows.message,
-    )?;
-    put_metadata(connection, &rows.org, &rows.conversation, &rows.metadata)?;
-    if let Some(origin) = &rows.origin {
-        let values = params![
-            rows.org.as_str(),
-            rows.conversation.as_str(),
-            origin,
-            rows.progress.stamp
-        ];
-        connection.prepare_cached(PUT_ORIGIN)?.execute(values)?;
-    }
-    if let Some(row) = &rows.list_row {
-        put_listed(connection, &rows.org, &rows.conversation, row)?;
-    }
-    put_progress(connection, &rows.org, &rows.conversation, &rows.progress)
-}
-
-fn finish_turn(connection: &Connection, rows: &EndRows) -> Result<(), StoreError> {
-    if is_covered(
-        connection,
-        &rows.org,
-        &rows.conversation,
-        rows.progress.stamp,
-    )? {
-        return Ok(());
-    }
-    if let Some((position, message)) = &rows.message {
-        put_message(
-            connection,
-            &rows.org,
-            &rows.conversation,
-            *position,
-            message,
-        )?;
-    }
-    put_progress(connection, &rows.org, &rows.conversation, &rows.progress)?;
-    put_fact(connection, &rows.org, &rows.fact)?;
-    put_reply(connection, &rows.org, &rows.reply, &rows.record)
-}
-
-/// Whether a turn belongs to what was deleted: there is no row left here that could win over its writes.
-fn is_covered(
-    connection: &Connection,
-    org: &OrgId,
-    id: &ConversationId,
-    stamp: i64,
-) -> Result<bool, StoreError> {
-    let grave = head(connection, org, id)?
-        .map(|head| head.grave())
-        .transpose()?;
-    let tombstone = grave.and_then(|grave| grave.tombstone);
-    Ok(tombstone.is_some_and(|tombstone| stamp <= tombstone.stamp()))
-}
-
-pub(super) fn put_listed(
-    connection: &Connection,
-    org: &OrgId,
-    id: &ConversationId,
-    row: &ListRow,
-) -> Result<(), StoreError> {
-    let mut statement = connection.prepare_cached(PUT_LISTED)?;
-    for list in &row.lists {
-        statement.execute(params![org.as_str(), list, row.began_at, id.as_str()])?;
-    }
-    Ok(())
-}
-
-pub(super) fn put_reply(
-    connection: &Connection,
-    org: &OrgId,
-    reply: &MessageId,
-    row: &Cell,
-) -> Result<(), StoreError> {
-    let values = params![org.as_str(), reply.as_str(), row.body, row.stamp];
-    connection.prepare_cached(PUT_REPLY)?.execute(values)?;
-    Ok(())
-}
-
-pub(super) fn put_message(
-    connection: &Connection,
-    org: &OrgId,
-    id: &ConversationId,
-    position: i64,
-    message: &Cell,
-) -> Result<(), StoreError> {
-    let values = params![
-        org.as_str(),
-        id.as_str(),
-        position,
-        message.body,
-        message.stamp
-    ];
-    connection.prepare_cached(PUT_MESSAGE)?.execute(values)?;
-    Ok(())
-}
-
-pub(super) fn put_progress(
-    connection: &Connection,
-    org: &OrgId,
-    id: &ConversationId,
-    progress: &Cell,
-) -> Result<(), StoreError> {
-    let values = params![org.as_str(), id.as_str(), progress.body, progress.stamp];
-    connection.prepare_cached(PUT_PROGRESS)?.execute(values)?;
-    Ok(())
-}
-
-pub(super) fn put_metadata(
-    connection: &Connection,
-    org: &OrgId,
-    id: &ConversationId,
-    change: &MetadataChange,
-) -> Result<(), StoreError> {
-    let at = change.at.micros();
-    connection
-        .prepare_cached(PUT_METADATA_AT)?
-        .execute(params![org.as_str(), id.as_str(), at])?;
-    let set = change.set.iter().map(|(key, value)| (key, Some(value)));
-    let cleared = change.cleared.iter().map(|key| (key, None));
-    let mut statement = connection.prepare_cached(PUT_METADATA)?;
-    for (key, value) in set.chain(cleared) {
-        statement.execute(params![org.as_str(), id.as_str(), key, value, at])?;
-    }
-    Ok(())
-}
-
-pub(super) fn head(
-    connection: &Connection,
-    org: &OrgId,
-    id: &ConversationId,
-) -> Result<Option<HeadRow>, StoreError> {
-    let key = [org.as_str(), id.as_str()];
-    let read = |row: &rusqlite::Row<'_>| {
-        let metadata_at = row.get::<_, Option<i64>>(2)?.map(Timestamp::from_micros);
-        Ok(HeadRow {
-            origin: row.get(0)?,
-            progress: row.get(1)?,
-            metadata_at,
-            metadata: Vec::new(),
-        })
-    };
-    let Some(mut head) = connection
-        .prepare_cached(GET_HEAD)?
-        .query_row(key, read)
-        .optional()?
-    else {
-        return Ok(None);
-    };
-    let mut statement = connection.prepare_cached(GET_METADATA)?;
-    let metadata = statement.query_map(key, |row| Ok((row.get(0)?, row.get(1)?)))?;
-    head.metadata = metadata.collect::<rusqlite::Result<_>>()?;
-    Ok(Some(head))
-}
-
 fn message_count(
     connection: &Connection,
     org: &OrgId,
@@ -526,102 +336,4 @@ fn count_work(statement: &rusqlite::Statement<'_>, work: &std::sync::atomic::Ato
         u64::try_from(steps).unwrap(),
         std::sync::atomic::Ordering::Relaxed,
     );
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{
-        super::conformance::{Talk, replied},
-        *,
-    };
-
-    async fn write_a_turn(path: &Path, talk: &Talk) -> EmbeddedStore {
-        let store = EmbeddedStore::open(path).unwrap();
-        let turn = talk.turn(0, "question");
-        store.begin_turn(&turn.start(1)).await.unwrap();
-        store
-            .finish_turn(&turn.end(1, replied("answer")))
-            .await
-            .unwrap();
-        store
-    }
-
-    async fn assert_it_is_there(path: &Path, talk: &Talk) {
-        let messages = EmbeddedStore::open(path)
-            .unwrap()
-            .messages(&talk.org, &talk.id, 0, 10)
-            .await
-            .unwrap();
-        assert_eq!(
-            messages
-                .iter()
-                .map(|message| message.content.as_str())
-                .collect::<Vec<_>>(),
-            ["question", "answer"]
-        );
-    }
-
-    #[tokio::test]
-    async fn conversations_survive_reopening() {
-        let directory = tempfile::tempdir().unwrap();
-        let (path, talk) = (directory.path().join("store.db"), Talk::new());
-        drop(write_a_turn(&path, &talk).await);
-        assert_it_is_there(&path, &talk).await;
-    }
-
-    /// The files as they lie there while the store is open are what a killed process leaves behind.
-    #[tokio::test]
-    async fn a_killed_process_leaves_every_write_that_returned() {
-        let (living, left) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let talk = Talk::new();
-        let store = write_a_turn(&living.path().join("store.db"), &talk).await;
-        for file in ["store.db", "store.db-wal"] {
-            std::fs::copy(living.path().join(file), left.path().join(file)).unwrap();
-        }
-        assert_it_is_there(&left.path().join("store.db"), &talk).await;
-        drop(store);
-    }
-
-    #[tokio::test]
-    async fn conversations_of_an_older_file_are_listed_by_their_start() {
-        let directory = tempfile::tempdir().unwrap();
-        let (path, talk) = (directory.path().join("store.db"), Talk::new());
-        let start = StartRows::of(&talk.turn(0, "question").start(1)).unwrap();
-        let (row, older) = (
-            start.list_row.unwrap(),
-            SqliteDatabase::open(&path, &MIGRATIONS[..2]).unwrap(),
-        );
-        let (org, id) = (talk.org.to_string(), talk.id.to_string());
-        let put = move |connection: &Connection| {
-            connection
-                .prepare_cached(PUT_ORIGIN)?
-                .execute(params![org, id, start.origin, 1])?;
-            Ok(())
-        };
-        older.write(put).await.unwrap();
-        drop(older);
-        let store = EmbeddedStore::open(&path).unwrap();
-        let query = ListQuery {
-            limit: 10,
-            ..ListQuery::default()
-        };
-        let listed = store.conversations(&talk.org, &query).await.unwrap();
-        assert_eq!(
-            listed
-                .iter()
-                .map(|listed| listed.began_at.micros())
-                .collect::<Vec<_>>(),
-            [row.began_at]
-        );
-        let range = ListRange {
-            list: row.lists[1].clone(),
-            ..ListRange::of(&talk.org, &query)
-        };
-        assert_ne!(range.list, "");
-        let count = "SELECT count(*) FROM conversation_lists WHERE list = ?1";
-        let counted = store.database.read(move |connection| {
-            Ok(connection.query_row(count, [range.list], |row| row.get::<_, i64>(0))?)
-        });
-        assert_eq!(counted.await.unwrap(), 1);
-    }
 }

@@ -5,7 +5,6 @@ use rusqlite::{Connection, params};
 use switchboard_schemas::ids::{ConversationId, OrgId};
 
 use super::{
-    StoreError,
     deletion::{
         Belongings, ConversationDeletion, DELETED_AT_ONCE, HistoryState, Tombstone, belongings,
         unrated,
@@ -13,7 +12,7 @@ use super::{
     embedded::{PUT_ORIGIN, head, put_progress},
     rows::{Origin, buried, column},
 };
-use crate::{analytics::put_fact, sqlite::SqliteDatabase};
+use crate::{analytics::put_fact, error::StoreError, sqlite::SqliteDatabase};
 
 const GET_BODIES: &str = "SELECT body FROM messages
     WHERE org_id = ?1 AND conversation_id = ?2 AND position >= ?3 AND position < ?4";

@@ -6,11 +6,12 @@ use switchboard_schemas::{
     ids::{ErasureId, OrgId},
 };
 
-use super::{
-    StoreError,
-    rows::{column, decode, encode},
+use super::rows::column;
+use crate::{
+    error::StoreError,
+    json::{decode, encode},
+    sqlite::SqliteDatabase,
 };
-use crate::sqlite::SqliteDatabase;
 
 const PUT: &str = "INSERT INTO erasures (org_id, erasure_id, body, steps) VALUES (?1, ?2, ?3, ?4)
     ON CONFLICT DO UPDATE SET body = excluded.body, steps = excluded.steps

@@ -15,10 +15,10 @@ use super::{
         put_progress, put_reply as put_reply_row,
     },
     listing::ListRow,
-    rows::{Cell, MetadataChange, Origin, Progress, column, encode},
+    rows::{Cell, MetadataChange, Origin, Progress, column},
     stamp::ACCEPTANCE_STAMP,
 };
-use crate::testing::with_clock_stopped;
+use crate::{json::encode, testing::with_clock_stopped};
 
 /// Stamps of these writes: a later one wins, and all of them win over the note of an acceptance.
 static NEXT_STAMP: AtomicI64 = AtomicI64::new(ACCEPTANCE_STAMP + 1);

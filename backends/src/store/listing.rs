@@ -9,7 +9,7 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
-use super::StoreError;
+use crate::error::StoreError;
 
 /// The list of all conversations of an organization; the others bear the id of an agent or a team.
 const ALL: &str = "";

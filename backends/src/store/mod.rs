@@ -30,6 +30,8 @@ mod scylla_erasures;
 mod scylla_lists;
 mod stamp;
 
+pub use crate::error::StoreError;
+
 use self::{
     deletion::{ConversationDeletion, HistoryState, Tombstone},
     listing::{ListQuery, ListedConversation},
@@ -269,15 +271,4 @@ impl ReplyRecord {
     pub fn message_count(&self) -> u64 {
         self.position.unwrap_or(self.user_position) + 1
     }
-}
-
-/// Why the store did not do it.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// It cannot be reached, or did not answer in time; a write may have happened. Safe to repeat.
-    #[error("store unavailable: {0}")]
-    Unavailable(String),
-    /// What lies there is not what was written.
-    #[error("store holds a malformed row: {0}")]
-    Malformed(String),
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use switchboard_schemas::{
     client_text::SessionId,
@@ -13,12 +13,16 @@ use switchboard_schemas::{
 };
 
 use super::{
-    AcceptedReply, ReplyRecord, ReplyState, StoreError, TurnEnd, TurnStart,
+    AcceptedReply, ReplyRecord, ReplyState, TurnEnd, TurnStart,
     deletion::{HistoryState, Tombstone, moment_behind, places_before},
     listing::ListRow,
     stamp::{ACCEPTANCE_STAMP, Phase, history_stamp, result_stamp},
 };
-use crate::analytics::FactWrite;
+use crate::{
+    analytics::FactWrite,
+    error::StoreError,
+    json::{decode, encode, malformed},
+};
 
 /// The key of the metadata that figures count.
 const RATING_KEY: &str = "rating";
@@ -357,16 +361,6 @@ pub(super) fn column(position: u64) -> Result<i64, StoreError> {
     i64::try_from(position).map_err(|_| StoreError::Malformed("a position is out of range".into()))
 }
 
-/// JSON of a kept value.
-pub(crate) fn encode(value: &impl Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|error| malformed(&error))
-}
-
-/// A kept value; fields that this program does not know were written by a newer one and are ignored.
-pub(crate) fn decode<T: DeserializeOwned>(text: &str) -> Result<T, StoreError> {
-    serde_json::from_str(text).map_err(|error| malformed(&error))
-}
-
 fn user_message(start: &TurnStart) -> Message {
     Message {
         id: start.turn.message_id.clone(),
@@ -395,16 +389,6 @@ fn visitor_metadata(turn: &Turn) -> Result<Map<String, Value>, StoreError> {
             .filter_map(|(key, value)| Some((key.to_owned(), value?))),
     );
     Ok(metadata)
-}
-
-/// The kind and place of the mistake only: serde's own text can quote what a visitor wrote.
-fn malformed(error: &serde_json::Error) -> StoreError {
-    StoreError::Malformed(format!(
-        "{:?} error at line {} column {}",
-        error.classify(),
-        error.line(),
-        error.column()
-    ))
 }
 
 #[cfg(test)]

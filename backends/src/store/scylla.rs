@@ -4,11 +4,13 @@
 //! that counts them, and a reply's record after it, so that no reader sees a counted message that is missing, or a
 //! final state whose text is.
 
+mod statements;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::future::{try_join, try_join3};
-use scylla::statement::{batch::BatchType, prepared::PreparedStatement};
+use scylla::statement::batch::BatchType;
 use serde_json::{Map, Value};
 use switchboard_schemas::{
     client_text::SessionId,
@@ -19,59 +21,31 @@ use switchboard_schemas::{
 };
 use tokio::sync::OnceCell;
 
+use self::statements::PreparedStatements;
 use super::{
-    AcceptedReply, ConversationStore, ReplyState, SESSION_LINKS_MAX, SessionLink, StoreError,
-    TurnEnd, TurnStart,
+    AcceptedReply, ConversationStore, ReplyState, SESSION_LINKS_MAX, SessionLink, TurnEnd,
+    TurnStart,
     deletion::{ConversationDeletion, HistoryState, moment_behind},
     listing::{ListQuery, ListRange, ListRow, ListedConversation},
     rows::{
-        Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, accepted_cell, column, decode,
+        Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, accepted_cell, column,
         known_reply, latest_first, page_range, read_page,
     },
-    scylla_deletion::PreparedDeletion,
-    scylla_erasures::PreparedErasures,
-    scylla_lists::PreparedLists,
 };
 use crate::{
     analytics::{FactWrite, PreparedAnalytics},
+    error::StoreError,
+    json::decode,
     scylla_link::ScyllaLink,
 };
 
 /// Positions of a partition: about 1 MB of usual text, far below what either database finds large.
 pub(super) const BUCKET_POSITIONS: u64 = 500;
 
-const PUT_MESSAGE: &str =
-    "INSERT INTO switchboard.messages (org_id, conversation_id, bucket, position, body)
-    VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?";
-const PUT_FIRST: &str =
-    "INSERT INTO switchboard.conversations (org_id, conversation_id, origin, progress)
-    VALUES (?, ?, ?, ?) USING TIMESTAMP ?";
-const PUT_PROGRESS: &str =
-    "INSERT INTO switchboard.conversations (org_id, conversation_id, progress)
-    VALUES (?, ?, ?) USING TIMESTAMP ?";
-const SET_METADATA: &str = "UPDATE switchboard.conversations USING TIMESTAMP ?
-    SET metadata_at = ?, metadata = metadata + ? WHERE org_id = ? AND conversation_id = ?";
-const CLEAR_METADATA: &str = "UPDATE switchboard.conversations USING TIMESTAMP ?
-    SET metadata = metadata - ? WHERE org_id = ? AND conversation_id = ?";
-const PUT_REPLY: &str =
-    "INSERT INTO switchboard.replies (org_id, reply_id, body) VALUES (?, ?, ?) USING TIMESTAMP ?";
-const GET_REPLY: &str = "SELECT body FROM switchboard.replies WHERE org_id = ? AND reply_id = ?";
-const GET_HEAD: &str =
-    "SELECT origin, progress, metadata_at, metadata FROM switchboard.conversations
-    WHERE org_id = ? AND conversation_id = ?";
-const GET_PROGRESS: &str =
-    "SELECT progress FROM switchboard.conversations WHERE org_id = ? AND conversation_id = ?";
-const GET_MESSAGES: &str = "SELECT body FROM switchboard.messages
-    WHERE org_id = ? AND conversation_id = ? AND bucket = ? AND position >= ? AND position < ?";
-const PUT_LINK: &str = "INSERT INTO switchboard.session_links
-    (org_id, agent_id, session_id, conversation_id, answered_at) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?";
-const GET_LINKS: &str = "SELECT conversation_id, answered_at FROM switchboard.session_links
-    WHERE org_id = ? AND agent_id = ? AND session_id = ? LIMIT ?";
-
 /// Conversations in a cluster.
 pub struct ScyllaStore {
     link: Arc<ScyllaLink>,
-    prepared: OnceCell<Prepared>,
+    prepared: OnceCell<PreparedStatements>,
 }
 
 type MetadataMap = std::collections::HashMap<String, String>;
@@ -82,25 +56,6 @@ type HeadColumns = (
     Option<MetadataMap>,
 );
 
-struct Prepared {
-    put_message: PreparedStatement,
-    put_first: PreparedStatement,
-    put_progress: PreparedStatement,
-    set_metadata: PreparedStatement,
-    clear_metadata: PreparedStatement,
-    put_reply: PreparedStatement,
-    get_reply: PreparedStatement,
-    get_head: PreparedStatement,
-    get_progress: PreparedStatement,
-    get_messages: PreparedStatement,
-    put_link: PreparedStatement,
-    get_links: PreparedStatement,
-    lists: PreparedLists,
-    deletion: PreparedDeletion,
-    erasures: PreparedErasures,
-    figures: PreparedAnalytics,
-}
-
 impl ScyllaStore {
     /// A store on this link; the cluster need not be there yet.
     pub fn connect(link: Arc<ScyllaLink>) -> Self {
@@ -110,21 +65,21 @@ impl ScyllaStore {
         }
     }
 
-    async fn prepared(&self) -> Result<&Prepared, StoreError> {
+    async fn prepared(&self) -> Result<&PreparedStatements, StoreError> {
         self.prepared
-            .get_or_try_init(|| Box::pin(Prepared::new(&self.link)))
+            .get_or_try_init(|| Box::pin(PreparedStatements::new(&self.link)))
             .await
     }
 
     /// The statements of figures, and what they run on.
     pub(crate) async fn figures(&self) -> Result<(&ScyllaLink, &PreparedAnalytics), StoreError> {
-        Ok((&self.link, &self.prepared().await?.figures))
+        Ok((&self.link, &self.prepared().await?.analytics))
     }
 
     async fn put_fact(&self, org: &OrgId, fact: &FactWrite) -> Result<(), StoreError> {
         self.prepared()
             .await?
-            .figures
+            .analytics
             .put(&self.link, org, fact)
             .await
     }
@@ -340,7 +295,7 @@ impl ConversationStore for ScyllaStore {
         let prepared = self.prepared().await?;
         Box::pin(prepared.deletion.delete(
             &self.link,
-            (&prepared.lists, &prepared.figures),
+            (&prepared.lists, &prepared.analytics),
             deletion,
             &head,
         ))
@@ -475,28 +430,5 @@ impl ConversationStore for ScyllaStore {
             .link
             .rows::<(Option<String>,)>(&self.prepared().await?.get_progress, ("check", "check"));
         rows.await.map(|_| ())
-    }
-}
-
-impl Prepared {
-    async fn new(link: &ScyllaLink) -> Result<Self, StoreError> {
-        Ok(Self {
-            put_message: link.prepare_write(PUT_MESSAGE).await?,
-            put_first: link.prepare_write(PUT_FIRST).await?,
-            put_progress: link.prepare_write(PUT_PROGRESS).await?,
-            set_metadata: link.prepare_write(SET_METADATA).await?,
-            clear_metadata: link.prepare_write(CLEAR_METADATA).await?,
-            put_reply: link.prepare_write(PUT_REPLY).await?,
-            get_reply: link.prepare_read(GET_REPLY).await?,
-            get_head: link.prepare_read(GET_HEAD).await?,
-            get_progress: link.prepare_read(GET_PROGRESS).await?,
-            get_messages: link.prepare_read(GET_MESSAGES).await?,
-            put_link: link.prepare_write(PUT_LINK).await?,
-            get_links: link.prepare_read(GET_LINKS).await?,
-            lists: PreparedLists::new(link).await?,
-            deletion: PreparedDeletion::new(link).await?,
-            erasures: PreparedErasures::new(link).await?,
-            figures: PreparedAnalytics::new(link).await?,
-        })
     }
 }

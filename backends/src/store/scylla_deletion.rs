@@ -8,14 +8,13 @@ use futures::future::{try_join, try_join_all, try_join3};
 use scylla::statement::prepared::PreparedStatement;
 
 use super::{
-    StoreError,
     deletion::{Belongings, ConversationDeletion, DELETED_AT_ONCE, Tombstone, belongings, unrated},
     listing::ListRow,
     rows::{HeadRow, Origin, buried, column},
     scylla::BUCKET_POSITIONS,
     scylla_lists::PreparedLists,
 };
-use crate::{analytics::PreparedAnalytics, scylla_link::ScyllaLink};
+use crate::{analytics::PreparedAnalytics, error::StoreError, scylla_link::ScyllaLink};
 
 const BURY: &str =
     "INSERT INTO switchboard.conversations (org_id, conversation_id, origin, progress)

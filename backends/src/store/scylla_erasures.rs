@@ -6,12 +6,12 @@ use switchboard_schemas::{
     ids::{ErasureId, OrgId},
 };
 
-use super::{
-    StoreError,
-    erasures::LAST,
-    rows::{column, decode, encode},
+use super::{erasures::LAST, rows::column};
+use crate::{
+    error::StoreError,
+    json::{decode, encode},
+    scylla_link::ScyllaLink,
 };
-use crate::scylla_link::ScyllaLink;
 
 const PUT: &str = "INSERT INTO switchboard.erasures (org_id, erasure_id, body) VALUES (?, ?, ?) USING TIMESTAMP ?";
 const GET: &str = "SELECT body FROM switchboard.erasures WHERE org_id = ? AND erasure_id = ?";

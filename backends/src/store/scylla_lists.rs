@@ -5,11 +5,8 @@ use futures::future::try_join_all;
 use scylla::statement::prepared::PreparedStatement;
 use switchboard_schemas::ids::{ConversationId, OrgId};
 
-use super::{
-    StoreError,
-    listing::{ListRange, ListRow, ListedConversation, day_of, listed},
-};
-use crate::scylla_link::ScyllaLink;
+use super::listing::{ListRange, ListRow, ListedConversation, day_of, listed};
+use crate::{error::StoreError, scylla_link::ScyllaLink};
 
 /// Days that are asked for at once; pages of a busy list need one or two.
 const DAYS_AT_ONCE: i32 = 8;
