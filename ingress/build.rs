@@ -11,7 +11,7 @@ use std::{
 
 use flate2::{Compression, write::GzEncoder};
 
-/// What `npm run build` in `web/dashboard` writes.
+/// Output folder of `npm run build` in `web/dashboard`.
 const BUILT: &str = "assets/dashboard";
 
 fn main() -> io::Result<()> {

@@ -153,7 +153,7 @@ impl Default for IngressConfig {
 
 impl IngressConfig {
     /// Returns one message per invalid setting.
-    pub fn mistakes(&self) -> Vec<String> {
+    pub fn validation_errors(&self) -> Vec<String> {
         let must_not_be_zero = [
             ("connections_max", self.connections_max as u64),
             ("visitor_token_lifetime_ms", self.visitor_token_lifetime_ms),
@@ -205,12 +205,15 @@ mod tests {
 
     #[test]
     fn defaults_are_valid_and_a_zero_is_reported_with_its_key() {
-        assert!(IngressConfig::default().mistakes().is_empty());
+        assert!(IngressConfig::default().validation_errors().is_empty());
         let config = IngressConfig {
             log_poll_ms: 0,
             ..IngressConfig::default()
         };
-        assert_eq!(config.mistakes(), ["ingress.log_poll_ms must not be 0"]);
+        assert_eq!(
+            config.validation_errors(),
+            ["ingress.log_poll_ms must not be 0"]
+        );
     }
 
     #[test]

@@ -97,7 +97,7 @@ pub fn chat_body(bytes: &[u8]) {
     if let Ok(chat) = ChatBody::parse_for_team(&body, MESSAGE_CHARS_MAX) {
         assert_eq!(chat.fingerprint().len(), 64);
     }
-    if let Ok(Some(metadata)) = fields::metadata(&body) {
+    if let Ok(Some(metadata)) = fields::parse_metadata(&body) {
         assert!(metadata.len() <= fields::METADATA_KEYS_MAX && !metadata.contains_key("ipAddress"));
     }
 }
@@ -111,7 +111,7 @@ pub fn reply_frames(frames: Vec<(bool, Frame)>) {
         } else {
             FrameSource::Log
         };
-        match assembly.accept(frame, source) {
+        match assembly.apply_frame(frame, source) {
             AssemblyStep::Text(text) => {
                 assert!(!text.is_empty() && assembly.head().is_some());
                 assert!(*generation.get_or_insert(assembly.generation()) == assembly.generation());
@@ -136,7 +136,7 @@ pub fn reply_headers(model: &str, ui_spec: &serde_json::Value) {
         routed: None,
         ui_spec: Some(ui_spec),
     };
-    let sent = headers::of_reply(&facts, "text/plain");
+    let sent = headers::reply_headers(&facts, "text/plain");
     let bytes: usize = sent
         .iter()
         .map(|(name, value)| name.as_str().len() + value.len() + 4)

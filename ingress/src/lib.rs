@@ -1,10 +1,12 @@
-//! HTTP in, text out: the public and the administrative API.
+//! The HTTP side of Switchboard: the public API, the admin API and the dashboard.
 //!
-//! Reading order: `router` is the list of routes; a request meets `observe` (its id, log line and
-//! metrics), `cors` (may a page read it), `credential` and `caller` (who), `limits` (how often), `reachable` (may they) and then its file below `routes`. A chat message becomes a job in
-//! `turn`; its reply comes back through `reply`. `admin` is what operators configure with, `openapi` what
-//! clients are told. `visitor` gives pages their tokens. `accounts` is how people sign in,
-//! `audit` what they did. `server` is the accept loop.
+//! Start with `server::router`, the table of routes. A request passes the layers in `http`
+//! (request id, metrics, CORS, security headers), then `auth` (API key or visitor token, scope,
+//! agent or team) with `limits`, and then its handler in `routes`. A chat message runs through
+//! `chat::pipeline`, its job is published by `jobs`, and its reply comes back through `reply`.
+//! `admin` is the API of operators, `accounts` the sign-in of dashboard users, `audit` the log
+//! of their changes, and `openapi` the documentation of the public routes. `state` holds what
+//! all handlers share.
 
 mod audit;
 mod auth;

@@ -14,7 +14,7 @@ const FIRST_BYTE_BUCKETS: [f64; 12] = [
 
 /// Registered metrics of the ingress.
 #[derive(Clone)]
-pub(crate) struct Metrics {
+pub(crate) struct IngressMetrics {
     /// Seconds from the arrival of a request to the first byte of its reply.
     pub(crate) first_byte_seconds: Histogram,
     /// Replies that a client waits for or reads.
@@ -41,7 +41,7 @@ pub(crate) struct Metrics {
     request_seconds: HistogramVec,
 }
 
-impl Metrics {
+impl IngressMetrics {
     /// Creates and registers the metrics. Fails if they are registered already.
     pub(crate) fn register(registry: &Registry) -> prometheus::Result<Self> {
         let metrics = Self::new()?;
@@ -85,7 +85,7 @@ impl Metrics {
                 )
                 .buckets(FIRST_BYTE_BUCKETS.to_vec()),
             )?,
-            replies_open: gauge(
+            replies_open: new_gauge(
                 "switchboard_replies_open",
                 "Replies whose client waits or reads.",
             )?,
@@ -96,23 +96,23 @@ impl Metrics {
                 ),
                 &["outcome"],
             )?,
-            gaps_repaired: counter(
+            gaps_repaired: new_counter(
                 "switchboard_reply_gaps_repaired_total",
                 "Gaps closed from the relay's log.",
             )?,
-            replies_pulled: counter(
+            replies_pulled: new_counter(
                 "switchboard_replies_pulled_total",
                 "Replies read from the log for a slow client.",
             )?,
-            takeovers: counter(
+            takeovers: new_counter(
                 "switchboard_reply_takeovers_total",
                 "Replies given to another worker.",
             )?,
-            envelopes_unclaimed: counter(
+            envelopes_unclaimed: new_counter(
                 "switchboard_envelopes_unclaimed_total",
                 "Envelopes for a reply that nobody waits for any more.",
             )?,
-            publishes_failed: counter(
+            publishes_failed: new_counter(
                 "switchboard_publishes_failed_total",
                 "Publishes not acknowledged in time.",
             )?,
@@ -123,11 +123,14 @@ impl Metrics {
                 ),
                 &["bucket"],
             )?,
-            limiter_fallbacks: counter(
+            limiter_fallbacks: new_counter(
                 "switchboard_limiter_fallbacks_total",
                 "Requests counted by one process alone, because the shared limiter is away.",
             )?,
-            connections_open: gauge("switchboard_connections_open", "Open client connections.")?,
+            connections_open: new_gauge(
+                "switchboard_connections_open",
+                "Open client connections.",
+            )?,
             requests: IntCounterVec::new(
                 Opts::new(
                     "switchboard_http_requests_total",
@@ -147,10 +150,10 @@ impl Metrics {
     }
 }
 
-fn counter(name: &str, help: &str) -> prometheus::Result<IntCounter> {
+fn new_counter(name: &str, help: &str) -> prometheus::Result<IntCounter> {
     IntCounter::new(name, help)
 }
 
-fn gauge(name: &str, help: &str) -> prometheus::Result<IntGauge> {
+fn new_gauge(name: &str, help: &str) -> prometheus::Result<IntGauge> {
     IntGauge::new(name, help)
 }

@@ -38,24 +38,24 @@ pub(crate) struct AccountEdit<'a> {
 /// Returns the errors of `edit`, and 404 if the organization has no such account.
 pub(crate) async fn change_account(
     state: &AppState,
-    what: AccountEdit<'_>,
+    target: AccountEdit<'_>,
     edit: impl Fn(UserAccount, i64, &[UserAccount]) -> ApiResult<Option<UserAccount>>,
 ) -> ApiResult<(UserAccount, Option<UserAccount>)> {
     let nonce = RequestId::random();
     loop {
         {
             let _guard = state.apply.write_lock.lock().await;
-            let (note, mut all) = accounts(state, what.org).await?;
+            let (note, mut all) = list_accounts(state, target.org).await?;
             let place = all
                 .iter()
-                .position(|account| account.user.id.as_str() == what.id);
+                .position(|account| account.user.id.as_str() == target.id);
             let before = all.swap_remove(
                 place.ok_or_else(|| ApiError::new(ErrorCode::NotFound, "there is no such user"))?,
             );
             let found = state
                 .backends
                 .catalog
-                .versioned(EntryKind::User, what.id)
+                .versioned(EntryKind::User, target.id)
                 .await?;
             let version = found.map(|found| found.version).unwrap_or_default();
             let after = edit(before.clone(), version, &all)?;
@@ -64,13 +64,13 @@ pub(crate) async fn change_account(
             }
             match try_acquire_lock(state, &note, &nonce).await {
                 AdvisoryLock::HeldByOther => {}
-                AdvisoryLock::Unavailable if what.once => {
+                AdvisoryLock::Unavailable if target.once => {
                     return Err(ApiError::unavailable(
                         "what happens once cannot be promised now",
                     ));
                 }
                 AdvisoryLock::Acquired | AdvisoryLock::Unavailable => {
-                    write(state, what, after.as_ref()).await?;
+                    write_account(state, target, after.as_ref()).await?;
                     return Ok((before, after));
                 }
             }
@@ -84,7 +84,7 @@ pub(crate) async fn change_account(
 /// # Errors
 /// Returns 409 if any organization has an account with this address, or if the organization has too
 /// many.
-pub(crate) async fn make_account(state: &AppState, account: UserAccount) -> ApiResult<()> {
+pub(crate) async fn create_account(state: &AppState, account: UserAccount) -> ApiResult<()> {
     let nonce = RequestId::random();
     let id = account.user.id.clone();
     loop {
@@ -103,7 +103,7 @@ pub(crate) async fn make_account(state: &AppState, account: UserAccount) -> ApiR
                 )
                 .param("email"));
             }
-            let (_, all) = accounts(state, &account.user.org_id).await?;
+            let (_, all) = list_accounts(state, &account.user.org_id).await?;
             if all.len() >= ACCOUNTS_MAX {
                 return Err(ApiError::new(
                     ErrorCode::Conflict,
@@ -125,7 +125,7 @@ pub(crate) async fn make_account(state: &AppState, account: UserAccount) -> ApiR
 }
 
 /// Rejects a change that would leave the organization without an active owner.
-pub(crate) fn last_owner(
+pub(crate) fn check_last_owner(
     before: &UserAccount,
     after: Option<&UserAccount>,
     fellows: &[UserAccount],
@@ -143,7 +143,7 @@ pub(crate) fn last_owner(
 }
 
 /// Returns the accounts of an organization, and a lock name derived from exactly this state.
-async fn accounts(state: &AppState, org: &OrgId) -> ApiResult<(String, Vec<UserAccount>)> {
+async fn list_accounts(state: &AppState, org: &OrgId) -> ApiResult<(String, Vec<UserAccount>)> {
     let entries = state
         .backends
         .catalog
@@ -161,9 +161,9 @@ async fn accounts(state: &AppState, org: &OrgId) -> ApiResult<(String, Vec<UserA
     Ok((format!("admin-accounts:{org}:{digest}"), accounts.collect()))
 }
 
-async fn write(
+async fn write_account(
     state: &AppState,
-    what: AccountEdit<'_>,
+    target: AccountEdit<'_>,
     after: Option<&UserAccount>,
 ) -> ApiResult<()> {
     match after {
@@ -176,14 +176,14 @@ async fn write(
         }
         None => {
             // A malformed id cannot belong to an account.
-            let id: UserId = what
+            let id: UserId = target
                 .id
                 .parse()
                 .map_err(|_| ApiError::new(ErrorCode::NotFound, "there is no such user"))?;
             state
                 .backends
                 .catalog
-                .remove(EntryKind::User, what.org, id.as_str())
+                .remove(EntryKind::User, target.org, id.as_str())
                 .await?;
         }
     }

@@ -26,7 +26,7 @@ pub(super) fn session_tokens(headers: &HeaderMap, config: &IngressConfig) -> Vec
         &[SECURE_NAME, PLAIN_NAME]
     };
     let value = |name: &str| {
-        cookies(headers)
+        parse_cookies(headers)
             .find(|(found, _)| *found == name)
             .and_then(|(_, value)| value.parse().ok())
     };
@@ -35,16 +35,16 @@ pub(super) fn session_tokens(headers: &HeaderMap, config: &IngressConfig) -> Vec
 
 /// Returns true if the request has a session cookie, valid or not.
 pub(crate) fn has_session_cookie(headers: &HeaderMap) -> bool {
-    cookies(headers).any(|(name, _)| [SECURE_NAME, PLAIN_NAME].contains(&name))
+    parse_cookies(headers).any(|(name, _)| [SECURE_NAME, PLAIN_NAME].contains(&name))
 }
 
 /// Returns the header that stores `token` for the maximum lifetime of a session.
-pub(super) fn kept(
+pub(super) fn session_cookie(
     token: &RandomToken,
     headers: &HeaderMap,
     config: &IngressConfig,
 ) -> ApiResult<HeaderValue> {
-    set(
+    format_cookie(
         token.expose(),
         config.session_lifetime_ms / 1000,
         is_https(headers, config),
@@ -52,13 +52,16 @@ pub(super) fn kept(
 }
 
 /// Returns the headers that delete the session cookies.
-pub(super) fn forgotten(config: &IngressConfig) -> ApiResult<Vec<HeaderValue>> {
+pub(super) fn expired_cookies(config: &IngressConfig) -> ApiResult<Vec<HeaderValue>> {
     let names = if is_https_only(config) {
         &[true][..]
     } else {
         &[true, false]
     };
-    names.iter().map(|secure| set("", 0, *secure)).collect()
+    names
+        .iter()
+        .map(|secure| format_cookie("", 0, *secure))
+        .collect()
 }
 
 /// Returns true for methods that may change data.
@@ -69,7 +72,7 @@ pub(crate) fn changes_something(method: &Method) -> bool {
     )
 }
 
-fn set(value: &str, max_age_seconds: u64, is_secure: bool) -> ApiResult<HeaderValue> {
+fn format_cookie(value: &str, max_age_seconds: u64, is_secure: bool) -> ApiResult<HeaderValue> {
     let (name, secure) = if is_secure {
         (SECURE_NAME, "; Secure")
     } else {
@@ -100,7 +103,7 @@ fn is_https_only(config: &IngressConfig) -> bool {
         .is_ok_and(|url| url.scheme_str() == Some("https"))
 }
 
-fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+fn parse_cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
     let texts = headers
         .get_all(header::COOKIE)
         .iter()
@@ -129,7 +132,7 @@ mod tests {
     }
 
     fn kept_text(origin: &str, url: &str) -> String {
-        let value = kept(
+        let value = session_cookie(
             &RandomToken::generate(),
             &headers(&[(header::ORIGIN, origin)]),
             &config(url),

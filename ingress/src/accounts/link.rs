@@ -58,7 +58,7 @@ pub enum LinkError {
 
 impl LinkText {
     /// Creates a link and stores its hash in `account`, replacing any previous link.
-    pub(crate) fn give(
+    pub(crate) fn issue_for(
         secret: &InstallationSecret,
         account: &mut UserAccount,
         purpose: LinkPurpose,
@@ -87,12 +87,12 @@ impl LinkText {
     }
 
     /// Returns the claimed user id.
-    pub(crate) const fn user(&self) -> &UserId {
+    pub(crate) const fn user_id(&self) -> &UserId {
         &self.user
     }
 
     /// Returns the stored link of `account` if it matches and has not expired.
-    pub(crate) fn working<'a>(
+    pub(crate) fn valid_link<'a>(
         &self,
         secret: &InstallationSecret,
         account: &'a UserAccount,
@@ -143,7 +143,7 @@ impl LinkMaker {
         if account.user.state == UserState::Disabled {
             return Err(LinkError::Disabled);
         }
-        let link = LinkText::give(
+        let link = LinkText::issue_for(
             &self.secret,
             &mut account,
             LinkPurpose::SignIn,
@@ -233,13 +233,13 @@ mod tests {
     #[test]
     fn a_link_reads_as_itself_and_only_the_last_one_works() {
         let mut account = account();
-        let first = LinkText::give(
+        let first = LinkText::issue_for(
             &secret(),
             &mut account,
             LinkPurpose::Reset,
             Duration::from_secs(60),
         );
-        let second = LinkText::give(
+        let second = LinkText::issue_for(
             &secret(),
             &mut account,
             LinkPurpose::Reset,
@@ -249,9 +249,9 @@ mod tests {
         let (page, text) = url.split_once('#').unwrap();
         assert_eq!(page, "http://localhost:8080/dashboard/link");
         let read = LinkText::parse(text).unwrap();
-        assert_eq!(read.user(), &account.user.id);
-        assert!(read.working(&secret(), &account).is_some());
-        assert!(first.working(&secret(), &account).is_none());
+        assert_eq!(read.user_id(), &account.user.id);
+        assert!(read.valid_link(&secret(), &account).is_some());
+        assert!(first.valid_link(&secret(), &account).is_none());
         assert!(
             !serde_json::to_string(&account)
                 .unwrap()
@@ -262,16 +262,17 @@ mod tests {
     #[test]
     fn a_link_past_its_time_or_of_a_disabled_account_does_not_work() {
         let mut account = account();
-        let late = LinkText::give(&secret(), &mut account, LinkPurpose::SignIn, Duration::ZERO);
-        assert!(late.working(&secret(), &account).is_none());
-        let link = LinkText::give(
+        let late =
+            LinkText::issue_for(&secret(), &mut account, LinkPurpose::SignIn, Duration::ZERO);
+        assert!(late.valid_link(&secret(), &account).is_none());
+        let link = LinkText::issue_for(
             &secret(),
             &mut account,
             LinkPurpose::SignIn,
             Duration::from_secs(60),
         );
         account.user.state = UserState::Disabled;
-        assert!(link.working(&secret(), &account).is_none());
+        assert!(link.valid_link(&secret(), &account).is_none());
     }
 
     proptest! {

@@ -14,7 +14,7 @@ mod sign_in;
 mod tests;
 
 pub(crate) use self::{
-    change::{AccountEdit, change_account, last_owner, make_account},
+    change::{AccountEdit, change_account, check_last_owner, create_account},
     cookie::has_session_cookie,
     same_site::check_same_site,
     session::SignedIn,

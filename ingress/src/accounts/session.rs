@@ -49,7 +49,7 @@ impl FromRequestParts<AppState> for SignedIn {
         }
         check_same_site(&parts.method, &parts.uri, &parts.headers, &state.config)?;
         for token in session_tokens(&parts.headers, &state.config) {
-            if let Some(found) = Self::find(&token, state).await? {
+            if let Some(found) = Self::find_session(&token, state).await? {
                 let user = &found.account.user;
                 tracing::Span::current().record("user.id", user.id.as_str());
                 tracing::Span::current().record("org.id", user.org_id.as_str());
@@ -64,7 +64,7 @@ impl FromRequestParts<AppState> for SignedIn {
 }
 
 impl SignedIn {
-    async fn find(token: &RandomToken, state: &AppState) -> ApiResult<Option<Self>> {
+    async fn find_session(token: &RandomToken, state: &AppState) -> ApiResult<Option<Self>> {
         let (hash, now) = (
             token.hash(&state.secret, TokenPurpose::Session),
             Timestamp::now(),
@@ -76,7 +76,7 @@ impl SignedIn {
         if now >= session.expires_at || unused_ms >= state.config.session_idle_ms {
             return Ok(None);
         }
-        let account = account(state, &session.user).await?;
+        let account = load_account(state, &session.user).await?;
         let account = account.filter(|account| {
             account.session_epoch == session.epoch && account.user.state == UserState::Active
         });
@@ -97,7 +97,7 @@ impl SignedIn {
 
 /// Returns the account with this id. Bypasses the cache, which could admit a user who was just
 /// disabled.
-pub(crate) async fn account(state: &AppState, id: &UserId) -> ApiResult<Option<UserAccount>> {
+pub(crate) async fn load_account(state: &AppState, id: &UserId) -> ApiResult<Option<UserAccount>> {
     match state
         .backends
         .catalog
@@ -110,7 +110,7 @@ pub(crate) async fn account(state: &AppState, id: &UserId) -> ApiResult<Option<U
 }
 
 /// Creates a session of `account` with a new token, so that an attacker cannot preset a known one.
-pub(super) async fn begin(
+pub(super) async fn begin_session(
     state: &AppState,
     account: &UserAccount,
 ) -> ApiResult<(RandomToken, DashboardSession)> {

@@ -21,9 +21,9 @@ use switchboard_schemas::{
 
 use super::{
     AccountEdit, SignedIn, change_account, check_same_site,
-    cookie::{forgotten, kept},
+    cookie::{expired_cookies, session_cookie},
     link::LinkText,
-    session::{account, begin, end_held},
+    session::{begin_session, end_held, load_account},
 };
 use crate::{
     audit::{AuditChange, AuditTrail},
@@ -50,15 +50,15 @@ pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route(
             "/api/dashboard/session",
-            get(who).post(sign_in).delete(sign_out),
+            get(get_session).post(sign_in).delete(sign_out),
         )
         .route("/api/dashboard/link", post(use_link))
         .route("/api/dashboard/password", post(change_password))
 }
 
 /// Returns the signed-in user with their rights.
-async fn who(State(state): State<AppState>, signed_in: SignedIn) -> ApiResult<Response> {
-    Ok(Json(shown(&state, &signed_in.account, &signed_in.session).await?).into_response())
+async fn get_session(State(state): State<AppState>, signed_in: SignedIn) -> ApiResult<Response> {
+    Ok(Json(session_view(&state, &signed_in.account, &signed_in.session).await?).into_response())
 }
 
 /// Signs in with a password.
@@ -68,16 +68,16 @@ async fn sign_in(
     trail: AuditTrail,
     request: Request,
 ) -> ApiResult<Response> {
-    let (headers, body) = read(&state, request).await?;
-    let email = required(&body, EMAIL)?;
-    let password = offered_password(required(&body, PASSWORD)?);
+    let (headers, body) = read_own_body(&state, request).await?;
+    let email = required_text(&body, EMAIL)?;
+    let password = offered_password(required_text(&body, PASSWORD)?);
     state
         .limits
         .admit_sign_in(&email.trim().to_ascii_lowercase(), &address)
         .await?;
     // A malformed address is treated as unknown: response and timing are the same.
     let known = match email.parse::<EmailAddress>() {
-        Ok(email) => account(&state, &UserId::derive(&state.secret, &email)).await?,
+        Ok(email) => load_account(&state, &UserId::derive(&state.secret, &email)).await?,
         Err(_) => None,
     };
     let known = known.filter(|account| account.user.state == UserState::Active);
@@ -89,7 +89,7 @@ async fn sign_in(
             "wrong e-mail address or password",
         ));
     };
-    welcome(&state, &headers, &trail, &account).await
+    start_session(&state, &headers, &trail, &account).await
 }
 
 /// Deletes the session and its cookies, even if the session has expired.
@@ -109,13 +109,13 @@ async fn sign_out(
         trail
             .record(
                 &state,
-                actor(&account),
-                change(&account, AuditAction::SignOut, &[]),
+                user_actor(&account),
+                account_change(&account, AuditAction::SignOut, &[]),
             )
             .await;
     }
     let mut response = StatusCode::NO_CONTENT.into_response();
-    for cookie in forgotten(&state.config)? {
+    for cookie in expired_cookies(&state.config)? {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     Ok(response)
@@ -128,15 +128,15 @@ async fn use_link(
     trail: AuditTrail,
     request: Request,
 ) -> ApiResult<Response> {
-    let (headers, body) = read(&state, request).await?;
-    let text = required(&body, LINK)?;
+    let (headers, body) = read_own_body(&state, request).await?;
+    let text = required_text(&body, LINK)?;
     state.limits.admit_link(&address).await?;
     let link = LinkText::parse(text).ok_or_else(no_such_link)?;
-    let found = account(&state, link.user())
+    let found = load_account(&state, link.user_id())
         .await?
         .ok_or_else(no_such_link)?;
     let purpose = link
-        .working(&state.secret, &found)
+        .valid_link(&state.secret, &found)
         .ok_or_else(no_such_link)?
         .purpose;
     let password = match fields::optional_text(&body, PASSWORD)? {
@@ -148,13 +148,13 @@ async fn use_link(
         Some(password) => Some(state.passwords.hash(password).await?),
         None => None,
     };
-    let what = AccountEdit {
+    let target = AccountEdit {
         org: &found.user.org_id,
         id: found.user.id.as_str(),
         once: true,
     };
-    let changed = change_account(&state, what, |mut account, _, _| {
-        link.working(&state.secret, &account)
+    let changed = change_account(&state, target, |mut account, _, _| {
+        link.valid_link(&state.secret, &account)
             .ok_or_else(no_such_link)?;
         account.link = None;
         account.user.state = UserState::Active;
@@ -173,11 +173,11 @@ async fn use_link(
     trail
         .record(
             &state,
-            actor(&after),
-            change(&after, AuditAction::Update, &changed),
+            user_actor(&after),
+            account_change(&after, AuditAction::Update, &changed),
         )
         .await;
-    welcome(&state, &headers, &trail, &after).await
+    start_session(&state, &headers, &trail, &after).await
 }
 
 /// Changes the password. All other sessions of the user end, and this one gets a new token.
@@ -188,15 +188,15 @@ async fn change_password(
     SignedIn { account: found, .. }: SignedIn,
     request: Request,
 ) -> ApiResult<Response> {
-    let (headers, body) = read(&state, request).await?;
+    let (headers, body) = read_own_body(&state, request).await?;
     let wanted = chosen_password(
         NEW_PASSWORD,
-        required(&body, NEW_PASSWORD)?,
+        required_text(&body, NEW_PASSWORD)?,
         found.user.email.as_str(),
     )?;
     // Users who signed in by link may not have a password.
     if found.password.is_some() {
-        let current = offered_password(required(&body, CURRENT_PASSWORD)?);
+        let current = offered_password(required_text(&body, CURRENT_PASSWORD)?);
         state
             .limits
             .admit_sign_in(found.user.email.as_str(), &address)
@@ -210,12 +210,12 @@ async fn change_password(
         }
     }
     let hash = state.passwords.hash(wanted).await?;
-    let what = AccountEdit {
+    let target = AccountEdit {
         org: &found.user.org_id,
         id: found.user.id.as_str(),
         once: false,
     };
-    let changed = change_account(&state, what, |mut account, _, _| {
+    let changed = change_account(&state, target, |mut account, _, _| {
         if account.password != found.password || account.session_epoch != found.session_epoch {
             return Err(ApiError::field(CURRENT_PASSWORD, "was changed meanwhile"));
         }
@@ -231,37 +231,38 @@ async fn change_password(
     trail
         .record(
             &state,
-            actor(&after),
-            change(&after, AuditAction::Update, &[PASSWORD]),
+            user_actor(&after),
+            account_change(&after, AuditAction::Update, &[PASSWORD]),
         )
         .await;
-    welcome(&state, &headers, &trail, &after).await
+    start_session(&state, &headers, &trail, &after).await
 }
 
 /// Creates a new session that replaces those of the browser, and returns the user.
-async fn welcome(
+async fn start_session(
     state: &AppState,
     headers: &HeaderMap,
     trail: &AuditTrail,
     account: &UserAccount,
 ) -> ApiResult<Response> {
     end_held(state, headers).await?;
-    let (token, session) = begin(state, account).await?;
+    let (token, session) = begin_session(state, account).await?;
     trail
         .record(
             state,
-            actor(account),
-            change(account, AuditAction::SignIn, &[]),
+            user_actor(account),
+            account_change(account, AuditAction::SignIn, &[]),
         )
         .await;
-    let mut response = Json(shown(state, account, &session).await?).into_response();
-    response
-        .headers_mut()
-        .append(header::SET_COOKIE, kept(&token, headers, &state.config)?);
+    let mut response = Json(session_view(state, account, &session).await?).into_response();
+    response.headers_mut().append(
+        header::SET_COOKIE,
+        session_cookie(&token, headers, &state.config)?,
+    );
     Ok(response)
 }
 
-async fn shown(
+async fn session_view(
     state: &AppState,
     UserAccount { user, password, .. }: &UserAccount,
     session: &DashboardSession,
@@ -299,25 +300,32 @@ async fn shown(
 }
 
 /// Reads the body of a request from our own pages.
-async fn read(state: &AppState, request: Request) -> ApiResult<(HeaderMap, Map<String, Value>)> {
+async fn read_own_body(
+    state: &AppState,
+    request: Request,
+) -> ApiResult<(HeaderMap, Map<String, Value>)> {
     let (parts, body) = request.into_parts();
     check_same_site(&parts.method, &parts.uri, &parts.headers, &state.config)?;
-    let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
+    let body = body::read_body(&parts.headers, body, BodyLimits::public(&state.config)).await?;
     Ok((parts.headers, body::parse_object(&body)?))
 }
 
-fn required<'a>(body: &'a Map<String, Value>, field: &str) -> ApiResult<&'a str> {
+fn required_text<'a>(body: &'a Map<String, Value>, field: &str) -> ApiResult<&'a str> {
     fields::optional_text(body, field)?.ok_or_else(|| ApiError::field(field, "is missing"))
 }
 
-fn actor(account: &UserAccount) -> AuditActor {
+fn user_actor(account: &UserAccount) -> AuditActor {
     AuditActor::User {
         id: account.user.id.clone(),
         email: account.user.email.clone(),
     }
 }
 
-fn change<'a>(account: &'a UserAccount, action: AuditAction, fields: &[&str]) -> AuditChange<'a> {
+fn account_change<'a>(
+    account: &'a UserAccount,
+    action: AuditAction,
+    fields: &[&str],
+) -> AuditChange<'a> {
     let named = fields.iter().map(|field| FieldChange {
         field: (*field).to_owned(),
         before: None,

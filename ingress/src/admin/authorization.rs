@@ -242,7 +242,7 @@ impl FromRequestParts<AppState> for Administrator {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
-        let trail = AuditTrail::of(parts, state);
+        let trail = AuditTrail::from_parts(parts, state);
         // The header takes precedence, because a browser adds the cookie by itself.
         let bearer = parts
             .headers
@@ -290,7 +290,7 @@ async fn check_token(parts: &mut Parts, state: &AppState) -> ApiResult<()> {
             state
                 .limits
                 .failed_authentications
-                .miss(subject.as_deref())
+                .record_failure(subject.as_deref())
                 .await?;
             Err(refusal(
                 token,

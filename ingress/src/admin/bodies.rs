@@ -55,7 +55,7 @@ impl<T> Body<T> {
     pub(super) async fn fields(self, state: &AppState) -> ApiResult<Fields> {
         let (parts, body) = self.request.into_parts();
         let limits = BodyLimits::admin(&state.config);
-        body::parse_object(&body::read(&parts.headers, body, limits).await?)
+        body::parse_object(&body::read_body(&parts.headers, body, limits).await?)
     }
 }
 

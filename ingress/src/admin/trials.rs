@@ -37,9 +37,10 @@ use super::{
     trial_requests::{TrialRequest, utterances},
 };
 use crate::{
+    chat::pipeline::{ChatSubmission, submit_and_respond},
     http::{ApiError, ApiResult, ArrivedAt, ErrorCode},
-    jobs::publish::{TurnJob, publish_team_trial, publish_turn, void},
-    reply::{ResponseContext, respond, shape::ReplyShape, stream::ReplyStream},
+    jobs::publish::{TurnJob, publish_team_playground},
+    reply::{ResponseContext, shape::ReplyShape},
     state::AppState,
 };
 
@@ -128,27 +129,25 @@ pub(super) async fn try_agent(
         },
     )
     .await?;
-    let slot = state.pending_replies.wait_for_reply(turn.reply_id());
-    let job = TurnJob::Trial(ReplyJob {
+    let job = TurnJob::Playground(ReplyJob {
         agent_id,
         routed: None,
         turn,
         attempt_min: 1,
     });
-    if let Err(error) = publish_turn(&state, &job).await {
-        void(&state, job.turn()).await;
-        return Err(error);
-    }
-    // Nothing of a run is stored, so that no model needs to finish it after the page was closed.
-    let follower = ReplyStream::new(state, job, slot).on_disconnect(OnDisconnect::Cancel);
-    let asked = ResponseContext {
-        request_id,
-        arrived,
-        told: identity,
+    let submission = ChatSubmission {
+        job,
+        idempotency_key: None,
+        shape: ReplyShape::Events,
+        // Nothing of a run is stored, so that no model needs to finish it after the page was closed.
+        on_disconnect: OnDisconnect::Cancel,
+        context: ResponseContext {
+            request_id,
+            arrived,
+            map_error: identity,
+        },
     };
-    respond(follower, ReplyShape::Events, asked)
-        .await
-        .map(EventStream)
+    submit_and_respond(state, submission).await.map(EventStream)
 }
 
 /// Routes a message by a team or its draft and returns the decision.
@@ -190,7 +189,7 @@ pub(super) async fn try_team(
         request_id,
         reply_to: state.ingress_id.clone(),
     };
-    publish_team_trial(&state, &job).await?;
+    publish_team_playground(&state, &job).await?;
     let chosen = match tokio::time::timeout(VERDICT_TIMEOUT, slot.verdict()).await {
         Ok(Some(PlaygroundRouting::Agent(chosen))) => Some(*chosen),
         Ok(Some(PlaygroundRouting::NoAgent)) => None,

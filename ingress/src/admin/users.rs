@@ -30,9 +30,8 @@ use super::{
 };
 use crate::{
     accounts::{
-        AccountEdit, change_account, last_owner,
+        AccountEdit, change_account, check_last_owner, create_account,
         link::{LinkText, new_account},
-        make_account,
     },
     http::{ApiError, ApiResult, ErrorCode},
     state::AppState,
@@ -156,7 +155,7 @@ pub(super) async fn create(
     let name = name.unwrap_or_else(|| email.as_str().to_owned());
     let mut account = new_account(&state.secret, &org, email, name, role);
     let link = give_link(&state, &mut account, LinkPurpose::Invitation);
-    make_account(&state, account.clone()).await?;
+    create_account(&state, account.clone()).await?;
     let link = LinkView::new(&state, &account, &link);
     let entry = CatalogEntry::User(Box::new(account));
     record_entry(
@@ -200,7 +199,7 @@ pub(super) async fn patch(
     let changed = change_account(&state, edit, |account, version, others| {
         precondition.check(version)?;
         let changed = patch.apply_to(account.clone())?;
-        last_owner(&account, Some(&changed), others)?;
+        check_last_owner(&account, Some(&changed), others)?;
         Ok(Some(changed))
     });
     let (before, after) = changed.await?;
@@ -226,7 +225,7 @@ pub(super) async fn delete(
     };
     let removed = change_account(&state, edit, |account, version, others| {
         precondition.check(version)?;
-        last_owner(&account, None, others)?;
+        check_last_owner(&account, None, others)?;
         Ok(None)
     });
     let (before, _) = removed.await?;
@@ -391,7 +390,7 @@ fn give_link(state: &AppState, account: &mut UserAccount, purpose: LinkPurpose) 
         LinkPurpose::Invitation => state.config.invitation_lifetime_ms,
         LinkPurpose::Reset | LinkPurpose::SignIn => state.config.sign_in_link_lifetime_ms,
     };
-    LinkText::give(
+    LinkText::issue_for(
         &state.secret,
         account,
         purpose,

@@ -15,7 +15,7 @@ use switchboard_schemas::{
 use crate::{
     http::{
         PeerAddress,
-        client_address::{client_address, kept},
+        client_address::{client_address, truncate_address},
     },
     state::AppState,
 };
@@ -79,16 +79,16 @@ impl FromRequestParts<AppState> for AuditTrail {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Infallible> {
-        Ok(Self::of(parts, state))
+        Ok(Self::from_parts(parts, state))
     }
 }
 
 impl AuditTrail {
     /// Returns the audit trail of a request.
-    pub(crate) fn of(parts: &Parts, state: &AppState) -> Self {
+    pub(crate) fn from_parts(parts: &Parts, state: &AppState) -> Self {
         let peer = parts.extensions.get::<PeerAddress>();
         let address = peer.map(|peer| {
-            kept(client_address(
+            truncate_address(client_address(
                 peer.0,
                 &parts.headers,
                 &state.config.trusted_proxies,
@@ -108,11 +108,11 @@ impl AuditTrail {
         actor: AuditActor,
         change: AuditChange<'_>,
     ) {
-        let mut entry = entry(actor, change);
+        let mut entry = new_entry(actor, change);
         entry.address.clone_from(&self.address);
         entry.request_id.clone_from(&self.request_id);
         if let Err(error) = state.backends.accounts.record(&entry).await {
-            tracing::warn!(%error, "entry of the audit log is written later");
+            tracing::warn!(%error, "audit entry not written, retrying");
             let accounts = Arc::clone(&state.backends.accounts);
             state
                 .background
@@ -130,7 +130,7 @@ pub(crate) async fn record_command(
     subject: &str,
 ) -> Result<(), StoreError> {
     accounts
-        .record(&entry(
+        .record(&new_entry(
             AuditActor::Command,
             AuditChange {
                 org,
@@ -149,18 +149,22 @@ pub(crate) fn differences(
     before: Option<&Map<String, Value>>,
     after: Option<&Map<String, Value>>,
 ) -> Vec<FieldChange> {
-    let (old, new) = (flat(before), flat(after));
+    let (old, new) = (flatten_fields(before), flatten_fields(after));
     let is_whole = before.is_none() || after.is_none();
     let names = old
         .keys()
         .chain(new.keys().filter(|name| !old.contains_key(*name)));
     let changed = names
         .filter(|name| old.get(*name) != new.get(*name))
-        .filter(|name| !is_whole || tells_apart(name));
+        .filter(|name| !is_whole || is_recordable(name));
     let told = changed.map(|name| FieldChange {
         field: name.clone(),
-        before: old.get(name).and_then(|value| shown(name, value)),
-        after: new.get(name).and_then(|value| shown(name, value)),
+        before: old
+            .get(name)
+            .and_then(|value| recordable_value(name, value)),
+        after: new
+            .get(name)
+            .and_then(|value| recordable_value(name, value)),
     });
     told.take(FIELDS_MAX).collect()
 }
@@ -176,11 +180,11 @@ async fn record_later(accounts: &dyn AccountStore, entry: &AuditEntry) {
         org.id = entry.org_id.as_str(),
         audit.id = entry.id.as_str(),
         kind = entry.kind,
-        "entry of the audit log is lost"
+        "audit entry lost"
     );
 }
 
-fn entry(
+fn new_entry(
     actor: AuditActor,
     AuditChange {
         org,
@@ -203,7 +207,7 @@ fn entry(
     }
 }
 
-fn flat(fields: Option<&Map<String, Value>>) -> Map<String, Value> {
+fn flatten_fields(fields: Option<&Map<String, Value>>) -> Map<String, Value> {
     let mut flat = Map::new();
     for (name, value) in fields.into_iter().flatten() {
         match value {
@@ -221,11 +225,11 @@ fn flat(fields: Option<&Map<String, Value>>) -> Map<String, Value> {
 }
 
 /// Returns true if the field is recorded for created and deleted resources.
-fn tells_apart(name: &str) -> bool {
+fn is_recordable(name: &str) -> bool {
     !name.contains('.') && HARMLESS.contains(&name)
 }
 
-fn shown(name: &str, value: &Value) -> Option<Value> {
+fn recordable_value(name: &str, value: &Value) -> Option<Value> {
     let head = name.split('.').next().unwrap_or_default();
     let is_short = value.to_string().len() <= VALUE_BYTES_MAX;
     // Booleans and numbers are never secrets.

@@ -13,7 +13,7 @@ use switchboard_schemas::{
     ids::{AgentId, OrgId},
 };
 
-use super::caller::{AccessPolicy, Caller};
+use super::caller::{AccessPolicy, AuthorizedCaller};
 use crate::{
     http::{ApiError, ApiResult, ErrorCode, origin},
     limits::RateLimitBucket,
@@ -69,7 +69,7 @@ impl AccessPolicy for ConversationAccess {
 /// An agent that the caller may access under policy `P`.
 pub(crate) struct AuthorizedAgent<P> {
     /// The authenticated caller.
-    pub(crate) caller: Caller<P>,
+    pub(crate) caller: AuthorizedCaller<P>,
     /// The agent named in the path.
     pub(crate) agent: Arc<Agent>,
     session: String,
@@ -94,7 +94,7 @@ impl<P: AccessPolicy> FromRequestParts<AppState> for AuthorizedAgent<P> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
-        let caller = Caller::<P>::from_request_parts(parts, state).await?;
+        let caller = AuthorizedCaller::<P>::from_request_parts(parts, state).await?;
         let ids = PathIds::read(parts).await?;
         if ids.agent.trim().is_empty() {
             return Err(ApiError::new(

@@ -7,7 +7,7 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use http::{StatusCode, request::Parts};
 use switchboard_schemas::{agent::ActivationStatus, api_key::KeyScope, ids::TeamId, team::Team};
 
-use super::caller::{AccessPolicy, Caller};
+use super::caller::{AccessPolicy, AuthorizedCaller};
 use crate::{
     http::{ApiError, ApiResult},
     limits::RateLimitBucket,
@@ -29,7 +29,7 @@ impl AccessPolicy for TeamChat {
 /// A team that the caller may send messages to.
 pub(crate) struct AuthorizedTeam {
     /// The authenticated caller.
-    pub(crate) caller: Caller<TeamChat>,
+    pub(crate) caller: AuthorizedCaller<TeamChat>,
     /// The team named in the path.
     pub(crate) team: Arc<Team>,
 }
@@ -38,7 +38,7 @@ impl FromRequestParts<AppState> for AuthorizedTeam {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
-        let caller = Caller::<TeamChat>::from_request_parts(parts, state).await?;
+        let caller = AuthorizedCaller::<TeamChat>::from_request_parts(parts, state).await?;
         let id = team_id(parts).await.ok_or_else(not_found)?;
         let team = state.catalog.team(&id).await?.ok_or_else(not_found)?;
         if team.org_id != *caller.org_id()

@@ -1,5 +1,5 @@
 //! Authenticated callers: the extractor that checks a key or visitor token against the policy of a
-//! route. A handler with a [`Caller`] in its signature cannot run without one.
+//! route. A handler with a [`AuthorizedCaller`] in its signature cannot run without one.
 
 use std::marker::PhantomData;
 
@@ -12,7 +12,7 @@ use switchboard_schemas::{
     turn::MessageSource,
 };
 
-use super::credential::{Credential, VerifiedVisitor};
+use super::credential::{CallerCredential, VerifiedVisitor};
 use crate::{
     http::{ApiError, ApiResult, ErrorCode},
     limits::{RateLimitBucket, RateLimitHeaders},
@@ -36,13 +36,13 @@ pub(crate) trait AccessPolicy: Send + Sync + 'static {
 }
 
 /// A caller that satisfies policy `P`.
-pub(crate) struct Caller<P> {
-    credential: Credential,
-    told: RateLimitHeaders,
+pub(crate) struct AuthorizedCaller<P> {
+    credential: CallerCredential,
+    limit_headers: RateLimitHeaders,
     purpose: PhantomData<P>,
 }
 
-impl<P> Caller<P> {
+impl<P> AuthorizedCaller<P> {
     /// Returns the organization of the caller.
     pub(crate) fn org_id(&self) -> &OrgId {
         self.credential.org_id()
@@ -56,20 +56,21 @@ impl<P> Caller<P> {
 
     /// Returns the namespace of the caller's idempotency keys: the key id, or the visitor id so
     /// that visitors are separate.
-    pub(crate) fn sender(&self) -> &str {
+    pub(crate) fn sender_id(&self) -> &str {
         match &self.credential {
-            Credential::Key(key) => key.id.as_str(),
-            Credential::Visitor(visitor) => visitor.claims.visitor_id.as_str(),
+            CallerCredential::Key(key) => key.id.as_str(),
+            CallerCredential::Visitor(visitor) => visitor.claims.visitor_id.as_str(),
         }
     }
 
     /// Returns the visitor, if a visitor token was used.
     pub(crate) fn visitor_id(&self) -> Option<&VisitorId> {
-        self.visitor().map(|visitor| &visitor.claims.visitor_id)
+        self.visitor_credential()
+            .map(|visitor| &visitor.claims.visitor_id)
     }
 
     /// Returns the id of the caller's own conversation with an agent in a session.
-    pub(crate) fn conversation(&self, agent: &AgentId, session: &SessionId) -> ConversationId {
+    pub(crate) fn conversation_id(&self, agent: &AgentId, session: &SessionId) -> ConversationId {
         match self.visitor_id() {
             None => ConversationId::of_agent(self.org_id(), agent, session),
             Some(visitor) => ConversationId::of_visitor(self.org_id(), agent, visitor, session),
@@ -79,15 +80,16 @@ impl<P> Caller<P> {
     /// Returns true if the caller may access the conversation: keys reach all of their
     /// organization, visitors only their own.
     pub(crate) fn may_know(&self, conversation: &ConversationId) -> bool {
-        self.visitor().is_none_or(|VerifiedVisitor { claims, .. }| {
-            conversation.is_of_visitor(&claims.org_id, &claims.agent_id, &claims.visitor_id)
-        })
+        self.visitor_credential()
+            .is_none_or(|VerifiedVisitor { claims, .. }| {
+                conversation.is_of_visitor(&claims.org_id, &claims.agent_id, &claims.visitor_id)
+            })
     }
 
     /// Rejects a visitor token of another agent before the agent is looked up, so that the response
     /// does not reveal which agents exist.
     pub(crate) fn check_agent(&self, agent: &str) -> ApiResult<()> {
-        match self.visitor() {
+        match self.visitor_credential() {
             Some(visitor) if visitor.claims.agent_id.as_str() != agent => Err(ApiError::new(
                 ErrorCode::InsufficientScope,
                 "the visitor token was made for another agent",
@@ -98,61 +100,63 @@ impl<P> Caller<P> {
 
     /// Rejects a visitor token that was issued to another origin.
     pub(crate) fn check_origin(&self, headers: &HeaderMap, state: &AppState) -> ApiResult<()> {
-        self.visitor()
+        self.visitor_credential()
             .map_or(Ok(()), |visitor| visitor.check_origin(headers, state))
     }
 
     /// Returns the collector of rate-limit headers.
-    pub(crate) const fn limits_told(&self) -> &RateLimitHeaders {
-        &self.told
+    pub(crate) const fn rate_limit_headers(&self) -> &RateLimitHeaders {
+        &self.limit_headers
     }
 
     /// Returns the source that messages of this caller are recorded with.
     pub(crate) const fn source(&self) -> MessageSource {
         match self.credential {
-            Credential::Key(_) => MessageSource::Api,
-            Credential::Visitor(_) => MessageSource::Widget,
+            CallerCredential::Key(_) => MessageSource::Api,
+            CallerCredential::Visitor(_) => MessageSource::Widget,
         }
     }
 
-    const fn visitor(&self) -> Option<&VerifiedVisitor> {
+    const fn visitor_credential(&self) -> Option<&VerifiedVisitor> {
         match &self.credential {
-            Credential::Key(_) => None,
-            Credential::Visitor(visitor) => Some(visitor),
+            CallerCredential::Key(_) => None,
+            CallerCredential::Visitor(visitor) => Some(visitor),
         }
     }
 }
 
-impl<P: AccessPolicy> FromRequestParts<AppState> for Caller<P> {
+impl<P: AccessPolicy> FromRequestParts<AppState> for AuthorizedCaller<P> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
-        let Some(credential) = Credential::supplied(parts, state).await? else {
+        let Some(credential) = CallerCredential::from_headers(parts, state).await? else {
             let hint = "send the API key as `Authorization: Bearer …` or `X-API-Key: …`";
             return Err(ApiError::new(ErrorCode::MissingApiKey, hint));
         };
-        let told = RateLimitHeaders::of(&parts.extensions);
+        let limit_headers = RateLimitHeaders::from_extensions(&parts.extensions);
         credential
             .check_expiry()
-            .inspect_err(|_| credential.tell_policy(P::BUCKET, &told))?;
+            .inspect_err(|_| credential.report_policy(P::BUCKET, &limit_headers))?;
         credential.note_use(&state.key_uses);
-        credential.admit(&state.limits, P::BUCKET, &told).await?;
+        credential
+            .admit_request(&state.limits, P::BUCKET, &limit_headers)
+            .await?;
         check_scope::<P>(&credential)?;
         Ok(Self {
             credential,
-            told,
+            limit_headers,
             purpose: PhantomData,
         })
     }
 }
 
-fn check_scope<P: AccessPolicy>(credential: &Credential) -> ApiResult<()> {
+fn check_scope<P: AccessPolicy>(credential: &CallerCredential) -> ApiResult<()> {
     let (allowed, detail) = match credential {
-        Credential::Key(key) => (
+        CallerCredential::Key(key) => (
             P::SCOPES.iter().any(|scope| key.allows(*scope)),
             "the API key lacks the scope of this endpoint",
         ),
-        Credential::Visitor(visitor) => (
+        CallerCredential::Visitor(visitor) => (
             P::OPEN_TO_VISITORS && visitor.key_may_chat(),
             "a visitor token does not open this endpoint",
         ),

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// A known credential, possibly expired.
-pub(crate) enum Credential {
+pub(crate) enum CallerCredential {
     /// An API key.
     Key(Arc<ApiKey>),
     /// A visitor token with its claims.
@@ -34,35 +34,38 @@ pub(crate) struct VerifiedVisitor {
     key: Option<Arc<ApiKey>>,
 }
 
-impl Credential {
+impl CallerCredential {
     /// Returns the credential in the request's headers, or `None` if there is none.
     ///
     /// # Errors
     /// Fails with `INVALID_API_KEY` for unknown credentials, and with `RATE_LIMITED` after too many
     /// of them.
-    pub(crate) async fn supplied(parts: &mut Parts, state: &AppState) -> ApiResult<Option<Self>> {
+    pub(crate) async fn from_headers(
+        parts: &mut Parts,
+        state: &AppState,
+    ) -> ApiResult<Option<Self>> {
         let Ok(RateLimitAddress(address)) =
             RateLimitAddress::from_request_parts(parts, state).await;
         let known = match presented_key(&parts.headers) {
             PresentedKey::Missing => return Ok(None),
             PresentedKey::Unusable => None,
             PresentedKey::Text(text) => match text.parse::<VisitorCredential>() {
-                Ok(token) => visitor(&token, state).await?,
-                Err(_) => key(text, address.as_deref(), state).await?,
+                Ok(token) => resolve_visitor(&token, state).await?,
+                Err(_) => resolve_key(text, address.as_deref(), state).await?,
             },
         };
         let Some(known) = known else {
             state
                 .limits
                 .failed_authentications
-                .miss(address.as_deref())
+                .record_failure(address.as_deref())
                 .await?;
             return Err(ApiError::new(
                 ErrorCode::InvalidApiKey,
                 "the API key is not valid",
             ));
         };
-        known.trace();
+        known.record_in_span();
         Ok(Some(known))
     }
 
@@ -88,17 +91,17 @@ impl Credential {
     }
 
     /// Counts a request against the caller's rate limit: per key, or per visitor.
-    pub(crate) async fn admit(
+    pub(crate) async fn admit_request(
         &self,
         limits: &RateLimits,
         bucket: RateLimitBucket,
-        told: &RateLimitHeaders,
+        limit_headers: &RateLimitHeaders,
     ) -> ApiResult<()> {
         match self {
-            Self::Key(key) => limits.admit_key(key, bucket, told).await,
+            Self::Key(key) => limits.admit_key(key, bucket, limit_headers).await,
             Self::Visitor(visitor) => {
                 limits
-                    .admit_token(&visitor.claims, visitor.key(), bucket, told)
+                    .admit_token(&visitor.claims, visitor.key(), bucket, limit_headers)
                     .await
             }
         }
@@ -107,15 +110,17 @@ impl Credential {
     /// Records the use of a key. Uses of visitor tokens are not attributed to their key.
     pub(crate) fn note_use(&self, uses: &KeyUseLog) {
         if let Self::Key(key) = self {
-            uses.note(key);
+            uses.record_use(key);
         }
     }
 
     /// Adds the quota to the rate-limit headers of a request that is rejected before it is counted.
-    pub(crate) fn tell_policy(&self, bucket: RateLimitBucket, told: &RateLimitHeaders) {
+    pub(crate) fn report_policy(&self, bucket: RateLimitBucket, limit_headers: &RateLimitHeaders) {
         match self {
-            Self::Key(key) => RateLimits::tell_key_policy(key, bucket, told),
-            Self::Visitor(visitor) => RateLimits::tell_token_policy(visitor.key(), bucket, told),
+            Self::Key(key) => RateLimits::report_key_policy(key, bucket, limit_headers),
+            Self::Visitor(visitor) => {
+                RateLimits::report_token_policy(visitor.key(), bucket, limit_headers)
+            }
         }
     }
 
@@ -135,7 +140,7 @@ impl Credential {
         }
     }
 
-    fn trace(&self) {
+    fn record_in_span(&self) {
         let span = tracing::Span::current();
         span.record("org.id", self.org_id().as_str());
         if let Some(key) = self.key_id() {
@@ -156,7 +161,9 @@ impl VerifiedVisitor {
         let Some(bound) = self.claims.origin else {
             return Ok(());
         };
-        if !origin::is_present(headers) || origin::print(headers, &state.secret) == Some(bound) {
+        if !origin::is_present(headers)
+            || origin::fingerprint(headers, &state.secret) == Some(bound)
+        {
             return Ok(());
         }
         Err(ApiError::new(
@@ -172,7 +179,10 @@ impl VerifiedVisitor {
 
 /// Verifies a visitor token. Tokens are signed, so that the limit of failed authentications does
 /// not apply to them.
-async fn visitor(token: &VisitorCredential, state: &AppState) -> ApiResult<Option<Credential>> {
+async fn resolve_visitor(
+    token: &VisitorCredential,
+    state: &AppState,
+) -> ApiResult<Option<CallerCredential>> {
     let claims = token
         .open(&state.secret)
         .ok()
@@ -198,19 +208,23 @@ async fn visitor(token: &VisitorCredential, state: &AppState) -> ApiResult<Optio
             key => key,
         },
     };
-    Ok(Some(Credential::Visitor(Box::new(VerifiedVisitor {
+    Ok(Some(CallerCredential::Visitor(Box::new(VerifiedVisitor {
         claims,
         key,
     }))))
 }
 
 /// Resolves an API key. The checksum is verified first, so that blind guesses cost no lookup.
-async fn key(text: &str, address: Option<&str>, state: &AppState) -> ApiResult<Option<Credential>> {
+async fn resolve_key(
+    text: &str,
+    address: Option<&str>,
+    state: &AppState,
+) -> ApiResult<Option<CallerCredential>> {
     let Ok(text) = text.parse::<ApiKeyText>() else {
         return Ok(None);
     };
     let key = existing_key(&text.hash(&state.secret), address, state).await?;
-    Ok(key.map(Credential::Key))
+    Ok(key.map(CallerCredential::Key))
 }
 
 async fn existing_key(

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue, header};
 const API_KEY_HEADER: &str = "x-api-key";
 const BEARER: &str = "bearer";
 
-/// Credential text found in the headers.
+/// CallerCredential text found in the headers.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PresentedKey<'a> {
     /// The headers contain no key.

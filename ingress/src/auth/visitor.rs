@@ -20,7 +20,7 @@ use switchboard_schemas::{
     visitor_token::{CredentialKind, OriginHash, VisitorClaims, VisitorCredential, new_visitor_id},
 };
 
-use super::credential::Credential;
+use super::credential::CallerCredential;
 use crate::{
     http::{ApiError, ApiResult, ErrorCode, RateLimitAddress, fields, origin},
     limits::RateLimitHeaders,
@@ -34,7 +34,7 @@ const VISITOR_SECRET: &str = "visitorSecret";
 pub(crate) struct TokenRequester {
     /// The API key; `None` for pages that present only their origin.
     pub(crate) key: Option<std::sync::Arc<ApiKey>>,
-    told: RateLimitHeaders,
+    limit_headers: RateLimitHeaders,
     address: RateLimitAddress,
 }
 
@@ -54,12 +54,15 @@ impl FromRequestParts<AppState> for TokenRequester {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
-        let credential = Credential::supplied(parts, state).await?;
-        let (told, sites) = (RateLimitHeaders::of(&parts.extensions), &state.limits.sites);
+        let credential = CallerCredential::from_headers(parts, state).await?;
+        let (limit_headers, sites) = (
+            RateLimitHeaders::from_extensions(&parts.extensions),
+            &state.limits.sites,
+        );
         match &credential {
             Some(credential) => credential
                 .check_expiry()
-                .inspect_err(|_| sites.tell_token_policy(&told))?,
+                .inspect_err(|_| sites.report_token_policy(&limit_headers))?,
             None if origin::is_present(&parts.headers) => {}
             None => {
                 let hint = "send an API key with the scope chat, or ask from a page, whose browser sends its Origin";
@@ -67,23 +70,23 @@ impl FromRequestParts<AppState> for TokenRequester {
             }
         }
         let Ok(address) = RateLimitAddress::from_request_parts(parts, state).await;
-        sites.admit_token(&address, &told).await?;
+        sites.admit_token(&address, &limit_headers).await?;
         match credential {
             None => Ok(Self {
                 key: None,
-                told,
+                limit_headers,
                 address,
             }),
-            Some(Credential::Key(key)) if key.allows(KeyScope::Chat) => Ok(Self {
+            Some(CallerCredential::Key(key)) if key.allows(KeyScope::Chat) => Ok(Self {
                 key: Some(key),
-                told,
+                limit_headers,
                 address,
             }),
-            Some(Credential::Key(_)) => {
+            Some(CallerCredential::Key(_)) => {
                 Err(insufficient("the API key lacks the scope of this endpoint"))
             }
             // Otherwise a leaked token could be renewed forever.
-            Some(Credential::Visitor(_)) => {
+            Some(CallerCredential::Visitor(_)) => {
                 Err(insufficient("a visitor token makes no further token"))
             }
         }
@@ -93,7 +96,7 @@ impl FromRequestParts<AppState> for TokenRequester {
 impl TokenRequester {
     /// Issues a token for a visitor of `agent`: the one that the secret in the body proves, or a
     /// new one.
-    pub(crate) async fn admit(
+    pub(crate) async fn issue_token(
         &self,
         agent: &Agent,
         headers: &HeaderMap,
@@ -102,7 +105,7 @@ impl TokenRequester {
     ) -> ApiResult<IssuedVisitorToken> {
         let origin = match (
             origin::is_present(headers),
-            origin::print(headers, &state.secret),
+            origin::fingerprint(headers, &state.secret),
         ) {
             (true, None) => {
                 return Err(ApiError::new(
@@ -117,7 +120,7 @@ impl TokenRequester {
             state
                 .limits
                 .sites
-                .admit_new_visitor(&agent.id, &self.told)
+                .admit_new_visitor(&agent.id, &self.limit_headers)
                 .await?;
         }
         let after = |milliseconds| Timestamp::now().after(Duration::from_millis(milliseconds));
@@ -166,7 +169,7 @@ impl TokenRequester {
             state
                 .limits
                 .failed_authentications
-                .miss(self.address.0.as_deref())
+                .record_failure(self.address.0.as_deref())
                 .await?;
             return Err(ApiError::field(
                 VISITOR_SECRET,

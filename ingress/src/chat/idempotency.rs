@@ -2,6 +2,7 @@
 //! reuse.
 
 use http::{HeaderMap, HeaderName};
+use serde::{Deserialize, Serialize};
 use switchboard_schemas::{
     ids::{EventId, MessageId},
     time::Timestamp,
@@ -10,7 +11,7 @@ use switchboard_schemas::{
 
 use super::request::ChatBody;
 use crate::{
-    auth::caller::Caller,
+    auth::caller::AuthorizedCaller,
     http::{ApiError, ApiResult, ErrorCode},
     state::AppState,
 };
@@ -20,8 +21,6 @@ const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 const PARAM: &str = "Idempotency-Key";
 /// Maximum length of a key, in Unicode characters.
 const KEY_CHARS_MAX: usize = 255;
-/// Stands between what a request says, which one it was, and when it came; none of them holds it.
-const SEPARATOR: &str = " ";
 
 /// The `Idempotency-Key` of a request, scoped to its sender and route, with the fingerprint of its
 /// body.
@@ -30,6 +29,15 @@ pub(crate) struct IdempotencyKey {
     route: String,
     key: String,
     fingerprint: String,
+}
+
+/// The stored record of a used key.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct KeyRecord {
+    fingerprint: String,
+    /// Nonce of the first publish, which distinguishes concurrent requests with the same key.
+    publish_nonce: String,
+    accepted_at: Timestamp,
 }
 
 /// Result of recording an idempotency key.
@@ -46,16 +54,16 @@ pub(crate) enum KeyUsage {
 
 impl IdempotencyKey {
     /// Returns the key of a request to the agent or team `owner`, or `None` without the header.
-    pub(crate) fn read<P>(
+    pub(crate) fn from_request<P>(
         headers: &HeaderMap,
-        caller: &Caller<P>,
+        caller: &AuthorizedCaller<P>,
         owner: &str,
         body: &ChatBody,
     ) -> ApiResult<Option<Self>> {
-        let Some(key) = key(headers)? else {
+        let Some(key) = parse_key(headers)? else {
             return Ok(None);
         };
-        let (sender, route) = (caller.sender().to_owned(), format!("{owner}/chat"));
+        let (sender, route) = (caller.sender_id().to_owned(), format!("{owner}/chat"));
         Ok(Some(Self {
             sender,
             route,
@@ -79,38 +87,29 @@ impl IdempotencyKey {
     /// Records the request before anything is published. Fails if the key belongs to a different
     /// request, or if the store of keys is unavailable, because duplicates could not be detected
     /// then.
-    pub(crate) async fn remember(&self, state: &AppState, turn: &Turn) -> ApiResult<KeyUsage> {
+    pub(crate) async fn record_use(&self, state: &AppState, turn: &Turn) -> ApiResult<KeyUsage> {
         // Hashed, because client keys are arbitrary text and must not become part of a store key.
         let name = EventId::of(&format!("{}/{}", self.sender, self.route), &self.key);
-        let own = [
-            &self.fingerprint,
-            &turn.publish_nonce,
-            &turn.accepted_at.micros().to_string(),
-        ]
-        .map(String::as_str)
-        .join(SEPARATOR);
-        let known = state
+        let own = KeyRecord {
+            fingerprint: self.fingerprint.clone(),
+            publish_nonce: turn.publish_nonce.clone(),
+            accepted_at: turn.accepted_at,
+        };
+        let text = serde_json::to_string(&own).map_err(|error| ApiError::internal(&error))?;
+        let stored = state
             .backends
             .relay
-            .remember(&format!("request:{name}"), &own)
+            .remember(&format!("request:{name}"), &text)
             .await
             .map_err(|error| {
-                tracing::warn!(%error, "a request with an idempotency key cannot be remembered");
+                tracing::warn!(%error, "idempotency key not recorded");
                 ApiError::unavailable("repeats cannot be told apart at the moment")
             })?;
-        if known == own {
-            return Ok(KeyUsage::New);
-        }
-        let mut noted = known.split(SEPARATOR);
-        match (noted.next(), noted.nth(1)) {
-            (Some(fingerprint), since) if fingerprint == self.fingerprint => {
-                let since = Timestamp::from_micros(
-                    since
-                        .and_then(|since| since.parse().ok())
-                        .unwrap_or_default(),
-                );
-                Ok(KeyUsage::Duplicate { since })
-            }
+        match serde_json::from_str::<KeyRecord>(&stored) {
+            Ok(record) if record == own => Ok(KeyUsage::New),
+            Ok(record) if record.fingerprint == self.fingerprint => Ok(KeyUsage::Duplicate {
+                since: record.accepted_at,
+            }),
             _ => {
                 let detail = "this idempotency key was used for a request that says something else";
                 Err(ApiError::new(ErrorCode::IdempotencyKeyReused, detail).param(PARAM))
@@ -119,7 +118,7 @@ impl IdempotencyKey {
     }
 }
 
-fn key(headers: &HeaderMap) -> ApiResult<Option<String>> {
+fn parse_key(headers: &HeaderMap) -> ApiResult<Option<String>> {
     let mut values = headers.get_all(HEADER).iter();
     let Some(value) = values.next() else {
         return Ok(None);

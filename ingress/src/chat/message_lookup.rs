@@ -15,7 +15,7 @@ use switchboard_schemas::{
 use crate::{
     auth::{
         authorized_agent::check_origin,
-        caller::{AccessPolicy, Caller},
+        caller::{AccessPolicy, AuthorizedCaller},
     },
     http::{ApiError, ApiResult, ErrorCode},
     limits::RateLimitBucket,
@@ -61,7 +61,7 @@ impl FromRequestParts<AppState> for AuthorizedMessage {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
-        let caller = Caller::<MessageAccess>::from_request_parts(parts, state).await?;
+        let caller = AuthorizedCaller::<MessageAccess>::from_request_parts(parts, state).await?;
         let params = RawPathParams::from_request_parts(parts, &())
             .await
             .map_err(|_| not_found())?;
@@ -97,7 +97,7 @@ impl AuthorizedMessage {
     }
 
     /// Reads the current state of the same reply.
-    pub(crate) async fn again(&self, state: &AppState) -> ApiResult<Self> {
+    pub(crate) async fn reload(&self, state: &AppState) -> ApiResult<Self> {
         Self::find(state, &self.org, self.reply.clone()).await
     }
 
@@ -116,7 +116,7 @@ impl AuthorizedMessage {
         if !headers.contains_key(header::ORIGIN) {
             return Ok(());
         }
-        let Some(agent) = self.agent(state).await? else {
+        let Some(agent) = self.addressed_agent(state).await? else {
             return Ok(());
         };
         let Some(agent) = state.catalog.agent(&agent).await? else {
@@ -126,7 +126,7 @@ impl AuthorizedMessage {
     }
 
     /// Returns the public JSON view of the reply.
-    pub(crate) async fn view(&self, state: &AppState) -> ApiResult<ReplyView> {
+    pub(crate) async fn to_view(&self, state: &AppState) -> ApiResult<ReplyView> {
         let mut view = match &self.stage {
             ReplyStage::Open { status, since, .. } => self.open_view(state, *status, *since).await,
             ReplyStage::Final(record) => ReplyView::of_record(
@@ -135,7 +135,7 @@ impl AuthorizedMessage {
                 self.stored_text(state, record).await?,
             ),
         };
-        if let Some(agent) = self.agent(state).await? {
+        if let Some(agent) = self.addressed_agent(state).await? {
             view.name_agent(state, Some(&agent)).await;
         }
         Ok(view)
@@ -156,7 +156,7 @@ impl AuthorizedMessage {
             .await
             .unwrap_or_default();
         for frame in frames {
-            if let AssemblyStep::Text(bytes) = assembly.accept(frame, FrameSource::Log) {
+            if let AssemblyStep::Text(bytes) = assembly.apply_frame(frame, FrameSource::Log) {
                 text.extend_from_slice(&bytes);
             }
         }
@@ -182,7 +182,7 @@ impl AuthorizedMessage {
     }
 
     /// Returns the agent that was addressed, or `None` for a team.
-    async fn agent(&self, state: &AppState) -> ApiResult<Option<AgentId>> {
+    async fn addressed_agent(&self, state: &AppState) -> ApiResult<Option<AgentId>> {
         let owner = match &self.stage {
             ReplyStage::Open { owner, .. } => Some(owner.clone()),
             ReplyStage::Final(_) => {

@@ -2,8 +2,9 @@
 
 pub(crate) mod idempotency;
 pub(crate) mod message_lookup;
+pub(crate) mod pipeline;
 pub(crate) mod request;
-pub(crate) mod submission;
+mod submission;
 
 #[cfg(test)]
 mod submission_tests;

@@ -16,10 +16,10 @@ use switchboard_schemas::{
 };
 
 use crate::{
-    auth::caller::Caller,
+    auth::caller::AuthorizedCaller,
     http::{
         ApiError, ApiResult, PeerAddress,
-        client_address::{client_address, kept},
+        client_address::{client_address, truncate_address},
         fields,
     },
     limits::RateLimitSubject,
@@ -63,14 +63,14 @@ impl ChatBody {
             message: message.to_owned(),
             session_id,
             visitor: parse_visitor(body)?,
-            metadata: fields::metadata(body)?.unwrap_or_default(),
+            metadata: fields::parse_metadata(body)?.unwrap_or_default(),
             conversation: None,
         })
     }
 
     /// Assigns the message to the caller: the visitor of a visitor token is authoritative, and a
     /// different `visitorId` in the body is rejected.
-    pub(crate) fn sent_by<P>(mut self, caller: &Caller<P>) -> ApiResult<Self> {
+    pub(crate) fn sent_by<P>(mut self, caller: &AuthorizedCaller<P>) -> ApiResult<Self> {
         if let Some(own) = caller.visitor_id() {
             let claimed = self.visitor.id.replace(own.clone());
             if claimed.is_some_and(|claimed| claimed != *own) {
@@ -84,7 +84,7 @@ impl ChatBody {
     }
 
     /// Returns the rate-limit subject: the visitor id if known, otherwise the session id.
-    pub(crate) fn sender(&self) -> RateLimitSubject<'_> {
+    pub(crate) fn rate_limit_subject(&self) -> RateLimitSubject<'_> {
         let session = RateLimitSubject::Session(self.session_id.as_str());
         self.visitor
             .id
@@ -107,11 +107,11 @@ impl ChatBody {
     /// Builds the job that lets an inference worker answer this message.
     pub(crate) fn into_agent_job<P>(
         self,
-        caller: &Caller<P>,
+        caller: &AuthorizedCaller<P>,
         agent: &Agent,
         context: TurnContext,
     ) -> ReplyJob {
-        let conversation_id = caller.conversation(&agent.id, &self.session_id);
+        let conversation_id = caller.conversation_id(&agent.id, &self.session_id);
         let turn = self.into_turn(caller, conversation_id, context);
         ReplyJob {
             agent_id: agent.id.clone(),
@@ -125,7 +125,7 @@ impl ChatBody {
     /// conversation other than the one derived from team and session.
     pub(crate) fn into_team_job<P>(
         self,
-        caller: &Caller<P>,
+        caller: &AuthorizedCaller<P>,
         team: &Team,
         context: TurnContext,
     ) -> ApiResult<TeamMessageJob> {
@@ -158,12 +158,12 @@ impl ChatBody {
             visitor.name,
             self.metadata,
         ]);
-        hex(&Sha256::digest(said.to_string()))
+        hex_digest(&Sha256::digest(said.to_string()))
     }
 
     fn into_turn<P>(
         self,
-        caller: &Caller<P>,
+        caller: &AuthorizedCaller<P>,
         conversation_id: ConversationId,
         context: TurnContext,
     ) -> Turn {
@@ -188,7 +188,7 @@ impl ChatBody {
 
 impl TurnContext {
     /// Collects the context of a request from its headers and extensions.
-    pub(crate) fn of(
+    pub(crate) fn from_request(
         state: &AppState,
         request_id: RequestId,
         shape: ReplyShape,
@@ -197,16 +197,16 @@ impl TurnContext {
         let peer = parts.extensions.get::<PeerAddress>();
         let address =
             peer.map(|peer| client_address(peer.0, &parts.headers, &state.config.trusted_proxies));
-        let reply_to = shape.waits().then(|| state.ingress_id.clone());
+        let reply_to = shape.waits_for_reply().then(|| state.ingress_id.clone());
         Self {
             request_id,
             reply_to,
-            ip_address: address.map(kept),
+            ip_address: address.map(truncate_address),
         }
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn hex_digest(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -234,7 +234,7 @@ fn parse_visitor(body: &Map<String, Value>) -> ApiResult<Visitor> {
             .map(|id| fields::client_text::<VisitorId>("visitorId", id))
             .transpose()?,
         email: email
-            .map(|email| fields::email("visitorEmail", email))
+            .map(|email| fields::parse_email("visitorEmail", email))
             .transpose()?,
         name: name.map(ToOwned::to_owned),
     })

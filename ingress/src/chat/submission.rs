@@ -3,18 +3,19 @@
 
 use std::time::Duration;
 
+use switchboard_backends::store::AcceptedReply;
 use switchboard_schemas::{reply_event::Frame, time::Timestamp, turn::Turn};
 
 use super::idempotency::{IdempotencyKey, KeyUsage};
 use crate::{
     http::{ApiError, ApiResult, ErrorCode, fields},
-    jobs::publish::{TurnJob, void},
-    reply::{acceptance::publish_recorded, recovery, shape::ReplyShape, stream::ReplyStream},
+    jobs::publish::{TurnJob, publish_turn, void_publish},
+    reply::{recovery, shape::ReplyShape, stream::ReplyStream},
     state::AppState,
 };
 
 /// Unanswered messages per conversation: the running one and eight waiting ones.
-const PLACES_MAX: u32 = 9;
+const QUEUE_SLOTS_MAX: u32 = 9;
 /// `Retry-After` for a full queue, about the duration of one reply.
 const RETRY_AFTER_FULL_QUEUE: Duration = Duration::from_secs(5);
 /// Timeout for reserving a queue slot; on timeout the message is accepted without one.
@@ -22,7 +23,7 @@ const ENQUEUE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Submits a message, or joins the reply of an earlier identical request. After `Ok` the message is
 /// durable, and its id can be looked up if the client receives it.
-pub(crate) async fn accept(
+pub(crate) async fn submit_message(
     state: AppState,
     shape: ReplyShape,
     mut job: TurnJob,
@@ -38,14 +39,14 @@ pub(crate) async fn accept(
         }
     }
     if let Some(repeat) = repeat
-        && let KeyUsage::Duplicate { since } = repeat.remember(&state, job.turn()).await?
+        && let KeyUsage::Duplicate { since } = repeat.record_use(&state, job.turn()).await?
     {
-        return join(state, shape, job, since).await;
+        return join_reply(state, shape, job, since).await;
     }
     // Subscribe before publishing: a worker can answer before the bus acknowledges.
-    let slot = state.pending_replies.wait_for_reply(job.turn().reply_id());
-    hand_over(&state, shape, &job).await?;
-    Ok(ReplyStream::new(state, job, slot))
+    let subscription = state.pending_replies.wait_for_reply(job.turn().reply_id());
+    enqueue_and_publish(&state, shape, &job).await?;
+    Ok(ReplyStream::new(state, job, subscription))
 }
 
 /// Rejects metadata that would exceed its limit when merged with the conversation's. The store is
@@ -68,19 +69,19 @@ async fn check_metadata(state: &AppState, turn: &Turn) -> ApiResult<()> {
 /// Follows the reply of an earlier identical request. If nothing of it is readable the job is
 /// published again, because the earlier publish may have failed; the claim lets only one of the two
 /// records run.
-async fn join(
+async fn join_reply(
     state: AppState,
     shape: ReplyShape,
     job: TurnJob,
     since: Timestamp,
 ) -> ApiResult<ReplyStream> {
-    let slot = state.pending_replies.wait_for_reply(job.turn().reply_id());
+    let subscription = state.pending_replies.wait_for_reply(job.turn().reply_id());
     let known = known_frames(&state, &job).await;
     if known.is_empty() {
         refuse_deleted(&state, job.turn(), since).await?;
-        hand_over(&state, shape, &job).await?;
+        enqueue_and_publish(&state, shape, &job).await?;
     }
-    Ok(ReplyStream::joining(state, &job, slot, known))
+    Ok(ReplyStream::for_duplicate(state, &job, subscription, known))
 }
 
 /// Rejects a retry of a message that was deleted with its conversation, so that the retry does not
@@ -103,13 +104,51 @@ async fn refuse_deleted(state: &AppState, turn: &Turn, since: Timestamp) -> ApiR
     ))
 }
 
-async fn hand_over(state: &AppState, shape: ReplyShape, job: &TurnJob) -> ApiResult<()> {
-    enqueue(state, job).await?;
-    let handed = publish_recorded(state, shape, job).await;
-    if handed.is_err() {
-        void(state, job.turn()).await;
+async fn enqueue_and_publish(state: &AppState, shape: ReplyShape, job: &TurnJob) -> ApiResult<()> {
+    if !job.is_playground() {
+        reserve_slot(state, job).await?;
     }
-    handed
+    let published = publish_recorded(state, shape, job).await;
+    if published.is_err() {
+        void_publish(state, job.turn()).await;
+    }
+    published
+}
+
+/// Publishes `job`, and records its acceptance in the store where the client receives the message
+/// id at once. The store is used so that the id survives a loss of Redis and is known to every
+/// ingress.
+async fn publish_recorded(state: &AppState, shape: ReplyShape, job: &TurnJob) -> ApiResult<()> {
+    let turn = job.turn();
+    let publish = publish_turn(state, job);
+    if job.is_playground() {
+        return publish.await;
+    }
+    let record = || async move {
+        let accepted = AcceptedReply {
+            org_id: turn.org_id.clone(),
+            user_message_id: turn.message_id.clone(),
+            owner: job.owner(),
+            accepted_at: turn.accepted_at,
+        };
+        state.backends.store.accept(&accepted).await
+    };
+    match shape {
+        ReplyShape::Text | ReplyShape::Json => publish.await,
+        ReplyShape::Events => {
+            let (recorded, published) = tokio::join!(record(), publish);
+            // The open stream needs no record; only a second reader on another process would.
+            if let Err(error) = recorded {
+                tracing::warn!(%error, message.id = %turn.message_id, "acceptance not recorded");
+            }
+            published
+        }
+        ReplyShape::Later => {
+            // Recorded first: a 202 without a record would point to an unknown message.
+            record().await?;
+            publish.await
+        }
+    }
 }
 
 async fn known_frames(state: &AppState, job: &TurnJob) -> Vec<Frame> {
@@ -122,11 +161,11 @@ async fn known_frames(state: &AppState, job: &TurnJob) -> Vec<Frame> {
     }
 }
 
-async fn enqueue(state: &AppState, job: &TurnJob) -> ApiResult<()> {
+async fn reserve_slot(state: &AppState, job: &TurnJob) -> ApiResult<()> {
     let reply = job.turn().reply_id();
     match tokio::time::timeout(
         ENQUEUE_TIMEOUT,
-        state.backends.relay.enqueue(&reply, PLACES_MAX),
+        state.backends.relay.enqueue(&reply, QUEUE_SLOTS_MAX),
     )
     .await
     {
@@ -136,7 +175,7 @@ async fn enqueue(state: &AppState, job: &TurnJob) -> ApiResult<()> {
         }
         Ok(Ok(true)) => Ok(()),
         Ok(Err(_)) | Err(_) => {
-            tracing::debug!(message.id = %reply, "accepted without a place in the queue");
+            tracing::debug!(message.id = %reply, "accepted without a queue slot");
             Ok(())
         }
     }

@@ -1,4 +1,4 @@
-//! What is accepted, what is a repeat, and what is refused over embedded backends.
+//! Submission of messages over embedded backends: acceptance, duplicates and rejections.
 
 use std::time::Duration;
 

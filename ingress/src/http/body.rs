@@ -40,7 +40,11 @@ impl BodyLimits {
 }
 
 /// Reads a JSON body. Fails if its media type is not JSON or a limit is exceeded.
-pub(crate) async fn read(headers: &HeaderMap, body: Body, limits: BodyLimits) -> ApiResult<Bytes> {
+pub(crate) async fn read_body(
+    headers: &HeaderMap,
+    body: Body,
+    limits: BodyLimits,
+) -> ApiResult<Bytes> {
     check_media_type(headers)?;
     let announced = headers
         .get(header::CONTENT_LENGTH)
@@ -132,7 +136,7 @@ mod tests {
     async fn read_with(name: &'static str, value: &'static str, body: Body) -> Option<u16> {
         let mut headers = HeaderMap::new();
         headers.insert(name, value.parse().unwrap());
-        status(read(&headers, body, LIMITS).await)
+        status(read_body(&headers, body, LIMITS).await)
     }
 
     #[tokio::test]
@@ -161,7 +165,7 @@ mod tests {
             );
         }
         assert_eq!(
-            status(read(&HeaderMap::new(), Body::from("{}"), LIMITS).await),
+            status(read_body(&HeaderMap::new(), Body::from("{}"), LIMITS).await),
             None
         );
         assert_eq!(
@@ -173,11 +177,11 @@ mod tests {
     #[tokio::test]
     async fn body_above_the_limit_is_refused_announced_or_not() {
         assert_eq!(
-            status(read(&HeaderMap::new(), Body::from("12345678"), LIMITS).await),
+            status(read_body(&HeaderMap::new(), Body::from("12345678"), LIMITS).await),
             None
         );
         assert_eq!(
-            status(read(&HeaderMap::new(), Body::from("123456789"), LIMITS).await),
+            status(read_body(&HeaderMap::new(), Body::from("123456789"), LIMITS).await),
             Some(413)
         );
         assert_eq!(
@@ -190,7 +194,7 @@ mod tests {
     async fn a_body_that_does_not_end_is_given_up() {
         let endless = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
         assert_eq!(
-            status(read(&HeaderMap::new(), endless, LIMITS).await),
+            status(read_body(&HeaderMap::new(), endless, LIMITS).await),
             Some(408)
         );
     }

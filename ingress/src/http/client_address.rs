@@ -33,7 +33,7 @@ impl<S: AsRef<IngressConfig> + Send + Sync> FromRequestParts<S> for RateLimitAdd
         let peer = parts.extensions.get::<PeerAddress>();
         let address = peer
             .map(|peer| client_address(peer.0, &parts.headers, &state.as_ref().trusted_proxies));
-        Ok(Self(address.map(counted)))
+        Ok(Self(address.map(rate_limit_key)))
     }
 }
 
@@ -62,14 +62,14 @@ pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[Netwo
 }
 
 /// Truncates an address to its stored form.
-pub(crate) fn kept(address: IpAddr) -> String {
+pub(crate) fn truncate_address(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(address) => mask_v4(address, KEPT_BITS_V4).to_string(),
         IpAddr::V6(address) => mask_v6(address, KEPT_BITS_V6).to_string(),
     }
 }
 
-fn counted(address: IpAddr) -> String {
+fn rate_limit_key(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(address) => address.to_string(),
         IpAddr::V6(address) => mask_v6(address, COUNTED_BITS_V6).to_string(),
@@ -143,20 +143,23 @@ mod tests {
 
     #[test]
     fn what_is_kept_names_a_network_and_no_host() {
-        assert_eq!(kept("198.51.100.77".parse().unwrap()), "198.51.100.0");
         assert_eq!(
-            kept("::ffff:198.51.100.77".parse().unwrap()),
+            truncate_address("198.51.100.77".parse().unwrap()),
             "198.51.100.0"
         );
         assert_eq!(
-            kept("2001:db8:1:2:3:4:5:6".parse().unwrap()),
+            truncate_address("::ffff:198.51.100.77".parse().unwrap()),
+            "198.51.100.0"
+        );
+        assert_eq!(
+            truncate_address("2001:db8:1:2:3:4:5:6".parse().unwrap()),
             "2001:db8:1::"
         );
     }
 
     #[test]
     fn all_addresses_of_one_client_are_counted_as_one() {
-        let counted = |text: &str| super::counted(text.parse().unwrap());
+        let counted = |text: &str| super::rate_limit_key(text.parse().unwrap());
         assert_eq!(counted("2001:db8:1:2:3:4:5:6"), counted("2001:db8:1:2::9"));
         assert_ne!(counted("2001:db8:1:2::9"), counted("2001:db8:1:3::9"));
         assert_eq!(counted("::ffff:198.51.100.77"), "198.51.100.77");

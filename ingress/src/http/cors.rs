@@ -39,7 +39,7 @@ pub(crate) async fn cors(request: Request, next: Next) -> Response {
     }
     let origin = allowed_origin(request.headers());
     let mut response = if request.method() == Method::OPTIONS {
-        preflight()
+        preflight_response()
     } else {
         next.run(request).await
     };
@@ -53,7 +53,7 @@ pub(crate) async fn cors(request: Request, next: Next) -> Response {
     response
 }
 
-fn preflight() -> Response {
+fn preflight_response() -> Response {
     let headers = [
         (header::ACCESS_CONTROL_ALLOW_METHODS, METHODS),
         (header::ACCESS_CONTROL_ALLOW_HEADERS, REQUEST_HEADERS),

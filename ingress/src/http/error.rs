@@ -122,7 +122,7 @@ impl ApiError {
 
     /// Logs the cause and creates a 500 that does not reveal it.
     pub(crate) fn internal(cause: &dyn fmt::Display) -> Self {
-        tracing::error!(error = %cause, "request failed inside");
+        tracing::error!(error = %cause, "internal error");
         Self::new(ErrorCode::Internal, "the request failed inside the service")
     }
 
@@ -181,7 +181,7 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable(_) => {
-                tracing::warn!(%error, "store away");
+                tracing::warn!(%error, "store unavailable");
                 Self::unavailable("the store cannot be reached")
             }
             StoreError::Malformed(_) => Self::internal(&error),

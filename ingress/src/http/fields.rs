@@ -48,7 +48,7 @@ pub(crate) fn client_text<T: FromStr<Err = ClientTextError>>(
 }
 
 /// Validates an e-mail address.
-pub(crate) fn email(name: &str, text: &str) -> ApiResult<String> {
+pub(crate) fn parse_email(name: &str, text: &str) -> ApiResult<String> {
     if is_email(text) {
         Ok(text.to_owned())
     } else {
@@ -57,7 +57,7 @@ pub(crate) fn email(name: &str, text: &str) -> ApiResult<String> {
 }
 
 /// Validates a client's `metadata` and removes reserved keys.
-pub(crate) fn metadata(fields: &Map<String, Value>) -> ApiResult<Option<Map<String, Value>>> {
+pub(crate) fn parse_metadata(fields: &Map<String, Value>) -> ApiResult<Option<Map<String, Value>>> {
     let metadata = match fields.get("metadata") {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::Object(metadata)) => metadata,
@@ -156,7 +156,7 @@ mod tests {
             "rating": 9, "feedback": 1, "__proto__": 1, "plan": "pro",
         }}));
         assert_eq!(
-            Value::Object(metadata(&given).unwrap().unwrap()),
+            Value::Object(parse_metadata(&given).unwrap().unwrap()),
             json!({ "__proto__": 1, "plan": "pro" })
         );
     }
@@ -169,13 +169,13 @@ mod tests {
                 .collect();
             fields(json!({ "metadata": keys }))
         };
-        assert!(metadata(&many(METADATA_KEYS_MAX)).is_ok());
-        assert!(metadata(&many(METADATA_KEYS_MAX + 1)).is_err());
+        assert!(parse_metadata(&many(METADATA_KEYS_MAX)).is_ok());
+        assert!(parse_metadata(&many(METADATA_KEYS_MAX + 1)).is_err());
         let sized = |bytes: usize| {
             fields(json!({ "metadata": { "k": "x".repeat(bytes - r#"{"k":""}"#.len()) } }))
         };
-        assert!(metadata(&sized(METADATA_BYTES_MAX)).is_ok());
-        assert!(metadata(&sized(METADATA_BYTES_MAX + 1)).is_err());
+        assert!(parse_metadata(&sized(METADATA_BYTES_MAX)).is_ok());
+        assert!(parse_metadata(&sized(METADATA_BYTES_MAX + 1)).is_err());
     }
 
     #[test]

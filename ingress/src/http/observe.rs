@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::{problem::with_problem_body, trace_context::continue_trace};
-use crate::metrics::Metrics;
+use crate::metrics::IngressMetrics;
 
 const REQUEST_ID_HEADER: &str = "x-request-id";
 const MESSAGE_ID_HEADER: &str = "x-message-id";
@@ -24,7 +24,7 @@ const UNMATCHED: &str = "unmatched";
 pub(crate) struct ArrivedAt(pub(crate) Instant);
 
 /// Runs a request within its span and records the result.
-pub(crate) async fn observe<S: AsRef<Metrics>>(
+pub(crate) async fn observe<S: AsRef<IngressMetrics>>(
     State(state): State<S>,
     mut request: Request,
     next: Next,

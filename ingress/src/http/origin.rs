@@ -1,4 +1,4 @@
-//! Origin allowlists of agents: entries of `allowedDomains` are compared with the browser's
+//! WebOrigin allowlists of agents: entries of `allowedDomains` are compared with the browser's
 //! `Origin` as parsed hosts. A text comparison would accept `evilshop.example` for `shop.example`.
 
 use std::{fmt, net::Ipv6Addr, str::FromStr};
@@ -14,7 +14,7 @@ const HOST_BYTES_MAX: usize = 253;
 /// An entry of an agent's allowlist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OriginPattern {
-    scheme: Scheme,
+    scheme: WebScheme,
     host: HostPattern,
     port: u16,
 }
@@ -25,7 +25,7 @@ pub(crate) struct OriginPattern {
 pub(crate) struct InvalidOriginPattern;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scheme {
+enum WebScheme {
     Http,
     Https,
 }
@@ -38,8 +38,8 @@ enum HostPattern {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Origin {
-    scheme: Scheme,
+struct WebOrigin {
+    scheme: WebScheme,
     host: String,
     port: u16,
 }
@@ -57,7 +57,7 @@ pub(crate) fn is_allowed(headers: &HeaderMap, allowed: &[String]) -> bool {
     let parsed = origin
         .to_str()
         .ok()
-        .and_then(Origin::parse)
+        .and_then(WebOrigin::parse)
         .filter(|_| origins.next().is_none());
     let patterns = allowed
         .iter()
@@ -72,7 +72,7 @@ pub(crate) fn is_present(headers: &HeaderMap) -> bool {
 
 /// Returns the fingerprint of the request's origin, which visitor tokens are bound to; `None`
 /// without exactly one origin. Opaque origins, such as `null`, are compared as text.
-pub(crate) fn print(headers: &HeaderMap, secret: &InstallationSecret) -> Option<OriginHash> {
+pub(crate) fn fingerprint(headers: &HeaderMap, secret: &InstallationSecret) -> Option<OriginHash> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let text = origins
         .next()
@@ -81,12 +81,12 @@ pub(crate) fn print(headers: &HeaderMap, secret: &InstallationSecret) -> Option<
         .ok()
         .filter(|text| !text.is_empty())?;
     let canonical =
-        Origin::parse(text).map_or_else(|| text.to_owned(), |origin| origin.to_string());
+        WebOrigin::parse(text).map_or_else(|| text.to_owned(), |origin| origin.to_string());
     Some(OriginHash::of(secret, &canonical))
 }
 
 impl OriginPattern {
-    fn matches(&self, origin: &Origin) -> bool {
+    fn matches(&self, origin: &WebOrigin) -> bool {
         let same_host = match &self.host {
             HostPattern::Exactly(host) => *host == origin.host,
             HostPattern::Below(domain) => origin
@@ -115,8 +115,8 @@ impl FromStr for OriginPattern {
         }
         let scheme = match scheme {
             Some(scheme) => scheme.ok_or(InvalidOriginPattern)?,
-            None if is_local(&host) => Scheme::Http,
-            None => Scheme::Https,
+            None if is_local(&host) => WebScheme::Http,
+            None => WebScheme::Https,
         };
         let host = if wildcard {
             HostPattern::Below(host)
@@ -131,7 +131,7 @@ impl FromStr for OriginPattern {
     }
 }
 
-impl Origin {
+impl WebOrigin {
     /// Parses a web origin. Returns `None` for `null`, other schemes and malformed text.
     fn parse(text: &str) -> Option<Self> {
         let (scheme, authority) = split_scheme(text);
@@ -146,17 +146,17 @@ impl Origin {
 }
 
 /// Canonical form: the port is always included.
-impl fmt::Display for Origin {
+impl fmt::Display for WebOrigin {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = match self.scheme {
-            Scheme::Http => "http",
-            Scheme::Https => "https",
+            WebScheme::Http => "http",
+            WebScheme::Https => "https",
         };
         write!(formatter, "{scheme}://{}:{}", self.host, self.port)
     }
 }
 
-impl Scheme {
+impl WebScheme {
     const fn default_port(self) -> u16 {
         match self {
             Self::Http => 80,
@@ -167,13 +167,13 @@ impl Scheme {
 
 /// Splits off the scheme. The outer option is `None` without a scheme, the inner one for schemes
 /// other than http and https.
-fn split_scheme(text: &str) -> (Option<Option<Scheme>>, &str) {
+fn split_scheme(text: &str) -> (Option<Option<WebScheme>>, &str) {
     let Some((scheme, rest)) = text.split_once("://") else {
         return (None, text);
     };
     let scheme = match scheme.to_ascii_lowercase().as_str() {
-        "http" => Some(Scheme::Http),
-        "https" => Some(Scheme::Https),
+        "http" => Some(WebScheme::Http),
+        "https" => Some(WebScheme::Https),
         _ => None,
     };
     (Some(scheme), rest)
@@ -326,7 +326,7 @@ mod tests {
             for origin in origins {
                 headers.append(header::ORIGIN, origin.parse().unwrap());
             }
-            print(&headers, &InstallationSecret::from_bytes([7; 32]))
+            fingerprint(&headers, &InstallationSecret::from_bytes([7; 32]))
         };
         let shop = print(&["https://shop.example"]);
         assert!(shop.is_some());
@@ -361,7 +361,7 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused_without_a_panic(entry: String) {
             let _ = entry.parse::<OriginPattern>();
-            let _ = Origin::parse(&entry);
+            let _ = WebOrigin::parse(&entry);
         }
     }
 }

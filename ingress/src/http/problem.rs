@@ -28,7 +28,7 @@ struct ProblemBody<'a> {
 
 /// Writes the body of an error response; other responses are unchanged.
 pub(crate) fn with_problem_body(mut response: Response, request_id: &RequestId) -> Response {
-    let Some(facts) = facts(&mut response) else {
+    let Some(facts) = take_error_parts(&mut response) else {
         return response;
     };
     // Errors of the framework have their own body and length.
@@ -55,7 +55,7 @@ pub(crate) fn with_problem_body(mut response: Response, request_id: &RequestId) 
     response
 }
 
-fn facts(response: &mut Response) -> Option<ErrorParts> {
+fn take_error_parts(response: &mut Response) -> Option<ErrorParts> {
     if let Some(facts) = response.extensions_mut().remove::<ErrorParts>() {
         return Some(facts);
     }

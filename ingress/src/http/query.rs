@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// Returns the first value of a parameter, decoded.
-pub(crate) fn value<'query>(query: &'query str, name: &str) -> Option<Cow<'query, str>> {
+pub(crate) fn first_value<'query>(query: &'query str, name: &str) -> Option<Cow<'query, str>> {
     form_urlencoded::parse(query.as_bytes())
         .find(|(key, _)| key == name)
         .map(|(_, value)| value)
@@ -29,7 +29,7 @@ mod tests {
             ("xlimit=10", None),
             ("", None),
         ] {
-            assert_eq!(value(query, "limit").as_deref(), read, "{query}");
+            assert_eq!(first_value(query, "limit").as_deref(), read, "{query}");
         }
     }
 }

@@ -11,7 +11,7 @@ use switchboard_schemas::{
 };
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::publish::publish;
+use super::publish::publish_job;
 use crate::{
     http::ApiResult,
     state::{AppState, pending_replies::PatchSubscription},
@@ -20,33 +20,36 @@ use crate::{
 /// A published, durable conversation job whose outcome can be awaited.
 pub(crate) struct PublishedJob<'a> {
     state: &'a AppState,
-    slot: PatchSubscription,
+    subscription: PatchSubscription,
 }
 
 impl<'a> PublishedJob<'a> {
     /// Publishes the job. Its outcome is reported under `event`.
-    pub(crate) async fn new(
+    pub(crate) async fn publish(
         state: &'a AppState,
         job: &ConversationJob,
         event: EventId,
         request: &RequestId,
     ) -> ApiResult<Self> {
-        let slot = state.pending_replies.wait_for_patch(event);
-        publish(state, Topic::Jobs, job, request).await?;
-        Ok(Self { state, slot })
+        let subscription = state.pending_replies.wait_for_patch(event);
+        publish_job(state, Topic::Jobs, job, request).await?;
+        Ok(Self {
+            state,
+            subscription,
+        })
     }
 
     /// Waits for the outcome, or until `is_done` finds the effect in the store. Returns `None`
     /// after the configured patch timeout.
-    pub(crate) async fn outcome<Done: Future<Output = bool>>(
+    pub(crate) async fn wait_for_outcome<Done: Future<Output = bool>>(
         mut self,
         is_done: impl Fn() -> Done,
     ) -> Option<PatchOutcome> {
         let wait = Duration::from_millis(self.state.config.patch_timeout_ms);
         let outcome = async {
             tokio::select! {
-                Some(outcome) = self.slot.outcome() => outcome,
-                () = shown(self.state, is_done) => PatchOutcome::Applied,
+                Some(outcome) = self.subscription.outcome() => outcome,
+                () = poll_until(self.state, is_done) => PatchOutcome::Applied,
             }
         };
         tokio::time::timeout(wait, outcome).await.ok()
@@ -54,7 +57,7 @@ impl<'a> PublishedJob<'a> {
 }
 
 /// Polls until `is_done` returns true.
-async fn shown<Done: Future<Output = bool>>(state: &AppState, is_done: impl Fn() -> Done) {
+async fn poll_until<Done: Future<Output = bool>>(state: &AppState, is_done: impl Fn() -> Done) {
     let period = Duration::from_millis(state.config.store_poll_ms);
     let mut ticks = interval_at(Instant::now() + period, period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

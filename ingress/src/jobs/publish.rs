@@ -30,7 +30,7 @@ pub(crate) enum TurnJob {
     /// Sent to an agent.
     Agent(ReplyJob),
     /// Playground run of an agent's draft.
-    Trial(ReplyJob),
+    Playground(ReplyJob),
     /// Sent to a team; a routing worker chooses the agent.
     Team(TeamMessageJob),
 }
@@ -39,7 +39,7 @@ impl TurnJob {
     /// Returns the turn of the message.
     pub(crate) const fn turn(&self) -> &Turn {
         match self {
-            Self::Agent(job) | Self::Trial(job) => &job.turn,
+            Self::Agent(job) | Self::Playground(job) => &job.turn,
             Self::Team(job) => &job.turn,
         }
     }
@@ -47,7 +47,7 @@ impl TurnJob {
     /// Returns the addressed agent, or `None` for a team.
     pub(crate) const fn agent_id(&self) -> Option<&AgentId> {
         match self {
-            Self::Agent(job) | Self::Trial(job) => Some(&job.agent_id),
+            Self::Agent(job) | Self::Playground(job) => Some(&job.agent_id),
             Self::Team(_) => None,
         }
     }
@@ -55,43 +55,50 @@ impl TurnJob {
     /// Returns the recipient as the owner of the conversation.
     pub(crate) fn owner(&self) -> ConversationOwner {
         match self {
-            Self::Agent(job) | Self::Trial(job) => ConversationOwner::Agent(job.agent_id.clone()),
+            Self::Agent(job) | Self::Playground(job) => {
+                ConversationOwner::Agent(job.agent_id.clone())
+            }
             Self::Team(job) => ConversationOwner::Team(job.team_id.clone()),
         }
     }
 
     /// Wraps `answer` in the record that an inference worker consumes.
-    pub(crate) fn record(&self, answer: ReplyJob) -> ConversationJob {
+    pub(crate) fn wrap_answer(&self, answer: ReplyJob) -> ConversationJob {
         match self {
-            Self::Trial(_) => ConversationJob::Playground(Box::new(answer)),
+            Self::Playground(_) => ConversationJob::Playground(Box::new(answer)),
             Self::Agent(_) | Self::Team(_) => ConversationJob::Reply(Box::new(answer)),
         }
+    }
+
+    /// Returns true for playground runs, of which nothing is stored.
+    pub(crate) const fn is_playground(&self) -> bool {
+        matches!(self, Self::Playground(_))
     }
 
     /// Returns the turn for changing its message id.
     pub(crate) const fn turn_mut(&mut self) -> &mut Turn {
         match self {
-            Self::Agent(job) | Self::Trial(job) => &mut job.turn,
+            Self::Agent(job) | Self::Playground(job) => &mut job.turn,
             Self::Team(job) => &mut job.turn,
         }
     }
 }
 
 /// Publishes the job of a message. After `Ok` the message is durable; after an error the caller
-/// must [`void`] it.
+/// must [`void_publish`] it.
 pub(crate) async fn publish_turn(state: &AppState, job: &TurnJob) -> ApiResult<()> {
     match job {
-        TurnJob::Agent(answer) | TurnJob::Trial(answer) => {
-            publish(
+        TurnJob::Agent(answer) | TurnJob::Playground(answer) => {
+            publish_job(
                 state,
                 Topic::Jobs,
-                &job.record(answer.clone()),
+                &job.wrap_answer(answer.clone()),
                 &answer.turn.request_id,
             )
             .await
         }
         TurnJob::Team(chat) => {
-            send(
+            publish_record(
                 state,
                 Topic::Route,
                 chat.turn.conversation_id.as_str(),
@@ -104,8 +111,11 @@ pub(crate) async fn publish_turn(state: &AppState, job: &TurnJob) -> ApiResult<(
 }
 
 /// Publishes a playground run that asks which member of a team would answer.
-pub(crate) async fn publish_team_trial(state: &AppState, job: &TeamPlaygroundJob) -> ApiResult<()> {
-    send(
+pub(crate) async fn publish_team_playground(
+    state: &AppState,
+    job: &TeamPlaygroundJob,
+) -> ApiResult<()> {
+    publish_record(
         state,
         Topic::Route,
         job.run_id.conversation().as_str(),
@@ -116,13 +126,13 @@ pub(crate) async fn publish_team_trial(state: &AppState, job: &TeamPlaygroundJob
 }
 
 /// Publishes a job of a conversation, keyed by its id.
-pub(crate) async fn publish(
+pub(crate) async fn publish_job(
     state: &AppState,
     topic: Topic,
     job: &ConversationJob,
     request_id: &RequestId,
 ) -> ApiResult<()> {
-    send(
+    publish_record(
         state,
         topic,
         job.conversation_id().as_str(),
@@ -132,7 +142,7 @@ pub(crate) async fn publish(
     .await
 }
 
-async fn send(
+async fn publish_record(
     state: &AppState,
     topic: Topic,
     key: &str,
@@ -172,10 +182,10 @@ fn publish_failed(state: &AppState, error: &dyn std::fmt::Display) -> ApiError {
 
 /// Voids a rejected message and frees its queue slot. Its record may still arrive later although
 /// the client received an error.
-pub(crate) async fn void(state: &AppState, turn: &Turn) {
+pub(crate) async fn void_publish(state: &AppState, turn: &Turn) {
     let reply = turn.reply_id();
     let void = state.backends.relay.void(&reply, &turn.publish_nonce);
     if !matches!(tokio::time::timeout(VOID_TIMEOUT, void).await, Ok(Ok(()))) {
-        tracing::warn!(message.id = %turn.message_id, "refused message could not be voided");
+        tracing::warn!(message.id = %turn.message_id, "rejected message not voided");
     }
 }

@@ -57,7 +57,7 @@ impl FailedAuthLimiter {
         let until = subject.and_then(|subject| refused.get(subject));
         let wait = until.and_then(|until| until.checked_duration_since(Instant::now()));
         match wait.filter(|wait| !wait.is_zero()) {
-            Some(wait) => Err(self.refuse(wait)),
+            Some(wait) => Err(self.rejection(wait)),
             None => Ok(()),
         }
     }
@@ -66,7 +66,7 @@ impl FailedAuthLimiter {
     ///
     /// # Errors
     /// Returns `RATE_LIMITED` if the quota is exceeded.
-    pub(crate) async fn miss(&self, subject: Option<&str>) -> ApiResult<()> {
+    pub(crate) async fn record_failure(&self, subject: Option<&str>) -> ApiResult<()> {
         self.check(subject)?;
         let Some(subject) = subject.filter(|_| self.quota.limit > 0) else {
             return Ok(());
@@ -76,16 +76,16 @@ impl FailedAuthLimiter {
             .take(&format!("{}:{subject}", self.name), self.quota)
             .await;
         if !verdict.retry_after.is_zero() {
-            self.remember(subject, Instant::now() + verdict.retry_after);
+            self.block_until(subject, Instant::now() + verdict.retry_after);
         }
         if verdict.admitted {
             Ok(())
         } else {
-            Err(self.refuse(verdict.retry_after))
+            Err(self.rejection(verdict.retry_after))
         }
     }
 
-    fn remember(&self, subject: &str, until: Instant) {
+    fn block_until(&self, subject: &str, until: Instant) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if refused.len() >= REFUSED_MAX {
             let now = Instant::now();
@@ -96,7 +96,7 @@ impl FailedAuthLimiter {
         }
     }
 
-    fn refuse(&self, wait: std::time::Duration) -> ApiError {
+    fn rejection(&self, wait: std::time::Duration) -> ApiError {
         self.refusals.inc();
         too_many(self.name, self.quota, wait)
     }
@@ -124,7 +124,7 @@ mod tests {
         let misses = limit(2, Duration::from_millis(200));
         for _ in 0..2 {
             assert!(misses.check(Some("a")).is_ok());
-            misses.miss(Some("a")).await.unwrap();
+            misses.record_failure(Some("a")).await.unwrap();
         }
         let wait = misses
             .check(Some("a"))
@@ -132,7 +132,7 @@ mod tests {
             .into_parts()
             .retry_after
             .unwrap();
-        assert!(misses.miss(Some("a")).await.is_err());
+        assert!(misses.record_failure(Some("a")).await.is_err());
         assert!(
             misses.check(Some("b")).is_ok(),
             "another subject is not concerned"
@@ -148,8 +148,8 @@ mod tests {
             limit(1, Duration::from_secs(60)),
         );
         for _ in 0..3 {
-            assert!(none.miss(Some("a")).await.is_ok() && none.check(Some("a")).is_ok());
-            assert!(one.miss(None).await.is_ok() && one.check(None).is_ok());
+            assert!(none.record_failure(Some("a")).await.is_ok() && none.check(Some("a")).is_ok());
+            assert!(one.record_failure(None).await.is_ok() && one.check(None).is_ok());
         }
     }
 
@@ -158,9 +158,9 @@ mod tests {
         let misses = limit(1, Duration::from_secs(60));
         let now = Instant::now();
         for number in 0..REFUSED_MAX {
-            misses.remember(&number.to_string(), now + Duration::from_secs(60));
+            misses.block_until(&number.to_string(), now + Duration::from_secs(60));
         }
-        misses.remember("one more", now + Duration::from_secs(60));
+        misses.block_until("one more", now + Duration::from_secs(60));
         assert!(misses.check(Some("one more")).is_ok());
         misses
             .refused
@@ -168,7 +168,7 @@ mod tests {
             .unwrap()
             .values_mut()
             .for_each(|until| *until = now);
-        misses.remember("one more", now + Duration::from_secs(60));
+        misses.block_until("one more", now + Duration::from_secs(60));
         assert!(misses.check(Some("one more")).is_err());
         assert_eq!(misses.refused.lock().unwrap().len(), 1);
     }

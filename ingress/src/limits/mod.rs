@@ -25,13 +25,13 @@ use switchboard_schemas::{
 
 pub(crate) use self::{
     failed_auth_limiter::FailedAuthLimiter,
-    rate_limit_headers::{RateLimitHeaders, tell_limits},
+    rate_limit_headers::{RateLimitHeaders, write_limit_headers},
 };
 use self::{shared_limiter::SharedLimiter, site_limiter::SiteLimiter};
 use crate::{
     config::IngressConfig,
     http::{ApiError, ApiResult, ErrorCode, RateLimitAddress},
-    metrics::Metrics,
+    metrics::IngressMetrics,
 };
 
 /// Length of the rolling windows.
@@ -82,7 +82,7 @@ pub(crate) struct RateLimits {
     limiter: Arc<SharedLimiter>,
     trials_per_minute: u32,
     secret: InstallationSecret,
-    metrics: Metrics,
+    metrics: IngressMetrics,
 }
 
 impl RateLimitBucket {
@@ -123,7 +123,7 @@ impl RateLimits {
         limiter: Arc<dyn RateLimiter>,
         secret: InstallationSecret,
         config: &IngressConfig,
-        metrics: Metrics,
+        metrics: IngressMetrics,
     ) -> Self {
         let limiter = Arc::new(SharedLimiter::new(
             limiter,
@@ -171,13 +171,13 @@ impl RateLimits {
         &self,
         key: &ApiKey,
         bucket: RateLimitBucket,
-        told: &RateLimitHeaders,
+        limit_headers: &RateLimitHeaders,
     ) -> ApiResult<()> {
         self.admit_subject(
             &format!("key:{}", key.id.as_str()),
             bucket,
             bucket.quota(&key.limits),
-            told,
+            limit_headers,
         )
         .await
     }
@@ -192,29 +192,33 @@ impl RateLimits {
         claims: &VisitorClaims,
         key: Option<&ApiKey>,
         bucket: RateLimitBucket,
-        told: &RateLimitHeaders,
+        limit_headers: &RateLimitHeaders,
     ) -> ApiResult<()> {
         let subject = format!(
             "token:{}:{}",
             claims.agent_id.as_str(),
             claims.visitor_id.as_str()
         );
-        self.admit_subject(&subject, bucket, bucket.visitor_quota(key), told)
+        self.admit_subject(&subject, bucket, bucket.visitor_quota(key), limit_headers)
             .await
     }
 
     /// Adds the quota of a visitor token that is rejected before it is counted.
-    pub(crate) fn tell_token_policy(
+    pub(crate) fn report_token_policy(
         key: Option<&ApiKey>,
         bucket: RateLimitBucket,
-        told: &RateLimitHeaders,
+        limit_headers: &RateLimitHeaders,
     ) {
-        told.policy(bucket.name(), bucket.visitor_quota(key));
+        limit_headers.add_policy(bucket.name(), bucket.visitor_quota(key));
     }
 
     /// Adds the quota of a key that is rejected before it is counted.
-    pub(crate) fn tell_key_policy(key: &ApiKey, bucket: RateLimitBucket, told: &RateLimitHeaders) {
-        told.policy(bucket.name(), bucket.quota(&key.limits));
+    pub(crate) fn report_key_policy(
+        key: &ApiKey,
+        bucket: RateLimitBucket,
+        limit_headers: &RateLimitHeaders,
+    ) {
+        limit_headers.add_policy(bucket.name(), bucket.quota(&key.limits));
     }
 
     /// Counts a message to the agent or team `addressed` against the limit per visitor.
@@ -226,7 +230,7 @@ impl RateLimits {
         addressed: &str,
         per_minute: u32,
         sender: RateLimitSubject<'_>,
-        told: &RateLimitHeaders,
+        limit_headers: &RateLimitHeaders,
     ) -> ApiResult<()> {
         let quota = RequestQuota {
             limit: per_minute,
@@ -235,9 +239,9 @@ impl RateLimits {
         let key = format!("visitor:{addressed}:{}", self.pseudonym(sender));
         let verdict = self.limiter.take(&key, quota).await;
         if !verdict.admitted {
-            told.verdict(VISITOR, quota, verdict);
+            limit_headers.add_verdict(VISITOR, quota, verdict);
         }
-        self.pass(VISITOR, quota, verdict)
+        self.check_verdict(VISITOR, quota, verdict)
     }
 
     /// Counts a playground run of a person, because each may call a model.
@@ -253,7 +257,7 @@ impl RateLimits {
             window: WINDOW,
         };
         let verdict = self.limiter.take(&format!("trial:{person}"), quota).await;
-        self.pass(TRIAL, quota, verdict)
+        self.check_verdict(TRIAL, quota, verdict)
     }
 
     /// Looks up the conversation of a session and counts unknown sessions. Within an organization
@@ -273,7 +277,9 @@ impl RateLimits {
         self.unknown_sessions.check(guesser.as_deref())?;
         let found = look_up.await;
         if found.as_ref().is_err_and(ApiError::is_not_found) {
-            self.unknown_sessions.miss(guesser.as_deref()).await?;
+            self.unknown_sessions
+                .record_failure(guesser.as_deref())
+                .await?;
         }
         found
     }
@@ -288,9 +294,11 @@ impl RateLimits {
         account: &str,
         address: &RateLimitAddress,
     ) -> ApiResult<()> {
-        self.sign_ins_by_address.miss(address.0.as_deref()).await?;
+        self.sign_ins_by_address
+            .record_failure(address.0.as_deref())
+            .await?;
         self.sign_ins_by_account
-            .miss(Some(&self.pseudonym(RateLimitSubject::Account(account))))
+            .record_failure(Some(&self.pseudonym(RateLimitSubject::Account(account))))
             .await
     }
 
@@ -300,7 +308,9 @@ impl RateLimits {
     /// # Errors
     /// Returns `RATE_LIMITED` if the quota of the address is exceeded.
     pub(crate) async fn admit_link(&self, address: &RateLimitAddress) -> ApiResult<()> {
-        self.sign_ins_by_address.miss(address.0.as_deref()).await
+        self.sign_ins_by_address
+            .record_failure(address.0.as_deref())
+            .await
     }
 
     /// Probes the shared limiter while it is unavailable; never returns.
@@ -313,17 +323,22 @@ impl RateLimits {
         subject: &str,
         bucket: RateLimitBucket,
         quota: RequestQuota,
-        told: &RateLimitHeaders,
+        limit_headers: &RateLimitHeaders,
     ) -> ApiResult<()> {
         let verdict = self
             .limiter
             .take(&format!("{subject}:{}", bucket.name()), quota)
             .await;
-        told.verdict(bucket.name(), quota, verdict);
-        self.pass(bucket.name(), quota, verdict)
+        limit_headers.add_verdict(bucket.name(), quota, verdict);
+        self.check_verdict(bucket.name(), quota, verdict)
     }
 
-    fn pass(&self, bucket: &str, quota: RequestQuota, verdict: RateLimitOutcome) -> ApiResult<()> {
+    fn check_verdict(
+        &self,
+        bucket: &str,
+        quota: RequestQuota,
+        verdict: RateLimitOutcome,
+    ) -> ApiResult<()> {
         if verdict.admitted {
             return Ok(());
         }

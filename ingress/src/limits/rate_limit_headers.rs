@@ -25,23 +25,23 @@ struct QuotaReport {
 
 /// Layer that writes the headers: extractors apply the limits, and only a layer sees every
 /// response.
-pub(crate) async fn tell_limits(mut request: Request, next: Next) -> Response {
-    let told = RateLimitHeaders::default();
-    request.extensions_mut().insert(told.clone());
+pub(crate) async fn write_limit_headers(mut request: Request, next: Next) -> Response {
+    let collector = RateLimitHeaders::default();
+    request.extensions_mut().insert(collector.clone());
     let mut response = next.run(request).await;
-    told.write(response.headers_mut());
+    collector.write_headers(response.headers_mut());
     response
 }
 
 impl RateLimitHeaders {
     /// Returns the collector that the layer added to the request.
-    pub(crate) fn of(extensions: &Extensions) -> Self {
+    pub(crate) fn from_extensions(extensions: &Extensions) -> Self {
         extensions.get().cloned().unwrap_or_default()
     }
 
     /// Adds a quota without its current usage.
-    pub(super) fn policy(&self, name: &'static str, quota: RequestQuota) {
-        self.push(QuotaReport {
+    pub(super) fn add_policy(&self, name: &'static str, quota: RequestQuota) {
+        self.add_report(QuotaReport {
             name,
             quota,
             verdict: None,
@@ -49,37 +49,37 @@ impl RateLimitHeaders {
     }
 
     /// Adds a quota with its remaining requests.
-    pub(super) fn verdict(
+    pub(super) fn add_verdict(
         &self,
         name: &'static str,
         quota: RequestQuota,
         verdict: RateLimitOutcome,
     ) {
-        self.push(QuotaReport {
+        self.add_report(QuotaReport {
             name,
             quota,
             verdict: Some(verdict),
         });
     }
 
-    fn push(&self, told: QuotaReport) {
+    fn add_report(&self, report: QuotaReport) {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(told);
+            .push(report);
     }
 
-    fn write(&self, headers: &mut HeaderMap) {
-        let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn write_headers(&self, headers: &mut HeaderMap) {
+        let reports = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut policies, mut states) = (String::new(), String::new());
         for QuotaReport {
             name,
             quota,
             verdict,
-        } in told.iter()
+        } in reports.iter()
         {
             let _ = write!(
-                separated(&mut policies),
+                with_separator(&mut policies),
                 "\"{name}\";q={};w={}",
                 quota.limit,
                 quota.window.as_secs()
@@ -87,7 +87,7 @@ impl RateLimitHeaders {
             if let Some(verdict) = verdict {
                 let reset = reset_seconds(verdict);
                 let _ = write!(
-                    separated(&mut states),
+                    with_separator(&mut states),
                     "\"{name}\";r={};t={reset}",
                     verdict.remaining
                 );
@@ -104,7 +104,7 @@ impl RateLimitHeaders {
     }
 }
 
-fn separated(list: &mut String) -> &mut String {
+fn with_separator(list: &mut String) -> &mut String {
     if !list.is_empty() {
         list.push_str(", ");
     }
@@ -145,9 +145,9 @@ mod tests {
         }
     }
 
-    fn written(told: &RateLimitHeaders) -> (Option<String>, Option<String>) {
+    fn written(reports: &RateLimitHeaders) -> (Option<String>, Option<String>) {
         let mut headers = HeaderMap::new();
-        told.write(&mut headers);
+        reports.write_headers(&mut headers);
         let text = |name| {
             headers
                 .get(name)
@@ -158,31 +158,34 @@ mod tests {
 
     #[test]
     fn the_fields_have_the_form_of_the_draft() {
-        let told = RateLimitHeaders::default();
-        assert_eq!(written(&told), (None, None));
-        told.verdict("chat", QUOTA, verdict(12));
+        let reports = RateLimitHeaders::default();
+        assert_eq!(written(&reports), (None, None));
+        reports.add_verdict("chat", QUOTA, verdict(12));
         assert_eq!(
-            written(&told),
+            written(&reports),
             (
                 Some("\"chat\";q=60;w=60".into()),
                 Some("\"chat\";r=12;t=31".into())
             )
         );
-        told.verdict("visitor", RequestQuota { limit: 2, ..QUOTA }, verdict(0));
+        reports.add_verdict("visitor", RequestQuota { limit: 2, ..QUOTA }, verdict(0));
         let expected = (
             "\"chat\";q=60;w=60, \"visitor\";q=2;w=60",
             "\"chat\";r=12;t=31, \"visitor\";r=0;t=2",
         );
         assert_eq!(
-            written(&told),
+            written(&reports),
             (Some(expected.0.into()), Some(expected.1.into()))
         );
     }
 
     #[test]
     fn a_quota_that_was_not_looked_at_has_a_policy_and_no_state() {
-        let told = RateLimitHeaders::default();
-        told.policy("config", QUOTA);
-        assert_eq!(written(&told), (Some("\"config\";q=60;w=60".into()), None));
+        let reports = RateLimitHeaders::default();
+        reports.add_policy("config", QUOTA);
+        assert_eq!(
+            written(&reports),
+            (Some("\"config\";q=60;w=60".into()), None)
+        );
     }
 }

@@ -31,7 +31,7 @@ const PROBE: (&str, RequestQuota) = (
 pub(super) struct SharedLimiter {
     shared: Arc<dyn RateLimiter>,
     local: EmbeddedLimiter,
-    is_away: AtomicBool,
+    is_unavailable: AtomicBool,
     lost: Notify,
     fallbacks: IntCounter,
 }
@@ -41,7 +41,7 @@ impl SharedLimiter {
         Self {
             shared,
             local: EmbeddedLimiter::new(),
-            is_away: AtomicBool::new(false),
+            is_unavailable: AtomicBool::new(false),
             lost: Notify::new(),
             fallbacks,
         }
@@ -49,10 +49,10 @@ impl SharedLimiter {
 
     /// Counts one request under `key`; locally while the shared limiter is unavailable.
     pub(super) async fn take(&self, key: &str, quota: RequestQuota) -> RateLimitOutcome {
-        if !self.is_away.load(Ordering::Acquire) {
+        if !self.is_unavailable.load(Ordering::Acquire) {
             match self.shared.take(key, quota).await {
                 Ok(verdict) => return verdict,
-                Err(error) => self.lose(&error),
+                Err(error) => self.mark_unavailable(&error),
             }
         }
         self.fallbacks.inc();
@@ -74,14 +74,14 @@ impl SharedLimiter {
             while self.shared.take(PROBE.0, PROBE.1).await.is_err() {
                 tokio::time::sleep(PROBE_INTERVAL).await;
             }
-            self.is_away.store(false, Ordering::Release);
-            tracing::info!("limiter is back");
+            self.is_unavailable.store(false, Ordering::Release);
+            tracing::info!("shared limiter available again");
         }
     }
 
-    fn lose(&self, error: &RateLimiterError) {
-        if !self.is_away.swap(true, Ordering::AcqRel) {
-            tracing::warn!(%error, "limiter away, each process counts by itself");
+    fn mark_unavailable(&self, error: &RateLimiterError) {
+        if !self.is_unavailable.swap(true, Ordering::AcqRel) {
+            tracing::warn!(%error, "shared limiter unavailable, counting locally");
             self.lost.notify_one();
         }
     }
@@ -133,7 +133,7 @@ mod tests {
         limiter.take("key", QUOTA).await;
         backend.faults.clear("take");
         let counted = async {
-            while limiter.is_away.load(Ordering::SeqCst) {
+            while limiter.is_unavailable.load(Ordering::SeqCst) {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };

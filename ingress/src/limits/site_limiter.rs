@@ -69,19 +69,19 @@ impl SiteLimiter {
     pub(crate) async fn admit_token(
         &self,
         address: &RateLimitAddress,
-        told: &RateLimitHeaders,
+        limit_headers: &RateLimitHeaders,
     ) -> ApiResult<()> {
         let Some(verdict) = self.tokens.take(address.0.as_deref()).await else {
             return Ok(());
         };
-        told.verdict(self.tokens.name, self.tokens.quota, verdict);
-        self.tokens.pass(verdict)
+        limit_headers.add_verdict(self.tokens.name, self.tokens.quota, verdict);
+        self.tokens.check_verdict(verdict)
     }
 
     /// Adds the token quota to the headers of a request that is rejected before it is counted.
-    pub(crate) fn tell_token_policy(&self, told: &RateLimitHeaders) {
+    pub(crate) fn report_token_policy(&self, limit_headers: &RateLimitHeaders) {
         if self.tokens.quota.limit > 0 {
-            told.policy(self.tokens.name, self.tokens.quota);
+            limit_headers.add_policy(self.tokens.name, self.tokens.quota);
         }
     }
 
@@ -93,9 +93,11 @@ impl SiteLimiter {
     pub(crate) async fn admit_new_visitor(
         &self,
         agent: &AgentId,
-        told: &RateLimitHeaders,
+        limit_headers: &RateLimitHeaders,
     ) -> ApiResult<()> {
-        self.new_visitors.admit(Some(agent.as_str()), told).await
+        self.new_visitors
+            .admit(Some(agent.as_str()), limit_headers)
+            .await
     }
 
     /// Counts a visitor's message against the limits of its address and site.
@@ -106,26 +108,34 @@ impl SiteLimiter {
         &self,
         agent: &AgentId,
         RateLimitAddress(address): &RateLimitAddress,
-        told: &RateLimitHeaders,
+        limit_headers: &RateLimitHeaders,
     ) -> ApiResult<()> {
         let address = address
             .as_ref()
             .map(|address| format!("{}:{address}", agent.as_str()));
-        self.address_chats.admit(address.as_deref(), told).await?;
-        self.site_chats.admit(Some(agent.as_str()), told).await
+        self.address_chats
+            .admit(address.as_deref(), limit_headers)
+            .await?;
+        self.site_chats
+            .admit(Some(agent.as_str()), limit_headers)
+            .await
     }
 }
 
 impl SubjectLimiter {
     /// Counts a request, and adds the quota to the headers if it is exceeded.
-    async fn admit(&self, subject: Option<&str>, told: &RateLimitHeaders) -> ApiResult<()> {
+    async fn admit(
+        &self,
+        subject: Option<&str>,
+        limit_headers: &RateLimitHeaders,
+    ) -> ApiResult<()> {
         let Some(verdict) = self.take(subject).await else {
             return Ok(());
         };
         if !verdict.admitted {
-            told.verdict(self.name, self.quota, verdict);
+            limit_headers.add_verdict(self.name, self.quota, verdict);
         }
-        self.pass(verdict)
+        self.check_verdict(verdict)
     }
 
     /// Counts a request. Returns `None` if the subject is unknown or the limit is 0.
@@ -138,7 +148,7 @@ impl SubjectLimiter {
         )
     }
 
-    fn pass(&self, verdict: RateLimitOutcome) -> ApiResult<()> {
+    fn check_verdict(&self, verdict: RateLimitOutcome) -> ApiResult<()> {
         if verdict.admitted {
             return Ok(());
         }

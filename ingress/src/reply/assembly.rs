@@ -73,7 +73,7 @@ pub(crate) struct ReplyAssembly {
 
 impl ReplyAssembly {
     /// Applies one frame and returns its effect.
-    pub(crate) fn accept(&mut self, frame: Frame, source: FrameSource) -> AssemblyStep {
+    pub(crate) fn apply_frame(&mut self, frame: Frame, source: FrameSource) -> AssemblyStep {
         self.attempt_heard = self.attempt_heard.max(frame.attempt);
         if frame.body == FrameBody::Heartbeat {
             return AssemblyStep::Nothing;
@@ -83,12 +83,12 @@ impl ReplyAssembly {
             // Late frames of a fenced worker.
             Some(_) if frame.attempt < self.attempt_taken => return AssemblyStep::Nothing,
             Some(_) if self.sent_bytes > 0 => return AssemblyStep::Broken(TextConflict::Restarted),
-            _ => self.begin(frame.generation),
+            _ => self.begin_generation(frame.generation),
         }
         self.attempt_taken = self.attempt_taken.max(frame.attempt);
         let follows = source == FrameSource::Log || frame.seq <= self.logged_seq.saturating_add(1);
         let is_new = frame.seq > self.logged_seq;
-        let step = self.apply(frame.body, follows, is_new);
+        let step = self.apply_body(frame.body, follows, is_new);
         if follows && step != AssemblyStep::Gap {
             self.logged_seq = self.logged_seq.max(frame.seq);
         }
@@ -143,7 +143,7 @@ impl ReplyAssembly {
         )
     }
 
-    fn begin(&mut self, generation: u32) {
+    fn begin_generation(&mut self, generation: u32) {
         *self = Self {
             attempt_heard: self.attempt_heard,
             generation: Some(generation),
@@ -151,7 +151,7 @@ impl ReplyAssembly {
         };
     }
 
-    fn apply(&mut self, body: FrameBody, follows: bool, is_new: bool) -> AssemblyStep {
+    fn apply_body(&mut self, body: FrameBody, follows: bool, is_new: bool) -> AssemblyStep {
         match body {
             FrameBody::Head(head) if self.head.is_none() => {
                 self.head = Some(head);
@@ -172,12 +172,12 @@ impl ReplyAssembly {
             FrameBody::Heartbeat | FrameBody::Head(_) | FrameBody::Ui(_) | FrameBody::Tool(_) => {
                 AssemblyStep::Nothing
             }
-            FrameBody::Text { offset, text } => self.text(offset, text, follows),
-            FrameBody::End(end) => self.end(end),
+            FrameBody::Text { offset, text } => self.append_text(offset, text, follows),
+            FrameBody::End(end) => self.check_end(end),
         }
     }
 
-    fn text(&mut self, offset: u64, text: Bytes, follows: bool) -> AssemblyStep {
+    fn append_text(&mut self, offset: u64, text: Bytes, follows: bool) -> AssemblyStep {
         // Headers are sent with the first byte, so that everything they contain must have arrived.
         let headers_incomplete = self.sent_bytes == 0 && (self.head.is_none() || !follows);
         if offset > self.sent_bytes || headers_incomplete {
@@ -189,7 +189,7 @@ impl ReplyAssembly {
         if overlap >= text.len() {
             return AssemblyStep::Nothing;
         }
-        if overlap > 0 && !self.continues(offset, &text, overlap) {
+        if overlap > 0 && !self.is_continuation(offset, &text, overlap) {
             return AssemblyStep::Broken(TextConflict::Mismatch);
         }
         let rest = text.slice(overlap..);
@@ -201,14 +201,14 @@ impl ReplyAssembly {
     /// Returns false if the first `overlap` bytes of `text` contradict the sent bytes. They can be
     /// compared only if `text` starts at byte 0; otherwise the hash at the end decides, and only
     /// split characters are detected here.
-    fn continues(&self, offset: u64, text: &Bytes, overlap: usize) -> bool {
+    fn is_continuation(&self, offset: u64, text: &Bytes, overlap: usize) -> bool {
         let torn = text.get(overlap).is_some_and(|byte| byte & 0xC0 == 0x80);
         let differs =
             offset == 0 && Sha256::digest(&text[..overlap]) != self.sent_hash.clone().finalize();
         !torn && !differs
     }
 
-    fn end(&self, end: Box<ReplyEnd>) -> AssemblyStep {
+    fn check_end(&self, end: Box<ReplyEnd>) -> AssemblyStep {
         if end.length > self.sent_bytes {
             AssemblyStep::Gap
         } else if end.length < self.sent_bytes

@@ -86,13 +86,13 @@ proptest! {
         for (newer, index, repair) in deliveries {
             let log = &logs[usize::from(newer)];
             let frame = index.get(log).clone();
-            let gap = assembly.accept(frame, FrameSource::Push);
+            let gap = assembly.apply_frame(frame, FrameSource::Push);
             let repairs = gap == AssemblyStep::Gap && repair && assembly.generation() == u32::from(newer) + 1;
             client.take(gap);
             if repairs {
                 let after = usize::try_from(assembly.logged_seq()).unwrap();
                 for frame in &log[after.min(log.len())..] {
-                    client.take(assembly.accept(frame.clone(), FrameSource::Log));
+                    client.take(assembly.apply_frame(frame.clone(), FrameSource::Log));
                 }
             }
         }
@@ -106,7 +106,7 @@ proptest! {
     fn log_returns_its_whole_text_and_a_clean_end_on_every_read(parts in parts(), times in 1..4usize) {
         let (mut assembly, mut client) = (ReplyAssembly::default(), Client::default());
         for frame in std::iter::repeat_n(log(1, &parts), times).flatten() {
-            client.take(assembly.accept(frame, FrameSource::Log));
+            client.take(assembly.apply_frame(frame, FrameSource::Log));
         }
         prop_assert!(client.ended && !client.broken);
         prop_assert_eq!(client.text, parts.concat());
@@ -119,10 +119,10 @@ proptest! {
             let same = snapshot.as_bytes().starts_with(parts[0].as_bytes());
             let mut assembly = ReplyAssembly::default();
             for frame in log(1, &parts).into_iter().take(2) {
-                assembly.accept(frame, FrameSource::Push);
+                assembly.apply_frame(frame, FrameSource::Push);
             }
             let body = FrameBody::Text { offset: 0, text: snapshot.clone().into() };
-            let step = assembly.accept(Frame { attempt: 1, generation: 1, seq: 9, body }, FrameSource::Log);
+            let step = assembly.apply_frame(Frame { attempt: 1, generation: 1, seq: 9, body }, FrameSource::Log);
             let rest = &snapshot.as_bytes()[parts[0].len()..];
             match step {
                 AssemblyStep::Text(bytes) => prop_assert!(same && bytes == rest),
@@ -137,7 +137,7 @@ fn accept_all(frames: impl IntoIterator<Item = Frame>) -> (ReplyAssembly, Vec<As
     let mut assembly = ReplyAssembly::default();
     let steps = frames
         .into_iter()
-        .map(|frame| assembly.accept(frame, FrameSource::Push))
+        .map(|frame| assembly.apply_frame(frame, FrameSource::Push))
         .collect();
     (assembly, steps)
 }
@@ -194,9 +194,9 @@ fn text_waits_for_the_frames_that_become_headers() {
         AssemblyStep::Gap,
         "the frame between head and text was lost"
     );
-    assembly.accept(ui, FrameSource::Log);
+    assembly.apply_frame(ui, FrameSource::Log);
     assert_eq!(
-        assembly.accept(text, FrameSource::Log),
+        assembly.apply_frame(text, FrameSource::Log),
         AssemblyStep::Text("a".into())
     );
     assert!(assembly.ui_spec().is_some());
@@ -238,16 +238,16 @@ fn repeated_head_counts_before_the_text_only() {
     );
     let ui = Frame { seq: 4, ..ui };
     assert_eq!(
-        assembly.accept(ui.clone(), FrameSource::Push),
+        assembly.apply_frame(ui.clone(), FrameSource::Push),
         AssemblyStep::ReplyUpdate(ReplyUpdate::Ui)
     );
     assert_eq!(
-        assembly.accept(Frame { seq: 5, ..ui }, FrameSource::Push),
+        assembly.apply_frame(Frame { seq: 5, ..ui }, FrameSource::Push),
         AssemblyStep::Nothing,
         "it is known"
     );
     assert_eq!(
-        assembly.accept(
+        assembly.apply_frame(
             Frame {
                 seq: 6,
                 ..frames[1].clone()
@@ -256,7 +256,7 @@ fn repeated_head_counts_before_the_text_only() {
         ),
         AssemblyStep::Text("a".into())
     );
-    assembly.accept(again(7, "late"), FrameSource::Push);
+    assembly.apply_frame(again(7, "late"), FrameSource::Push);
     assert_eq!(
         (assembly.head().unwrap().model.as_str(), assembly.ui_spec()),
         ("fallback", Some(&spec))
@@ -331,6 +331,6 @@ fn largest_frame_numbers_work_like_others() {
             seq,
             body,
         };
-        assert_eq!(assembly.accept(frame, FrameSource::Log), step);
+        assert_eq!(assembly.apply_frame(frame, FrameSource::Log), step);
     }
 }

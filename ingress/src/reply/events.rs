@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::{
     ResponseContext,
     assembly::ReplyUpdate,
-    count, failure, headers,
+    failure, headers, record_outcome,
     stream::{ReplyStream, StreamEvent, StreamFailure},
 };
 use crate::http::{ApiError, ErrorCode, problem::problem_json};
@@ -27,15 +27,18 @@ const COMMENT_INTERVAL: Duration = Duration::from_secs(10);
 const COMMENT: Bytes = Bytes::from_static(b": waiting\n\n");
 
 /// Returns a streaming response at once.
-pub(super) fn respond(follower: ReplyStream, asked: ResponseContext) -> Response {
-    let headers = headers::of_acceptance(follower.reply(), CONTENT_TYPE);
+pub(super) fn respond_as_events(reply_stream: ReplyStream, context: ResponseContext) -> Response {
+    let headers = headers::accepted_headers(reply_stream.reply(), CONTENT_TYPE);
     let writer = EventWriter {
-        offset: follower.begins_at(),
+        offset: reply_stream.start_offset(),
         first: true,
-        asked,
-        waiting: Some(wait(follower)),
+        context,
+        waiting: Some(wait_for_event(reply_stream)),
     };
-    let mut response = Response::new(Body::from_stream(stream::unfold(writer, EventWriter::step)));
+    let mut response = Response::new(Body::from_stream(stream::unfold(
+        writer,
+        EventWriter::next_chunk,
+    )));
     *response.headers_mut() = headers;
     response
 }
@@ -47,101 +50,112 @@ struct EventWriter {
     /// Byte offset of the next text in the reply.
     offset: u64,
     first: bool,
-    asked: ResponseContext,
+    context: ResponseContext,
     /// `None` after the final event.
     waiting: Option<PendingEvent>,
 }
 
-fn wait(mut follower: ReplyStream) -> PendingEvent {
+fn wait_for_event(mut reply_stream: ReplyStream) -> PendingEvent {
     Box::pin(async move {
-        let next = follower.next().await;
-        (follower, next)
+        let next = reply_stream.next().await;
+        (reply_stream, next)
     })
 }
 
 impl EventWriter {
-    async fn step(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
+    async fn next_chunk(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
         let mut waiting = self.waiting.take()?;
         if std::mem::take(&mut self.first) {
             // Send a comment at once, so that proxies do not delay the headers.
             self.waiting = Some(waiting);
             return Some((Ok(COMMENT), self));
         }
-        let Ok((follower, next)) = timeout(COMMENT_INTERVAL, &mut waiting).await else {
+        let Ok((reply_stream, next)) = timeout(COMMENT_INTERVAL, &mut waiting).await else {
             self.waiting = Some(waiting);
             return Some((Ok(COMMENT), self));
         };
         let is_last = matches!(next, StreamEvent::Ended(_) | StreamEvent::Lost(_));
-        let events = self.events(&follower, next);
+        let events = self.format_events(&reply_stream, next);
         if !is_last {
-            self.waiting = Some(wait(follower));
+            self.waiting = Some(wait_for_event(reply_stream));
         }
         Some((Ok(events.into()), self))
     }
 
-    fn events(&mut self, follower: &ReplyStream, next: StreamEvent) -> String {
+    fn format_events(&mut self, reply_stream: &ReplyStream, next: StreamEvent) -> String {
         match next {
-            StreamEvent::ReplyUpdate(note) => self.note(follower, note),
-            StreamEvent::Text(text) => self.delta(follower, &text),
+            StreamEvent::ReplyUpdate(update) => self.format_update(reply_stream, update),
+            StreamEvent::Text(text) => self.format_delta(reply_stream, &text),
             StreamEvent::Ended(end) => match end.status {
-                ReplyStatus::Completed | ReplyStatus::Cancelled => self.done(follower, &end),
-                _ => self.error(follower, failure::of_end(&end, follower.reply())),
+                ReplyStatus::Completed | ReplyStatus::Cancelled => {
+                    self.format_done(reply_stream, &end)
+                }
+                _ => self.format_error(
+                    reply_stream,
+                    failure::error_of_end(&end, reply_stream.reply()),
+                ),
             },
             StreamEvent::Lost(StreamFailure::TextConflict(_)) => {
                 let detail = "the reply was begun anew; read it from byte 0";
-                self.error(follower, ApiError::new(ErrorCode::ReplyRestarted, detail))
+                self.format_error(
+                    reply_stream,
+                    ApiError::new(ErrorCode::ReplyRestarted, detail),
+                )
             }
-            StreamEvent::Lost(loss) => {
-                self.error(follower, failure::of_loss(loss, follower.reply()))
-            }
+            StreamEvent::Lost(loss) => self.format_error(
+                reply_stream,
+                failure::error_of_loss(loss, reply_stream.reply()),
+            ),
         }
     }
 
-    fn note(&self, follower: &ReplyStream, note: ReplyUpdate) -> String {
-        let assembly = follower.assembly();
+    fn format_update(&self, reply_stream: &ReplyStream, update: ReplyUpdate) -> String {
+        let assembly = reply_stream.assembly();
         let ui = || {
             assembly
                 .ui_spec()
-                .map(|spec| self.event(follower, "ui", spec))
+                .map(|spec| self.format_event(reply_stream, "ui", spec))
                 .unwrap_or_default()
         };
-        match (note, assembly.head()) {
+        match (update, assembly.head()) {
             (ReplyUpdate::Began, Some(head)) => {
-                self.event(follower, "start", &start(follower, head)) + &ui()
+                self.format_event(reply_stream, "start", &start_data(reply_stream, head)) + &ui()
             }
             (ReplyUpdate::Began, None) => String::new(),
             (ReplyUpdate::Ui, _) => ui(),
-            (ReplyUpdate::Tool(progress), _) => self.event(follower, "tool", &json!(progress)),
+            (ReplyUpdate::Tool(progress), _) => {
+                self.format_event(reply_stream, "tool", &json!(progress))
+            }
         }
     }
 
-    fn delta(&mut self, follower: &ReplyStream, text: &Bytes) -> String {
-        if self.offset == follower.begins_at() {
-            follower
+    fn format_delta(&mut self, reply_stream: &ReplyStream, text: &Bytes) -> String {
+        if self.offset == reply_stream.start_offset() {
+            reply_stream
                 .state()
                 .metrics
                 .first_byte_seconds
-                .observe(self.asked.arrived.elapsed().as_secs_f64());
+                .observe(self.context.arrived.elapsed().as_secs_f64());
         }
         let data = json!({ "text": String::from_utf8_lossy(text), "offset": self.offset });
         self.offset += text.len() as u64;
-        self.event(follower, "delta", &data)
+        self.format_event(reply_stream, "delta", &data)
     }
 
-    fn done(&self, follower: &ReplyStream, end: &ReplyEnd) -> String {
-        count(follower, "completed");
+    fn format_done(&self, reply_stream: &ReplyStream, end: &ReplyEnd) -> String {
+        record_outcome(reply_stream, "completed");
         let data = json!({
             "status": end.status, "finishReason": end.finish_reason, "usage": end.usage, "length": end.length,
             "responseTime": end.response_time_ms,
         });
-        self.event(follower, "done", &data)
+        self.format_event(reply_stream, "done", &data)
     }
 
-    fn error(&self, follower: &ReplyStream, error: ApiError) -> String {
-        count(follower, "refused");
+    fn format_error(&self, reply_stream: &ReplyStream, error: ApiError) -> String {
+        record_outcome(reply_stream, "refused");
         let problem = problem_json(
-            &(self.asked.told)(error).into_parts(),
-            &self.asked.request_id,
+            &(self.context.map_error)(error).into_parts(),
+            &self.context.request_id,
         );
         format!(
             "event: error\ndata: {}\n\n",
@@ -150,23 +164,23 @@ impl EventWriter {
     }
 
     /// Formats one event. JSON has no raw line breaks, so that one `data` line is enough.
-    fn event(&self, follower: &ReplyStream, name: &str, data: &Value) -> String {
+    fn format_event(&self, reply_stream: &ReplyStream, name: &str, data: &Value) -> String {
         format!(
             "event: {name}\nid: {}.{}\ndata: {data}\n\n",
-            follower.assembly().generation(),
+            reply_stream.assembly().generation(),
             self.offset
         )
     }
 }
 
-fn start(follower: &ReplyStream, head: &ReplyHead) -> Value {
+fn start_data(reply_stream: &ReplyStream, head: &ReplyHead) -> Value {
     let mut start = json!({
-        "messageId": follower.reply(),
+        "messageId": reply_stream.reply(),
         "conversationId": head.conversation_id,
         "agentId": head.agent_id,
         "agentName": head.agent_name,
         "model": head.model,
-        "generation": follower.assembly().generation(),
+        "generation": reply_stream.assembly().generation(),
     });
     if let Some(reason) = &head.routing_reason {
         start["routingReason"] = json!(reason);

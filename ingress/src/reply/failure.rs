@@ -13,7 +13,7 @@ use crate::http::{ApiError, ErrorCode};
 
 /// Returns the error of a reply that ended without completing. The message stays readable under its
 /// id.
-pub(crate) fn of_end(end: &ReplyEnd, reply: &MessageId) -> ApiError {
+pub(crate) fn error_of_end(end: &ReplyEnd, reply: &MessageId) -> ApiError {
     let error = match (end.status, end.failure) {
         (ReplyStatus::Cancelled, _) => {
             ApiError::new(ErrorCode::Conflict, "the reply was cancelled")
@@ -25,13 +25,13 @@ pub(crate) fn of_end(end: &ReplyEnd, reply: &MessageId) -> ApiError {
         (ReplyStatus::Incomplete, _) | (_, None) => {
             ApiError::new(ErrorCode::ModelError, "the model broke off")
         }
-        (_, Some(failure)) => of_failure(failure),
+        (_, Some(failure)) => error_of_failure(failure),
     };
     error.details(json!({ "messageId": reply, "status": end.status }))
 }
 
 /// Returns the error of a reply that can no longer be followed.
-pub(crate) fn of_loss(loss: StreamFailure, reply: &MessageId) -> ApiError {
+pub(crate) fn error_of_loss(loss: StreamFailure, reply: &MessageId) -> ApiError {
     let error = match loss {
         StreamFailure::NeverStarted | StreamFailure::WentSilent => {
             ApiError::unavailable("the reply did not begin in time; it may still be stored")
@@ -41,7 +41,7 @@ pub(crate) fn of_loss(loss: StreamFailure, reply: &MessageId) -> ApiError {
     error.details(json!({ "messageId": reply }))
 }
 
-fn of_failure(failure: ReplyFailure) -> ApiError {
+fn error_of_failure(failure: ReplyFailure) -> ApiError {
     match failure {
         ReplyFailure::ModelError => ApiError::new(
             ErrorCode::ModelError,

@@ -57,13 +57,13 @@ pub(crate) struct RoutingFacts<'a> {
 
 impl<'a> ReplyFacts<'a> {
     /// Collects the facts that have arrived so far.
-    pub(crate) fn of(reply_id: &'a MessageId, assembly: &'a ReplyAssembly) -> Self {
+    pub(crate) fn from_assembly(reply_id: &'a MessageId, assembly: &'a ReplyAssembly) -> Self {
         let head = assembly.head();
         Self {
             reply_id,
             generation: assembly.generation(),
             model: head.map(|head| head.model.as_str()),
-            routed: head.and_then(RoutingFacts::of),
+            routed: head.and_then(RoutingFacts::from_head),
             ui_spec: assembly.ui_spec(),
         }
     }
@@ -71,7 +71,7 @@ impl<'a> ReplyFacts<'a> {
 
 impl<'a> RoutingFacts<'a> {
     /// Returns the routing facts of a reply head, or `None` for a message sent to an agent.
-    pub(crate) fn of(head: &'a ReplyHead) -> Option<Self> {
+    pub(crate) fn from_head(head: &'a ReplyHead) -> Option<Self> {
         let reason = head.routing_reason.as_deref()?;
         Some(Self {
             agent_id: &head.agent_id,
@@ -82,7 +82,7 @@ impl<'a> RoutingFacts<'a> {
 }
 
 /// Builds the headers that every response of an accepted message has.
-pub(crate) fn of_acceptance(reply_id: &MessageId, content_type: &'static str) -> HeaderMap {
+pub(crate) fn accepted_headers(reply_id: &MessageId, content_type: &'static str) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(
@@ -100,8 +100,8 @@ pub(crate) fn of_acceptance(reply_id: &MessageId, content_type: &'static str) ->
 }
 
 /// Builds the headers of a started reply.
-pub(crate) fn of_reply(facts: &ReplyFacts<'_>, content_type: &'static str) -> HeaderMap {
-    let mut headers = of_acceptance(facts.reply_id, content_type);
+pub(crate) fn reply_headers(facts: &ReplyFacts<'_>, content_type: &'static str) -> HeaderMap {
+    let mut headers = accepted_headers(facts.reply_id, content_type);
     headers.insert(GENERATION, HeaderValue::from(facts.generation));
     if let Some(model) = facts.model {
         insert_text(&mut headers, MODEL, model);
@@ -146,12 +146,12 @@ fn insert_ui_spec(headers: &mut HeaderMap, spec: &Value) {
     let truncated_mark = HeaderValue::from_static("true");
     let used = headers
         .iter()
-        .map(|(name, value)| size(name, value.len()))
+        .map(|(name, value)| header_size(name, value.len()))
         .sum::<usize>();
-    let mark_bytes = size(&UI_SPEC_TRUNCATED, truncated_mark.len());
-    let budget =
-        HEADERS_BYTES_MAX.saturating_sub(used + RESERVED_BYTES + mark_bytes + size(&UI_SPEC, 0));
-    let (text, whole) = fit(spec, budget);
+    let mark_bytes = header_size(&UI_SPEC_TRUNCATED, truncated_mark.len());
+    let budget = HEADERS_BYTES_MAX
+        .saturating_sub(used + RESERVED_BYTES + mark_bytes + header_size(&UI_SPEC, 0));
+    let (text, whole) = fit_ui_spec(spec, budget);
     if let Some(value) = text.and_then(|text| HeaderValue::from_str(&text).ok()) {
         headers.insert(UI_SPEC, value);
     }
@@ -160,13 +160,13 @@ fn insert_ui_spec(headers: &mut HeaderMap, spec: &Value) {
     }
 }
 
-fn size(name: &HeaderName, value_bytes: usize) -> usize {
+fn header_size(name: &HeaderName, value_bytes: usize) -> usize {
     name.as_str().len() + value_bytes + SEPARATOR_BYTES
 }
 
 /// Returns the specification as JSON within `budget` bytes, dropping products from the end, and
 /// whether it is complete.
-fn fit(spec: &Value, budget: usize) -> (Option<String>, bool) {
+fn fit_ui_spec(spec: &Value, budget: usize) -> (Option<String>, bool) {
     let whole = ascii_json(spec);
     if whole.len() <= budget {
         return (Some(whole), true);
@@ -229,13 +229,13 @@ mod tests {
             routed: None,
             ui_spec,
         };
-        of_reply(&facts, "text/plain")
+        reply_headers(&facts, "text/plain")
     }
 
     fn total(headers: &HeaderMap) -> usize {
         headers
             .iter()
-            .map(|(name, value)| size(name, value.len()))
+            .map(|(name, value)| header_size(name, value.len()))
             .sum()
     }
 
@@ -292,10 +292,10 @@ mod tests {
             reply_id: &reply_id,
             generation: 1,
             model: None,
-            routed: RoutingFacts::of(&head),
+            routed: RoutingFacts::from_head(&head),
             ui_spec: None,
         };
-        let headers = of_reply(&facts, "text/plain");
+        let headers = reply_headers(&facts, "text/plain");
         assert_eq!(headers[AGENT_ID], head.agent_id.as_str());
         assert_eq!(headers[AGENT_NAME], "Technik f%C3%BCr alle");
         assert_eq!(
@@ -331,8 +331,8 @@ mod tests {
             if kept.len() < all.len() {
                 // One product more would have been too much.
                 let more = ascii_json(&json!({ "type": "product-grid", "data": all[..=kept.len()] })).len();
-                let without = total(&headers) - headers.get(UI_SPEC).map_or(0, |text| size(&UI_SPEC, text.len()));
-                prop_assert!(without + size(&UI_SPEC, more) + RESERVED_BYTES > HEADERS_BYTES_MAX);
+                let without = total(&headers) - headers.get(UI_SPEC).map_or(0, |text| header_size(&UI_SPEC, text.len()));
+                prop_assert!(without + header_size(&UI_SPEC, more) + RESERVED_BYTES > HEADERS_BYTES_MAX);
             }
         }
 

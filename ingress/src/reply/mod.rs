@@ -38,32 +38,32 @@ pub(crate) struct ResponseContext {
     pub(crate) arrived: Instant,
     /// Adapts errors that are sent as events to the route, for example by removing their codes.
     /// [`std::convert::identity`] where no change is needed.
-    pub(crate) told: fn(ApiError) -> ApiError,
+    pub(crate) map_error: fn(ApiError) -> ApiError,
 }
 
 /// Returns the response in the requested shape.
 pub(crate) async fn respond(
-    follower: ReplyStream,
+    reply_stream: ReplyStream,
     shape: ReplyShape,
-    asked: ResponseContext,
+    context: ResponseContext,
 ) -> ApiResult<Response> {
     match shape {
-        ReplyShape::Text => text::respond(follower, &asked).await,
-        ReplyShape::Json => json::respond(follower, &asked).await,
-        ReplyShape::Events => Ok(events::respond(follower, asked)),
-        ReplyShape::Later => Ok(acceptance::later(follower.reply())),
+        ReplyShape::Text => text::respond_as_text(reply_stream, &context).await,
+        ReplyShape::Json => json::respond_as_json(reply_stream, &context).await,
+        ReplyShape::Events => Ok(events::respond_as_events(reply_stream, context)),
+        ReplyShape::Later => Ok(acceptance::accepted_response(reply_stream.reply())),
     }
 }
 
 /// Counts and logs the outcome of a transfer; one that started with status 200 may still have
 /// failed.
-fn count(follower: &ReplyStream, outcome: &str) {
-    follower
+fn record_outcome(reply_stream: &ReplyStream, outcome: &str) {
+    reply_stream
         .state()
         .metrics
         .replies
         .with_label_values(&[outcome])
         .inc();
-    let (message, conversation) = (follower.reply(), follower.reply().conversation());
-    tracing::info!(message.id = %message, conversation.id = %conversation, outcome, "reply ends");
+    let (message, conversation) = (reply_stream.reply(), reply_stream.reply().conversation());
+    tracing::info!(message.id = %message, conversation.id = %conversation, outcome, "reply transfer ended");
 }

@@ -36,7 +36,9 @@ pub(crate) async fn read_store(
         None => Some(Bytes::new()),
     };
     // The record can be readable before its message; the next poll finds both.
-    Ok(text.map(|text| frames(record, text)).unwrap_or_default())
+    Ok(text
+        .map(|text| frames_of_record(record, text))
+        .unwrap_or_default())
 }
 
 async fn stored_text(
@@ -56,7 +58,7 @@ async fn stored_text(
         .map(|message| message.content.into()))
 }
 
-fn frames(record: ReplyRecord, text: Bytes) -> Vec<Frame> {
+fn frames_of_record(record: ReplyRecord, text: Bytes) -> Vec<Frame> {
     let head = record.head.map(|head| FrameBody::Head(Box::new(head)));
     let text = (!text.is_empty()).then_some(FrameBody::Text { offset: 0, text });
     let bodies = head

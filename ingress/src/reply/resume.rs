@@ -46,7 +46,7 @@ impl ResumePosition {
             let (generation, after) = numbers.ok_or_else(|| {
                 ApiError::field("Last-Event-ID", "must be the id of an event of this reply")
             })?;
-            let generation = saturated(generation);
+            let generation = saturate_generation(generation);
             return Ok(Self {
                 after,
                 generation: Some(generation),
@@ -54,8 +54,8 @@ impl ResumePosition {
             });
         }
         Ok(Self {
-            after: number(query, "after")?.unwrap_or_default(),
-            generation: number(query, "generation")?.map(saturated),
+            after: parse_number(query, "after")?.unwrap_or_default(),
+            generation: parse_number(query, "generation")?.map(saturate_generation),
             whole_characters,
         })
     }
@@ -103,8 +103,8 @@ fn boundary_before(text: &[u8], at: usize) -> usize {
         .unwrap_or_default()
 }
 
-fn number(query: &str, name: &'static str) -> ApiResult<Option<u64>> {
-    let Some(value) = query::value(query, name) else {
+fn parse_number(query: &str, name: &'static str) -> ApiResult<Option<u64>> {
+    let Some(value) = query::first_value(query, name) else {
         return Ok(None);
     };
     whole_number(&value)
@@ -113,7 +113,7 @@ fn number(query: &str, name: &'static str) -> ApiResult<Option<u64>> {
 }
 
 /// Saturates, because a number that is too large matches no generation.
-fn saturated(generation: u64) -> u32 {
+fn saturate_generation(generation: u64) -> u32 {
     u32::try_from(generation).unwrap_or(u32::MAX)
 }
 

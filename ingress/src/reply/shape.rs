@@ -24,7 +24,7 @@ pub(crate) enum ReplyShape {
 
 impl ReplyShape {
     /// Returns the format that a chat request asks for.
-    pub(crate) fn chosen(headers: &HeaderMap, body: &Map<String, Value>) -> ApiResult<Self> {
+    pub(crate) fn from_request(headers: &HeaderMap, body: &Map<String, Value>) -> ApiResult<Self> {
         let stream = match body.get("stream") {
             None | Some(Value::Null) => None,
             Some(Value::Bool(stream)) => Some(*stream),
@@ -36,13 +36,13 @@ impl ReplyShape {
         Ok(if stream == Some(false) {
             Self::Json
         } else {
-            accepted(headers).unwrap_or(Self::Text)
+            accepted_shape(headers).unwrap_or(Self::Text)
         })
     }
 
     /// Returns the format for following an existing reply: text or events.
-    pub(crate) fn of_stream(headers: &HeaderMap) -> Self {
-        if accepted(headers) == Some(Self::Events) {
+    pub(crate) fn for_stream(headers: &HeaderMap) -> Self {
+        if accepted_shape(headers) == Some(Self::Events) {
             Self::Events
         } else {
             Self::Text
@@ -50,7 +50,7 @@ impl ReplyShape {
     }
 
     /// Returns true if the client waits for the reply.
-    pub(crate) fn waits(self) -> bool {
+    pub(crate) fn waits_for_reply(self) -> bool {
         self != Self::Later
     }
 }
@@ -69,7 +69,7 @@ fn prefers_async(headers: &HeaderMap) -> bool {
 }
 
 /// Returns the accepted format with the greatest weight; ties go to the first one.
-fn accepted(headers: &HeaderMap) -> Option<ReplyShape> {
+fn accepted_shape(headers: &HeaderMap) -> Option<ReplyShape> {
     let values = headers
         .get_all(header::ACCEPT)
         .iter()
@@ -115,7 +115,7 @@ mod tests {
     }
 
     fn shape(accept: &str, body: Value) -> Option<ReplyShape> {
-        ReplyShape::chosen(&headers(header::ACCEPT, accept), body.as_object().unwrap()).ok()
+        ReplyShape::from_request(&headers(header::ACCEPT, accept), body.as_object().unwrap()).ok()
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
             assert_eq!(shape(accept, json!({})), Some(expected), "{accept}");
         }
         assert_eq!(
-            ReplyShape::chosen(&HeaderMap::new(), &Map::new()).unwrap(),
+            ReplyShape::from_request(&HeaderMap::new(), &Map::new()).unwrap(),
             ReplyShape::Text
         );
     }
@@ -169,10 +169,10 @@ mod tests {
             "Respond-Async",
             "return=minimal, respond-async; wait=10",
         ] {
-            let chosen = ReplyShape::chosen(&headers(PREFER, prefer), &Map::new()).unwrap();
+            let chosen = ReplyShape::from_request(&headers(PREFER, prefer), &Map::new()).unwrap();
             assert_eq!(chosen, ReplyShape::Later, "{prefer}");
         }
-        let other = ReplyShape::chosen(
+        let other = ReplyShape::from_request(
             &headers(PREFER, "wait=10, respond-asynchronously"),
             &Map::new(),
         )

@@ -6,10 +6,8 @@ use std::{collections::VecDeque, time::Duration};
 use bytes::{Bytes, BytesMut};
 use switchboard_schemas::{
     agent::OnDisconnect,
-    conversation_job::{ReplyJob, TeamRouting},
     ids::{AgentId, MessageId, OrgId},
     reply_event::{Frame, ReplyEnd},
-    topics::Topic,
 };
 use tokio::time::Instant;
 
@@ -21,7 +19,7 @@ use super::{
 };
 use crate::{
     http::{ApiError, ApiResult},
-    jobs::publish::{TurnJob, publish},
+    jobs::{publish::TurnJob, takeover::publish_takeover},
     state::{AppState, pending_replies::ReplySubscription},
 };
 
@@ -29,9 +27,9 @@ use crate::{
 const GAP_RETRY: Duration = Duration::from_millis(200);
 /// Re-read the log from the start after this many empty polls: a new generation restarts sequence
 /// numbers at 1.
-const THOROUGH_EVERY: u32 = 2;
-/// Same as [`THOROUGH_EVERY`] for readers, which poll more often.
-const READER_THOROUGH_EVERY: u32 = 10;
+const RESTART_READ_EVERY: u32 = 2;
+/// Same as [`RESTART_READ_EVERY`] for readers, which poll more often.
+const READER_RESTART_READ_EVERY: u32 = 10;
 
 /// Next event of a reply.
 #[derive(Debug)]
@@ -65,89 +63,89 @@ pub(crate) struct ReplyStream {
     /// Job to hand to another worker if the first one is silent; `None` for readers.
     job: Option<TurnJob>,
     addressed: Option<AgentId>,
-    slot: ReplySubscription,
+    subscription: ReplySubscription,
     /// Events to return before following continues.
-    ahead: VecDeque<StreamEvent>,
-    begins_at: u64,
+    prepared: VecDeque<StreamEvent>,
+    start_offset: u64,
     over: bool,
     on_disconnect: OnDisconnect,
     assembly: ReplyAssembly,
     /// Frames that were read from log or store and not yet applied.
     backlog: VecDeque<Frame>,
-    patience: ReplyTimeouts,
-    next_look: Instant,
+    timeouts: ReplyTimeouts,
+    next_poll: Instant,
     gap_open: bool,
-    fruitless_looks: u32,
+    empty_polls: u32,
 }
 
 /// Reason for waking up.
 enum StreamWake {
     Pushed(Frame),
     Overflowed,
-    LookDue,
+    PollDue,
 }
 
 impl ReplyStream {
     /// Follows the reply to `job`. The subscription must exist before the job is published.
-    pub(crate) fn new(state: AppState, job: TurnJob, slot: ReplySubscription) -> Self {
-        let patience = ReplyTimeouts::new(&state.config, Instant::now());
+    pub(crate) fn new(state: AppState, job: TurnJob, subscription: ReplySubscription) -> Self {
+        let timeouts = ReplyTimeouts::new(&state.config, Instant::now());
         let (org, reply) = (job.turn().org_id.clone(), job.turn().reply_id());
-        let mut this = Self::with(state, org, reply, slot, patience);
-        this.next_look = Instant::now() + Duration::from_millis(this.state.config.log_poll_ms);
+        let mut this = Self::with_timeouts(state, org, reply, subscription, timeouts);
+        this.next_poll = Instant::now() + Duration::from_millis(this.state.config.log_poll_ms);
         this.addressed = job.agent_id().cloned();
         this.job = Some(job);
         this
     }
 
     /// Follows a reply that another request started.
-    pub(crate) fn reading(state: AppState, org: OrgId, reply: MessageId) -> Self {
-        let slot = state.pending_replies.wait_for_reply(reply.clone());
-        let patience = ReplyTimeouts::of_reader(&state.config, Instant::now());
-        Self::with(state, org, reply, slot, patience)
+    pub(crate) fn for_reader(state: AppState, org: OrgId, reply: MessageId) -> Self {
+        let subscription = state.pending_replies.wait_for_reply(reply.clone());
+        let timeouts = ReplyTimeouts::for_reader(&state.config, Instant::now());
+        Self::with_timeouts(state, org, reply, subscription, timeouts)
     }
 
     /// Follows the reply that an earlier identical request started, beginning with `known` frames.
     /// The earlier request watches over the worker.
-    pub(crate) fn joining(
+    pub(crate) fn for_duplicate(
         state: AppState,
         job: &TurnJob,
-        slot: ReplySubscription,
+        subscription: ReplySubscription,
         known: Vec<Frame>,
     ) -> Self {
-        let patience = ReplyTimeouts::of_reader(&state.config, Instant::now());
+        let timeouts = ReplyTimeouts::for_reader(&state.config, Instant::now());
         let (org, reply) = (job.turn().org_id.clone(), job.turn().reply_id());
-        let mut this = Self::with(state, org, reply, slot, patience);
+        let mut this = Self::with_timeouts(state, org, reply, subscription, timeouts);
         this.addressed = job.agent_id().cloned();
         this.backlog = known.into();
-        this.next_look = Instant::now();
+        this.next_poll = Instant::now();
         this
     }
 
-    fn with(
+    fn with_timeouts(
         state: AppState,
         org: OrgId,
         reply: MessageId,
-        slot: ReplySubscription,
-        patience: ReplyTimeouts,
+        subscription: ReplySubscription,
+        timeouts: ReplyTimeouts,
     ) -> Self {
         state.metrics.replies_open.inc();
         Self {
-            next_look: Instant::now() + Duration::from_millis(state.config.reader_poll_ms),
-            patience,
+            next_poll: Instant::now() + Duration::from_millis(state.config.reader_poll_ms),
+            timeouts,
             state,
             org,
             reply,
             job: None,
             addressed: None,
-            slot,
-            ahead: VecDeque::new(),
-            begins_at: 0,
+            subscription,
+            prepared: VecDeque::new(),
+            start_offset: 0,
             over: false,
             on_disconnect: OnDisconnect::Continue,
             assembly: ReplyAssembly::default(),
             backlog: VecDeque::new(),
             gap_open: false,
-            fruitless_looks: 0,
+            empty_polls: 0,
         }
     }
 
@@ -161,7 +159,7 @@ impl ReplyStream {
     }
 
     /// Loads the available part of the reply and continues from `position`.
-    pub(crate) async fn resume(
+    pub(crate) async fn resume_at(
         mut self,
         position: &ResumePosition,
         is_final: bool,
@@ -174,34 +172,35 @@ impl ReplyStream {
         let unread = if is_final {
             self.backlog.is_empty()
         } else {
-            self.patience.relay_is_away()
+            self.timeouts.is_relay_unavailable()
         };
         if unread {
             return Err(ApiError::unavailable(
                 "the reply cannot be read at the moment",
             ));
         }
-        let (text, rest) = self.drain();
+        let (text, rest) = self.drain_backlog();
         let known = ReplyContent {
             text: &text,
             generation: self.assembly.known_generation(),
         };
         let start = position.start_in(&known)?;
-        self.begins_at = start as u64;
+        self.start_offset = start as u64;
         let (end, notes): (Vec<_>, Vec<_>) = rest
             .into_iter()
             .partition(|next| !matches!(next, StreamEvent::ReplyUpdate(_)));
-        self.ahead.extend(notes);
+        self.prepared.extend(notes);
         if start < text.len() {
-            self.ahead.push_back(StreamEvent::Text(text.slice(start..)));
+            self.prepared
+                .push_back(StreamEvent::Text(text.slice(start..)));
         }
-        self.ahead.extend(end);
+        self.prepared.extend(end);
         Ok(self)
     }
 
     /// Returns the byte offset at which the returned text starts.
-    pub(crate) const fn begins_at(&self) -> u64 {
-        self.begins_at
+    pub(crate) const fn start_offset(&self) -> u64 {
+        self.start_offset
     }
 
     /// Returns the id of the reply.
@@ -215,7 +214,7 @@ impl ReplyStream {
     }
 
     /// Returns the agent that this request addressed, if any.
-    pub(crate) const fn addressed(&self) -> Option<&AgentId> {
+    pub(crate) const fn addressed_agent(&self) -> Option<&AgentId> {
         self.addressed.as_ref()
     }
 
@@ -227,31 +226,31 @@ impl ReplyStream {
     /// Waits for the next event. Dropping the future may lose frames, which are then read from the
     /// log.
     pub(crate) async fn next(&mut self) -> StreamEvent {
-        let next = match self.ahead.pop_front() {
+        let next = match self.prepared.pop_front() {
             Some(next) => next,
-            None => self.follow().await,
+            None => self.next_followed().await,
         };
         self.over = matches!(next, StreamEvent::Ended(_) | StreamEvent::Lost(_));
         next
     }
 
-    async fn follow(&mut self) -> StreamEvent {
+    async fn next_followed(&mut self) -> StreamEvent {
         loop {
             if let Some(frame) = self.backlog.pop_front() {
-                if let Some(next) = self.take_logged(frame) {
+                if let Some(next) = self.apply_logged(frame) {
                     return next;
                 }
                 continue;
             }
-            match self.wake().await {
+            match self.next_wake().await {
                 StreamWake::Pushed(frame) => {
-                    if let Some(next) = self.take_pushed(frame).await {
+                    if let Some(next) = self.apply_pushed(frame).await {
                         return next;
                     }
                 }
-                StreamWake::Overflowed => self.pull().await,
-                StreamWake::LookDue => {
-                    if let Some(loss) = self.look().await {
+                StreamWake::Overflowed => self.pull_from_log().await,
+                StreamWake::PollDue => {
+                    if let Some(loss) = self.poll_sources().await {
                         return StreamEvent::Lost(loss);
                     }
                 }
@@ -260,10 +259,10 @@ impl ReplyStream {
     }
 
     /// Applies the whole backlog. Returns its text and the other events.
-    fn drain(&mut self) -> (Bytes, Vec<StreamEvent>) {
+    fn drain_backlog(&mut self) -> (Bytes, Vec<StreamEvent>) {
         let (mut text, mut rest) = (BytesMut::new(), Vec::new());
         while let Some(frame) = self.backlog.pop_front() {
-            match self.take_logged(frame) {
+            match self.apply_logged(frame) {
                 Some(StreamEvent::Text(bytes)) => text.extend_from_slice(&bytes),
                 // The start event is sent last and contains the structured data.
                 Some(StreamEvent::ReplyUpdate(ReplyUpdate::Ui))
@@ -277,46 +276,46 @@ impl ReplyStream {
         (text.freeze(), rest)
     }
 
-    async fn wake(&mut self) -> StreamWake {
-        if self.slot.must_pull() {
+    async fn next_wake(&mut self) -> StreamWake {
+        if self.subscription.must_pull() {
             return StreamWake::Overflowed;
         }
         // Frames first: after a slow client's pause a poll is always due, although the frames are
         // already queued.
         tokio::select! {
             biased;
-            Some(frame) = self.slot.next() => StreamWake::Pushed(frame),
-            () = tokio::time::sleep_until(self.next_look) => StreamWake::LookDue,
+            Some(frame) = self.subscription.next() => StreamWake::Pushed(frame),
+            () = tokio::time::sleep_until(self.next_poll) => StreamWake::PollDue,
         }
     }
 
-    async fn take_pushed(&mut self, frame: Frame) -> Option<StreamEvent> {
+    async fn apply_pushed(&mut self, frame: Frame) -> Option<StreamEvent> {
         let now = Instant::now();
         if frame.attempt == 0 {
-            self.patience.waits(now);
+            self.timeouts.record_waiting(now);
             return None;
         }
-        self.patience.sign(now);
-        let step = self.assembly.accept(frame, FrameSource::Push);
+        self.timeouts.record_sign(now);
+        let step = self.assembly.apply_frame(frame, FrameSource::Push);
         if step != AssemblyStep::Gap {
             if !self.gap_open {
-                self.next_look = now + self.look_interval();
+                self.next_poll = now + self.poll_interval();
             }
-            return into_next(step);
+            return into_event(step);
         }
         if !self.gap_open {
             self.gap_open = true;
-            self.repair().await;
+            self.repair_gap().await;
         }
         None
     }
 
-    fn take_logged(&mut self, frame: Frame) -> Option<StreamEvent> {
+    fn apply_logged(&mut self, frame: Frame) -> Option<StreamEvent> {
         let before = self.assembly.progress();
-        let step = self.assembly.accept(frame, FrameSource::Log);
+        let step = self.assembly.apply_frame(frame, FrameSource::Log);
         if self.assembly.progress() != before {
-            self.patience.sign(Instant::now());
-            self.fruitless_looks = 0;
+            self.timeouts.record_sign(Instant::now());
+            self.empty_polls = 0;
         }
         if step != AssemblyStep::Gap
             && self.gap_open
@@ -325,60 +324,60 @@ impl ReplyStream {
             self.gap_open = false;
             self.state.metrics.gaps_repaired.inc();
         }
-        into_next(step)
+        into_event(step)
     }
 
     /// Reads from the log after frames of a slow client were dropped.
-    async fn pull(&mut self) {
+    async fn pull_from_log(&mut self) {
         self.state.metrics.replies_pulled.inc();
-        self.patience.sign(Instant::now());
+        self.timeouts.record_sign(Instant::now());
         self.read_log(self.assembly.logged_seq()).await;
     }
 
     /// Reads missing frames from the log, or from the store once the reply is final.
-    async fn repair(&mut self) {
+    async fn repair_gap(&mut self) {
         let in_log = self.read_log(self.assembly.logged_seq()).await;
         if !in_log && !self.read_log(0).await {
             self.read_store().await;
         }
-        self.next_look = Instant::now() + GAP_RETRY;
+        self.next_poll = Instant::now() + GAP_RETRY;
     }
 
     /// Polls log and store after a silence, and decides whether to wait, to hand the reply to
     /// another worker, or to give up.
-    async fn look(&mut self) -> Option<StreamFailure> {
+    async fn poll_sources(&mut self) -> Option<StreamFailure> {
         let every = if self.is_reader() {
-            READER_THOROUGH_EVERY
+            READER_RESTART_READ_EVERY
         } else {
-            THOROUGH_EVERY
+            RESTART_READ_EVERY
         };
-        let thorough = self.fruitless_looks % every == every - 1;
-        let after_seq = if thorough {
+        let from_start = self.empty_polls % every == every - 1;
+        let after_seq = if from_start {
             0
         } else {
             self.assembly.logged_seq()
         };
-        self.fruitless_looks += 1;
+        self.empty_polls += 1;
         self.read_log(after_seq).await;
         if self.backlog_is_known() {
             self.backlog.clear();
         }
         // If nothing was ever received, Redis may reject writes of workers while it answers our
         // reads.
-        let unheard = thorough && self.patience.is_unheard();
+        let unheard = from_start && self.timeouts.has_not_started();
         let store_may_know = if self.is_reader() {
-            thorough
+            from_start
         } else {
-            unheard || self.patience.is_last_hope()
+            unheard || self.timeouts.has_no_takeover_left()
         };
-        if self.gap_open || self.patience.relay_is_away() || store_may_know {
+        if self.gap_open || self.timeouts.is_relay_unavailable() || store_may_know {
             self.read_store().await;
         }
-        self.next_look = Instant::now() + self.look_interval();
+        self.next_poll = Instant::now() + self.poll_interval();
         if !self.backlog.is_empty() {
             return None;
         }
-        match self.patience.judge(Instant::now()) {
+        match self.timeouts.decide(Instant::now()) {
             TimeoutDecision::Wait => None,
             TimeoutDecision::NeverStarted => Some(StreamFailure::NeverStarted),
             TimeoutDecision::WentSilent => Some(StreamFailure::WentSilent),
@@ -400,7 +399,7 @@ impl ReplyStream {
 
     async fn read_log(&mut self, after_seq: u64) -> bool {
         let read = recovery::read_log(&self.state, &self.reply, after_seq).await;
-        self.patience.relay(read.is_ok(), Instant::now());
+        self.timeouts.record_relay(read.is_ok(), Instant::now());
         match read {
             Ok(frames) => {
                 self.backlog.extend(frames);
@@ -415,7 +414,7 @@ impl ReplyStream {
 
     async fn read_store(&mut self) {
         let read = recovery::read_store(&self.state, &self.org, &self.reply).await;
-        self.patience.store(read.is_ok(), Instant::now());
+        self.timeouts.record_store(read.is_ok(), Instant::now());
         match read {
             Ok(frames) => self.backlog.extend(frames),
             Err(error) => {
@@ -424,32 +423,16 @@ impl ReplyStream {
         }
     }
 
-    /// Publishes the job to the retry topic. The original record stays, and the claim decides which
-    /// worker answers.
     async fn take_over(&mut self) {
         if self.state.backends.relay.check().await.is_err() {
-            self.patience.relay(false, Instant::now());
+            self.timeouts.record_relay(false, Instant::now());
             return;
         }
-        let (Some(asked), Some(job)) = (&self.job, self.answer_job().await) else {
-            return;
-        };
-        let job = ReplyJob {
-            attempt_min: self.assembly.attempt_heard() + 1,
-            ..job
-        };
-        tracing::info!(message.id = %self.reply, attempt = job.attempt_min, "silent reply given to another worker");
-        self.state.metrics.takeovers.inc();
-        // Failures are counted by `publish`; the next silence tries again.
-        let request_id = job.turn.request_id.clone();
-        let _ = publish(
-            &self.state,
-            Topic::JobsRetry,
-            &asked.record(job),
-            &request_id,
-        )
-        .await;
-        self.patience.taken_over(Instant::now());
+        let Some(job) = &self.job else { return };
+        let attempt_min = self.assembly.attempt_heard() + 1;
+        if publish_takeover(&self.state, job, attempt_min).await {
+            self.timeouts.record_takeover(Instant::now());
+        }
     }
 
     /// Returns true for readers, which never hand the reply to another worker.
@@ -457,40 +440,10 @@ impl ReplyStream {
         self.job.is_none()
     }
 
-    /// Returns the job for another worker, or `None` for readers and for team messages without a
-    /// routing decision.
-    async fn answer_job(&self) -> Option<ReplyJob> {
-        let job = match self.job.as_ref()? {
-            TurnJob::Agent(job) | TurnJob::Trial(job) => return Some(job.clone()),
-            TurnJob::Team(job) => job,
-        };
-        let decided = self
-            .state
-            .backends
-            .relay
-            .decisions(&job.turn.message_id)
-            .await
-            .ok()?
-            .own?;
-        // The decision does not record its time.
-        let routed = TeamRouting {
-            team_id: job.team_id.clone(),
-            reason: decided.reason,
-            facts: decided.facts,
-            routed_at: None,
-        };
-        Some(ReplyJob {
-            agent_id: decided.agent_id,
-            routed: Some(routed),
-            turn: job.turn.clone(),
-            attempt_min: 1,
-        })
-    }
-
-    fn look_interval(&self) -> Duration {
+    fn poll_interval(&self) -> Duration {
         if self.gap_open {
             GAP_RETRY
-        } else if self.patience.relay_is_away() {
+        } else if self.timeouts.is_relay_unavailable() {
             Duration::from_millis(self.state.config.store_poll_ms)
         } else if self.is_reader() {
             Duration::from_millis(self.state.config.reader_poll_ms)
@@ -509,11 +462,11 @@ impl Drop for ReplyStream {
     }
 }
 
-fn into_next(step: AssemblyStep) -> Option<StreamEvent> {
+fn into_event(step: AssemblyStep) -> Option<StreamEvent> {
     match step {
         AssemblyStep::Nothing | AssemblyStep::Gap => None,
         AssemblyStep::Text(bytes) => Some(StreamEvent::Text(bytes)),
-        AssemblyStep::ReplyUpdate(note) => Some(StreamEvent::ReplyUpdate(note)),
+        AssemblyStep::ReplyUpdate(update) => Some(StreamEvent::ReplyUpdate(update)),
         AssemblyStep::Ended(end) => Some(StreamEvent::Ended(end)),
         AssemblyStep::Broken(breach) => {
             Some(StreamEvent::Lost(StreamFailure::TextConflict(breach)))

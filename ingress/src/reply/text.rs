@@ -7,8 +7,9 @@ use futures::stream;
 use switchboard_schemas::conversation::ReplyStatus;
 
 use super::{
-    ResponseContext, count, failure,
+    ResponseContext, failure,
     headers::{self, ReplyFacts},
+    record_outcome,
     stream::{ReplyStream, StreamEvent},
 };
 use crate::http::{ApiError, ApiResult};
@@ -28,45 +29,45 @@ enum TextBody {
 }
 
 /// Waits for the first byte and returns a streaming response.
-pub(super) async fn respond(
-    mut follower: ReplyStream,
-    asked: &ResponseContext,
+pub(super) async fn respond_as_text(
+    mut reply_stream: ReplyStream,
+    context: &ResponseContext,
 ) -> ApiResult<Response> {
-    let error = match next_of_text(&mut follower).await {
+    let error = match next_of_text(&mut reply_stream).await {
         StreamEvent::Text(first) => {
-            follower
+            reply_stream
                 .state()
                 .metrics
                 .first_byte_seconds
-                .observe(asked.arrived.elapsed().as_secs_f64());
-            let head = response(&follower);
-            return Ok(head(streamed(first, follower)));
+                .observe(context.arrived.elapsed().as_secs_f64());
+            let head = response_builder(&reply_stream);
+            return Ok(head(streaming_body(first, reply_stream)));
         }
         StreamEvent::Ended(end) if end.status == ReplyStatus::Completed => {
-            count(&follower, "completed");
-            return Ok(response(&follower)(Body::empty()));
+            record_outcome(&reply_stream, "completed");
+            return Ok(response_builder(&reply_stream)(Body::empty()));
         }
-        StreamEvent::Ended(end) => failure::of_end(&end, follower.reply()),
-        StreamEvent::Lost(loss) => failure::of_loss(loss, follower.reply()),
+        StreamEvent::Ended(end) => failure::error_of_end(&end, reply_stream.reply()),
+        StreamEvent::Lost(loss) => failure::error_of_loss(loss, reply_stream.reply()),
         StreamEvent::ReplyUpdate(_) => return Err(ApiError::internal(&"a note is no text")),
     };
-    count(&follower, "refused");
+    record_outcome(&reply_stream, "refused");
     Err(error)
 }
 
 /// Returns the next text or final event; other events have no place in plain text.
-async fn next_of_text(follower: &mut ReplyStream) -> StreamEvent {
+async fn next_of_text(reply_stream: &mut ReplyStream) -> StreamEvent {
     loop {
-        let next = follower.next().await;
+        let next = reply_stream.next().await;
         if !matches!(next, StreamEvent::ReplyUpdate(_)) {
             return next;
         }
     }
 }
 
-fn response(follower: &ReplyStream) -> impl FnOnce(Body) -> Response + use<> {
-    let facts = ReplyFacts::of(follower.reply(), follower.assembly());
-    let headers = headers::of_reply(&facts, CONTENT_TYPE);
+fn response_builder(reply_stream: &ReplyStream) -> impl FnOnce(Body) -> Response + use<> {
+    let facts = ReplyFacts::from_assembly(reply_stream.reply(), reply_stream.assembly());
+    let headers = headers::reply_headers(&facts, CONTENT_TYPE);
     move |body| {
         let mut response = Response::new(body);
         *response.headers_mut() = headers;
@@ -74,28 +75,32 @@ fn response(follower: &ReplyStream) -> impl FnOnce(Body) -> Response + use<> {
     }
 }
 
-fn streamed(first: Bytes, follower: ReplyStream) -> Body {
+fn streaming_body(first: Bytes, reply_stream: ReplyStream) -> Body {
     Body::from_stream(stream::unfold(
-        TextBody::First(first, follower),
+        TextBody::First(first, reply_stream),
         |rest| async move {
             match rest {
-                TextBody::First(bytes, follower) => Some((Ok(bytes), TextBody::More(follower))),
-                TextBody::More(follower) => more(follower).await,
+                TextBody::First(bytes, reply_stream) => {
+                    Some((Ok(bytes), TextBody::More(reply_stream)))
+                }
+                TextBody::More(reply_stream) => next_chunk(reply_stream).await,
                 TextBody::Over => None,
             }
         },
     ))
 }
 
-async fn more(mut follower: ReplyStream) -> Option<(Result<Bytes, TransferAborted>, TextBody)> {
-    match next_of_text(&mut follower).await {
-        StreamEvent::Text(bytes) => Some((Ok(bytes), TextBody::More(follower))),
+async fn next_chunk(
+    mut reply_stream: ReplyStream,
+) -> Option<(Result<Bytes, TransferAborted>, TextBody)> {
+    match next_of_text(&mut reply_stream).await {
+        StreamEvent::Text(bytes) => Some((Ok(bytes), TextBody::More(reply_stream))),
         StreamEvent::Ended(end) if end.status == ReplyStatus::Completed => {
-            count(&follower, "completed");
+            record_outcome(&reply_stream, "completed");
             None
         }
         StreamEvent::Ended(_) | StreamEvent::Lost(_) | StreamEvent::ReplyUpdate(_) => {
-            count(&follower, "broken");
+            record_outcome(&reply_stream, "broken");
             // Yield first: Hyper flushes when a body is pending, and an error right after bytes
             // would discard them.
             tokio::task::yield_now().await;

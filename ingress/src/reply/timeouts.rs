@@ -57,7 +57,7 @@ impl ReplyTimeouts {
 
     /// Starts the timeouts of a further reader. Pushed frames go to another ingress, so that
     /// silence means little, and the reader never hands the reply to another worker.
-    pub(crate) fn of_reader(config: &IngressConfig, now: Instant) -> Self {
+    pub(crate) fn for_reader(config: &IngressConfig, now: Instant) -> Self {
         Self {
             first_frame_timeout: Duration::from_millis(config.queue_timeout_ms),
             takeovers_left: 0,
@@ -68,20 +68,20 @@ impl ReplyTimeouts {
 
     /// Records that the message is queued behind another one. This does not allow a takeover:
     /// earlier messages of the conversation come first, even if their worker dies.
-    pub(crate) fn waits(&mut self, now: Instant) {
+    pub(crate) fn record_waiting(&mut self, now: Instant) {
         self.last_waiting = now;
         self.all_away_since = None;
     }
 
     /// Records a sign of life: a worker is working on the reply.
-    pub(crate) fn sign(&mut self, now: Instant) {
+    pub(crate) fn record_sign(&mut self, now: Instant) {
         self.heard = true;
         self.last_sign = now;
         self.all_away_since = None;
     }
 
     /// Records the result of reading from Redis.
-    pub(crate) fn relay(&mut self, answers: bool, now: Instant) {
+    pub(crate) fn record_relay(&mut self, answers: bool, now: Instant) {
         // Frames may have been lost in the outage, so that the silence starts again.
         if answers && self.relay_away {
             (self.last_sign, self.last_waiting) = (now, now);
@@ -93,7 +93,7 @@ impl ReplyTimeouts {
     }
 
     /// Records the result of reading from the store while Redis is unavailable.
-    pub(crate) fn store(&mut self, answers: bool, now: Instant) {
+    pub(crate) fn record_store(&mut self, answers: bool, now: Instant) {
         if answers {
             self.all_away_since = None;
         } else if self.relay_away {
@@ -102,22 +102,22 @@ impl ReplyTimeouts {
     }
 
     /// Returns true if the last read from Redis failed.
-    pub(crate) const fn relay_is_away(&self) -> bool {
+    pub(crate) const fn is_relay_unavailable(&self) -> bool {
         self.relay_away
     }
 
     /// Returns true if no takeover is left, so that only the store can show the end of the reply.
-    pub(crate) const fn is_last_hope(&self) -> bool {
+    pub(crate) const fn has_no_takeover_left(&self) -> bool {
         self.heard && self.takeovers_left == 0
     }
 
     /// Returns true if no sign of life has arrived.
-    pub(crate) const fn is_unheard(&self) -> bool {
+    pub(crate) const fn has_not_started(&self) -> bool {
         !self.heard
     }
 
     /// Returns the action to take after a poll that found nothing new.
-    pub(crate) fn judge(&self, now: Instant) -> TimeoutDecision {
+    pub(crate) fn decide(&self, now: Instant) -> TimeoutDecision {
         let waited = now - self.began;
         let silence = now - self.last_sign;
         let everything_away = self
@@ -149,7 +149,7 @@ impl ReplyTimeouts {
 
     /// Records that the reply was handed to another worker, which gets the same time as the first
     /// one.
-    pub(crate) fn taken_over(&mut self, now: Instant) {
+    pub(crate) fn record_takeover(&mut self, now: Instant) {
         self.takeovers_left = self.takeovers_left.saturating_sub(1);
         self.last_sign = now;
     }
@@ -177,7 +177,7 @@ mod tests {
 
         fn after(&mut self, seconds: u64) -> TimeoutDecision {
             self.0 += Duration::from_secs(seconds);
-            self.1.judge(self.0)
+            self.1.decide(self.0)
         }
     }
 
@@ -195,7 +195,7 @@ mod tests {
         let mut clock = Clock::start();
         for _ in 0..20 {
             assert_eq!(clock.after(5), TimeoutDecision::Wait);
-            clock.1.waits(clock.0);
+            clock.1.record_waiting(clock.0);
         }
         assert_eq!(
             (clock.after(19), clock.after(1)),
@@ -207,25 +207,25 @@ mod tests {
     async fn heartbeats_extend_the_wait_of_a_queued_reply() {
         let mut clock = Clock::start();
         for _ in 0..360 {
-            clock.1.sign(clock.0);
+            clock.1.record_sign(clock.0);
             assert_eq!(clock.after(2), TimeoutDecision::Wait);
         }
-        clock.1.sign(clock.0);
+        clock.1.record_sign(clock.0);
         assert_eq!(clock.after(6), TimeoutDecision::WentSilent);
     }
 
     #[tokio::test]
     async fn a_silent_reply_is_taken_over_twice_and_then_given_up() {
         let mut clock = Clock::start();
-        clock.1.sign(clock.0);
+        clock.1.record_sign(clock.0);
         for _ in 0..2 {
             assert_eq!(
                 (clock.after(2), clock.after(1)),
                 (TimeoutDecision::Wait, TimeoutDecision::TakeOver)
             );
-            clock.1.taken_over(clock.0);
+            clock.1.record_takeover(clock.0);
         }
-        assert!(clock.1.is_last_hope());
+        assert!(clock.1.has_no_takeover_left());
         assert_eq!(
             (clock.after(29), clock.after(1)),
             (TimeoutDecision::Wait, TimeoutDecision::WentSilent)
@@ -235,10 +235,10 @@ mod tests {
     #[tokio::test]
     async fn relay_outage_pauses_takeover_and_restarts_the_wait() {
         let mut clock = Clock::start();
-        clock.1.sign(clock.0);
-        clock.1.relay(false, clock.0);
+        clock.1.record_sign(clock.0);
+        clock.1.record_relay(false, clock.0);
         assert_eq!(clock.after(60), TimeoutDecision::Wait);
-        clock.1.relay(true, clock.0);
+        clock.1.record_relay(true, clock.0);
         assert_eq!(
             (clock.after(2), clock.after(1)),
             (TimeoutDecision::Wait, TimeoutDecision::TakeOver)
@@ -248,8 +248,8 @@ mod tests {
     #[tokio::test]
     async fn reply_is_given_up_after_30_seconds_without_relay_and_store() {
         let mut clock = Clock::start();
-        clock.1.relay(false, clock.0);
-        clock.1.store(false, clock.0);
+        clock.1.record_relay(false, clock.0);
+        clock.1.record_store(false, clock.0);
         assert_eq!(
             (clock.after(29), clock.after(1)),
             (TimeoutDecision::Wait, TimeoutDecision::NeverStarted)

@@ -43,12 +43,12 @@ pub(crate) struct AgentView<'a> {
     params(AgentPath),
     responses((status = 200, description = "The configuration.", body = AgentView), AgentReadProblems),
 )]
-pub(crate) async fn get(reached: AuthorizedAgent<AgentRead>) -> Response {
-    Json(AgentView::of(&reached.agent)).into_response()
+pub(crate) async fn get_agent(reached: AuthorizedAgent<AgentRead>) -> Response {
+    Json(AgentView::from_agent(&reached.agent)).into_response()
 }
 
 impl<'a> AgentView<'a> {
-    fn of(agent: &'a Agent) -> Self {
+    fn from_agent(agent: &'a Agent) -> Self {
         let settings = &agent.settings;
         Self {
             id: &agent.id,

@@ -7,26 +7,18 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-use switchboard_schemas::{agent::OnDisconnect, ids::RequestId};
+use switchboard_schemas::ids::RequestId;
 
 use crate::{
     auth::authorized_agent::{AgentChat, AuthorizedAgent},
-    chat::{
-        idempotency::IdempotencyKey,
-        request::{ChatBody, TurnContext},
-        submission::accept,
-    },
-    http::{
-        ApiResult, ArrivedAt, RateLimitAddress,
-        body::{self, BodyLimits},
-    },
-    jobs::publish::TurnJob,
+    chat::pipeline::{ChatRecipient, IncomingChat, handle_chat},
+    http::{ApiResult, ArrivedAt, RateLimitAddress},
     openapi::{
         bodies::{Accepted, ChatRequest},
         parameters::{AgentPath, ChatHeaders, OriginHeader},
         problems::AgentChatProblems,
     },
-    reply::{ResponseContext, respond, shape::ReplyShape, view::ReplyView},
+    reply::view::ReplyView,
     state::AppState,
 };
 
@@ -51,7 +43,7 @@ use crate::{
         AgentChatProblems,
     ),
 )]
-pub(crate) async fn post(
+pub(crate) async fn chat_with_agent(
     State(state): State<AppState>,
     Extension(request_id): Extension<RequestId>,
     Extension(ArrivedAt(arrived)): Extension<ArrivedAt>,
@@ -59,48 +51,12 @@ pub(crate) async fn post(
     AuthorizedAgent { caller, agent, .. }: AuthorizedAgent<AgentChat>,
     request: Request,
 ) -> ApiResult<Response> {
-    let (parts, body) = request.into_parts();
-    let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
-    let body = body::parse_object(&body)?;
-    let chat =
-        ChatBody::parse(&body, agent.settings.limits.max_message_length)?.sent_by(&caller)?;
-    let shape = ReplyShape::chosen(&parts.headers, &body)?;
-    let per_minute = agent.settings.limits.rate_limit_per_minute;
-    state
-        .limits
-        .admit_visitor(
-            agent.id.as_str(),
-            per_minute,
-            chat.sender(),
-            caller.limits_told(),
-        )
-        .await?;
-    if caller.visitor_id().is_some() {
-        state
-            .limits
-            .sites
-            .admit_chat(&agent.id, &address, caller.limits_told())
-            .await?;
-    }
-    let repeat = IdempotencyKey::read(&parts.headers, &caller, agent.id.as_str(), &chat)?;
-    let context = TurnContext::of(&state, request_id.clone(), shape, &parts);
-    let job = TurnJob::Agent(chat.into_agent_job(&caller, &agent, context));
-    let on_disconnect = if shape.waits() {
-        agent.settings.on_disconnect
-    } else {
-        OnDisconnect::Continue
+    let incoming = IncomingChat {
+        request,
+        request_id,
+        arrived,
+        address,
+        map_error: identity,
     };
-    let follower = accept(state, shape, job, repeat)
-        .await?
-        .on_disconnect(on_disconnect);
-    respond(
-        follower,
-        shape,
-        ResponseContext {
-            request_id,
-            arrived,
-            told: identity,
-        },
-    )
-    .await
+    handle_chat(state, &caller, ChatRecipient::Agent(agent), incoming).await
 }

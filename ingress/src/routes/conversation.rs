@@ -14,9 +14,9 @@ use switchboard_schemas::{
 };
 
 use super::{
-    conversation_lookup::{find, named},
+    conversation_lookup::{find_conversation, parse_choice},
     conversation_page::{ConversationView, MessagePage},
-    conversation_patch::{ConversationPatch, apply},
+    conversation_patch::{ConversationPatch, apply_patch},
 };
 use crate::{
     auth::authorized_agent::{AuthorizedAgent, ConversationAccess},
@@ -46,16 +46,16 @@ use crate::{
         ConversationReadProblems,
     ),
 )]
-pub(crate) async fn get(
+pub(crate) async fn get_conversation(
     State(state): State<AppState>,
     RawQuery(query): RawQuery,
     address: RateLimitAddress,
     reached: AuthorizedAgent<ConversationAccess>,
 ) -> ApiResult<Response> {
     let query = query.as_deref().unwrap_or_default();
-    let (page, named) = (MessagePage::parse(query), named(query));
+    let (page, named) = (MessagePage::parse(query), parse_choice(query));
     let org = reached.caller.org_id();
-    let conversation = find(&state, &address, &reached, &named).await?;
+    let conversation = find_conversation(&state, &address, &reached, &named).await?;
     let messages = state
         .backends
         .store
@@ -85,7 +85,7 @@ pub(crate) async fn get(
         ConversationChangeProblems,
     ),
 )]
-pub(crate) async fn patch(
+pub(crate) async fn update_conversation(
     State(state): State<AppState>,
     Extension(request_id): Extension<RequestId>,
     address: RateLimitAddress,
@@ -94,10 +94,10 @@ pub(crate) async fn patch(
     request: Request,
 ) -> ApiResult<Response> {
     let (parts, body) = request.into_parts();
-    let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
+    let body = body::read_body(&parts.headers, body, BodyLimits::public(&state.config)).await?;
     let changes = ConversationPatch::parse(&body::parse_object(&body)?)?;
-    let named = named(query.as_deref().unwrap_or_default());
-    let conversation = find(&state, &address, &reached, &named).await?;
+    let named = parse_choice(query.as_deref().unwrap_or_default());
+    let conversation = find_conversation(&state, &address, &reached, &named).await?;
     changes.check_together(&conversation.metadata)?;
     if !changes.is_empty() {
         let job = PatchJob {
@@ -116,7 +116,7 @@ pub(crate) async fn patch(
             accepted_at: Timestamp::now(),
             reply_to: state.ingress_id.clone(),
         };
-        apply(&state, job).await?;
+        apply_patch(&state, job).await?;
     }
     Ok(Json(json!({ "success": true, "updated": changes.supplied() })).into_response())
 }

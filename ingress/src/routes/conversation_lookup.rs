@@ -25,8 +25,8 @@ pub(super) enum SessionChoice {
 }
 
 /// Parses `conversationId` from a query string.
-pub(super) fn named(query: &str) -> SessionChoice {
-    match query::value(query, "conversationId") {
+pub(super) fn parse_choice(query: &str) -> SessionChoice {
+    match query::first_value(query, "conversationId") {
         None => SessionChoice::Any,
         Some(id) => id
             .parse()
@@ -36,7 +36,7 @@ pub(super) fn named(query: &str) -> SessionChoice {
 
 /// Returns the conversation, or `CONVERSATION_NOT_FOUND` if it does not exist or the caller may not
 /// read it.
-pub(super) async fn find(
+pub(super) async fn find_conversation(
     state: &AppState,
     address: &RateLimitAddress,
     reached: &AuthorizedAgent<ConversationAccess>,
@@ -52,7 +52,7 @@ pub(super) async fn find(
         .guard_session(
             reached.caller.org_id(),
             address,
-            look(state, reached, named),
+            find_linked(state, reached, named),
         )
         .await
 }
@@ -64,7 +64,7 @@ async fn find_own(
 ) -> ApiResult<Conversation> {
     let own = reached
         .caller
-        .conversation(&reached.agent.id, &reached.session_id()?);
+        .conversation_id(&reached.agent.id, &reached.session_id()?);
     match named {
         SessionChoice::Any => {}
         SessionChoice::One(id) if *id == own => {}
@@ -73,7 +73,7 @@ async fn find_own(
     first_existing(state, reached.caller.org_id(), &[own]).await
 }
 
-async fn look(
+async fn find_linked(
     state: &AppState,
     reached: &AuthorizedAgent<ConversationAccess>,
     named: &SessionChoice,
@@ -83,7 +83,7 @@ async fn look(
         &reached.agent.id,
         reached.session_id()?,
     );
-    let own = reached.caller.conversation(agent, &session);
+    let own = reached.caller.conversation_id(agent, &session);
     let candidates = match named {
         SessionChoice::Nothing => return Err(conversation_not_found()),
         SessionChoice::One(id) if *id == own => vec![own],
@@ -130,10 +130,10 @@ mod tests {
     #[test]
     fn a_query_names_a_conversation_or_any_or_none() {
         let id = format!("conv_{}", "0".repeat(26));
-        assert_eq!(named(""), SessionChoice::Any);
-        assert_eq!(named("limit=2&offset=1"), SessionChoice::Any);
+        assert_eq!(parse_choice(""), SessionChoice::Any);
+        assert_eq!(parse_choice("limit=2&offset=1"), SessionChoice::Any);
         assert_eq!(
-            named(&format!("limit=2&conversationId={id}")),
+            parse_choice(&format!("limit=2&conversationId={id}")),
             SessionChoice::One(id.parse().unwrap())
         );
         for text in [
@@ -141,7 +141,7 @@ mod tests {
             "conversationId=x",
             "conversationId=conv_%20",
         ] {
-            assert_eq!(named(text), SessionChoice::Nothing, "{text}");
+            assert_eq!(parse_choice(text), SessionChoice::Nothing, "{text}");
         }
     }
 }

@@ -30,7 +30,8 @@ impl MessagePage {
     /// Parses a query string. Values that are not whole numbers are ignored, and the limit is
     /// capped.
     pub(super) fn parse(query: &str) -> Self {
-        let value = |name: &str| query::value(query, name).and_then(|value| whole_number(&value));
+        let value =
+            |name: &str| query::first_value(query, name).and_then(|value| whole_number(&value));
         let limit = value("limit")
             .filter(|limit| *limit >= 1)
             .unwrap_or(LIMIT_DEFAULT.into());

@@ -36,7 +36,7 @@ impl ConversationPatch {
             let text = fields::optional_text(body, name)?;
             if let Some(text) = text {
                 match name {
-                    "visitorEmail" => drop(fields::email(name, text)?),
+                    "visitorEmail" => drop(fields::parse_email(name, text)?),
                     "visitorName" => fields::check_bytes(name, text, VISITOR_NAME_BYTES_MAX)?,
                     _ => fields::check_bytes(name, text, FEEDBACK_BYTES_MAX)?,
                 }
@@ -49,7 +49,8 @@ impl ConversationPatch {
             supplied.insert("rating".to_owned(), rating.clone());
         }
         supplied.extend(
-            fields::metadata(body)?.map(|metadata| (METADATA.to_owned(), Value::Object(metadata))),
+            fields::parse_metadata(body)?
+                .map(|metadata| (METADATA.to_owned(), Value::Object(metadata))),
         );
         Ok(Self { supplied })
     }
@@ -97,13 +98,13 @@ fn check_rating(rating: &Value) -> ApiResult<()> {
 }
 
 /// Publishes a change and waits until it is applied.
-pub(super) async fn apply(state: &AppState, job: PatchJob) -> ApiResult<()> {
+pub(super) async fn apply_patch(state: &AppState, job: PatchJob) -> ApiResult<()> {
     let (event, request) = (job.event_id.clone(), job.request_id.clone());
     let job = Box::new(job);
     let published =
-        PublishedJob::new(state, &ConversationJob::Patch(job.clone()), event, &request).await?;
+        PublishedJob::publish(state, &ConversationJob::Patch(job.clone()), event, &request).await?;
     match published
-        .outcome(|| holds(&*state.backends.store, &job))
+        .wait_for_outcome(|| is_applied(&*state.backends.store, &job))
         .await
     {
         Some(PatchOutcome::Applied) => Ok(()),
@@ -114,7 +115,7 @@ pub(super) async fn apply(state: &AppState, job: PatchJob) -> ApiResult<()> {
     }
 }
 
-async fn holds(store: &dyn ConversationStore, job: &PatchJob) -> bool {
+async fn is_applied(store: &dyn ConversationStore, job: &PatchJob) -> bool {
     let Ok(Some(conversation)) = store.conversation(&job.org_id, &job.conversation_id).await else {
         return false;
     };

@@ -43,11 +43,11 @@ const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 pub(crate) fn routes(public_api: Option<&str>) -> Router<AppState> {
     let public_api: &'static str = Box::leak(
         public_api
-            .and_then(origin)
+            .and_then(url_origin)
             .unwrap_or_default()
             .into_boxed_str(),
     );
-    let page = get(async move || page(public_api));
+    let page = get(async move || serve_page(public_api));
     Router::new()
         .route("/dashboard", page.clone())
         // Redirect to the canonical address without a trailing slash.
@@ -56,11 +56,11 @@ pub(crate) fn routes(public_api: Option<&str>) -> Router<AppState> {
             get(async || Redirect::permanent("../dashboard")),
         )
         .route("/dashboard/{*path}", page)
-        .route("/dashboard/assets/{name}", get(file))
+        .route("/dashboard/assets/{name}", get(serve_file))
         .merge(preview::routes(public_api))
 }
 
-fn page(public_api: &str) -> Response {
+fn serve_page(public_api: &str) -> Response {
     let nonce = format!("{:032x}", rand::rng().random::<u128>());
     let policy = format!(
         "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' https: data:; \
@@ -88,7 +88,7 @@ fn page(public_api: &str) -> Response {
 
 /// Serves a built file. A missing file is an error and never the page, which a browser would run as
 /// a script.
-async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response {
+async fn serve_file(Path(name): Path<String>, headers: HeaderMap) -> Response {
     let wanted = format!("assets/{name}");
     let Some(file) = FILES.iter().find(|file| file.name == wanted) else {
         return ApiError::new(ErrorCode::NotFound, "the dashboard has no such file")
@@ -139,7 +139,7 @@ fn media_type(name: &str) -> &'static str {
 }
 
 /// Returns scheme and authority of a URL. Nothing else may enter the policy.
-fn origin(address: &str) -> Option<String> {
+fn url_origin(address: &str) -> Option<String> {
     let uri: Uri = address.parse().ok()?;
     Some(format!("{}://{}", uri.scheme_str()?, uri.authority()?))
 }
@@ -184,11 +184,11 @@ mod tests {
     #[test]
     fn only_an_origin_gets_into_the_policy() {
         assert_eq!(
-            origin("https://chat.example/below").as_deref(),
+            url_origin("https://chat.example/below").as_deref(),
             Some("https://chat.example")
         );
         assert_eq!(
-            origin("http://127.0.0.1:8080").as_deref(),
+            url_origin("http://127.0.0.1:8080").as_deref(),
             Some("http://127.0.0.1:8080")
         );
         for odd in [
@@ -197,7 +197,7 @@ mod tests {
             "/path",
             "https://a.example; script-src *",
         ] {
-            assert_eq!(origin(odd), None, "{odd}");
+            assert_eq!(url_origin(odd), None, "{odd}");
         }
     }
 }

@@ -34,22 +34,22 @@ const SERVICE_MARK: &str = "{service}";
 /// Returns the routes of the page and its style sheet; they need no key.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new()
-        .route("/demo", get(page))
+        .route("/demo", get(serve_page))
         // The page uses relative URLs, so that it works behind a proxy that adds a path prefix.
         .route("/demo/", get(async || Redirect::permanent("../demo")))
         .route(
             "/demo/demo.css",
-            get(async || asset("text/css; charset=utf-8", STYLE.to_owned())),
+            get(async || asset_response("text/css; charset=utf-8", STYLE.to_owned())),
         )
 }
 
-async fn page(State(state): State<AppState>) -> Response {
+async fn serve_page(State(state): State<AppState>) -> Response {
     match state.demo_agent.get() {
         Some(agent) => {
             let page = PAGE
                 .replace(AGENT_MARK, agent.as_str())
                 .replace(SERVICE_MARK, &state.config.public_url);
-            asset("text/html; charset=utf-8", page)
+            asset_response("text/html; charset=utf-8", page)
         }
         None => ApiError::new(
             ErrorCode::NotFound,
@@ -59,7 +59,7 @@ async fn page(State(state): State<AppState>) -> Response {
     }
 }
 
-fn asset(media_type: &'static str, text: String) -> Response {
+fn asset_response(media_type: &'static str, text: String) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
         (header::CONTENT_SECURITY_POLICY, POLICY),

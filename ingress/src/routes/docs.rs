@@ -26,21 +26,21 @@ pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route(
             "/docs",
-            get(async || asset("text/html; charset=utf-8", PAGE)),
+            get(async || asset_response("text/html; charset=utf-8", PAGE)),
         )
         // The page uses relative URLs, so that it works behind a proxy that adds a path prefix.
         .route("/docs/", get(async || Redirect::permanent("../docs")))
         .route(
             "/docs/docs.css",
-            get(async || asset("text/css; charset=utf-8", STYLE)),
+            get(async || asset_response("text/css; charset=utf-8", STYLE)),
         )
         .route(
             "/docs/docs.js",
-            get(async || asset("text/javascript; charset=utf-8", SCRIPT)),
+            get(async || asset_response("text/javascript; charset=utf-8", SCRIPT)),
         )
 }
 
-fn asset(media_type: &'static str, text: &'static str) -> Response {
+fn asset_response(media_type: &'static str, text: &'static str) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
         (header::CONTENT_SECURITY_POLICY, POLICY),

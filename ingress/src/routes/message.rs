@@ -42,11 +42,11 @@ const CANCEL_POLL: Duration = Duration::from_millis(100);
     params(MessagePath),
     responses((status = 200, description = "The reply, as far as it is.", body = ReplyView), MessageReadProblems),
 )]
-pub(crate) async fn get(
+pub(crate) async fn get_message(
     State(state): State<AppState>,
     found: AuthorizedMessage,
 ) -> ApiResult<Response> {
-    Ok(Json(found.view(&state).await?).into_response())
+    Ok(Json(found.to_view(&state).await?).into_response())
 }
 
 /// Streams a reply from a byte offset, stored or live.
@@ -63,7 +63,7 @@ pub(crate) async fn get(
         MessageStreamProblems,
     ),
 )]
-pub(crate) async fn stream(
+pub(crate) async fn stream_message(
     State(state): State<AppState>,
     Extension(request_id): Extension<RequestId>,
     Extension(ArrivedAt(arrived)): Extension<ArrivedAt>,
@@ -72,23 +72,23 @@ pub(crate) async fn stream(
     found: AuthorizedMessage,
 ) -> ApiResult<Response> {
     found.check_origin(&state, &headers).await?;
-    let shape = ReplyShape::of_stream(&headers);
+    let shape = ReplyShape::for_stream(&headers);
     let position = ResumePosition::parse(
         query.as_deref().unwrap_or_default(),
         &headers,
         shape == ReplyShape::Events,
     )?;
     let is_final = found.is_final();
-    let follower = ReplyStream::reading(state, found.org, found.reply)
-        .resume(&position, is_final)
+    let reply_stream = ReplyStream::for_reader(state, found.org, found.reply)
+        .resume_at(&position, is_final)
         .await?;
     respond(
-        follower,
+        reply_stream,
         shape,
         ResponseContext {
             request_id,
             arrived,
-            told: identity,
+            map_error: identity,
         },
     )
     .await
@@ -105,7 +105,7 @@ pub(crate) async fn stream(
     params(MessagePath, OriginHeader),
     responses((status = 200, description = "What became of it.", body = ReplyView), MessageCancelProblems),
 )]
-pub(crate) async fn cancel(
+pub(crate) async fn cancel_message(
     State(state): State<AppState>,
     headers: HeaderMap,
     found: AuthorizedMessage,
@@ -115,14 +115,14 @@ pub(crate) async fn cancel(
     if !found.is_final() {
         let asked = state.backends.relay.cancel(&found.reply).await;
         asked.map_err(|error| {
-            tracing::warn!(%error, message.id = %found.reply, "reply not cancelled");
+            tracing::warn!(%error, message.id = %found.reply, "reply not canceled");
             ApiError::unavailable("the reply cannot be cancelled at the moment")
         })?;
         let deadline = Instant::now() + CANCEL_WAIT;
         while !found.is_final() && Instant::now() < deadline {
             sleep(CANCEL_POLL).await;
-            found = found.again(&state).await?;
+            found = found.reload(&state).await?;
         }
     }
-    Ok(Json(found.view(&state).await?).into_response())
+    Ok(Json(found.to_view(&state).await?).into_response())
 }

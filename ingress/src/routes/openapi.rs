@@ -29,7 +29,7 @@ const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, no-cache");
         (status = 304, description = "The copy at hand is this version."),
     ),
 )]
-pub(crate) async fn get(
+pub(crate) async fn get_document(
     Extension(document): Extension<&'static LazyLock<PublishedDocument>>,
     headers: HeaderMap,
 ) -> Response {

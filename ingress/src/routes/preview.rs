@@ -28,18 +28,21 @@ const OF_ANY_PAGE: (HeaderName, HeaderValue) = (
 /// Returns the routes of the page and its files; they contain no data and need no session.
 pub(super) fn routes(public_api: &'static str) -> Router<AppState> {
     Router::new()
-        .route("/dashboard/preview", get(async move || page(public_api)))
+        .route(
+            "/dashboard/preview",
+            get(async move || serve_page(public_api)),
+        )
         .route(
             "/dashboard/preview/preview.css",
-            get(async || asset("text/css; charset=utf-8", STYLE)),
+            get(async || asset_response("text/css; charset=utf-8", STYLE)),
         )
         .route(
             "/dashboard/preview/preview.js",
-            get(async || asset("text/javascript; charset=utf-8", SCRIPT)),
+            get(async || asset_response("text/javascript; charset=utf-8", SCRIPT)),
         )
 }
 
-fn page(public_api: &str) -> Response {
+fn serve_page(public_api: &str) -> Response {
     let policy = format!(
         "default-src 'none'; script-src 'self' {public_api}; style-src 'self'; base-uri 'none'; form-action 'none'; \
          frame-ancestors 'self'; sandbox allow-scripts; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -47,7 +50,7 @@ fn page(public_api: &str) -> Response {
     let Ok(policy) = HeaderValue::from_str(&policy) else {
         return ApiError::internal(&"no policy").into_response();
     };
-    let mut response = asset(
+    let mut response = asset_response(
         "text/html; charset=utf-8",
         PAGE.replace(PUBLIC_API_MARK, public_api),
     );
@@ -57,7 +60,7 @@ fn page(public_api: &str) -> Response {
     response
 }
 
-fn asset(media_type: &'static str, text: impl IntoResponse) -> Response {
+fn asset_response(media_type: &'static str, text: impl IntoResponse) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
         (header::CACHE_CONTROL, NO_CACHE),

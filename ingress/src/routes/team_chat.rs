@@ -9,27 +9,18 @@ use axum::{
     response::Response,
 };
 use http::StatusCode;
-use switchboard_schemas::{agent::AgentLimits, ids::RequestId, team::Team};
-use tokio::time::Instant;
+use switchboard_schemas::ids::RequestId;
 
 use crate::{
     auth::authorized_team::AuthorizedTeam,
-    chat::{
-        idempotency::IdempotencyKey,
-        request::{ChatBody, TurnContext},
-        submission::accept,
-    },
-    http::{
-        ApiError, ApiResult, ArrivedAt, ErrorCode,
-        body::{self, BodyLimits},
-    },
-    jobs::publish::TurnJob,
+    chat::pipeline::{ChatRecipient, IncomingChat, handle_chat},
+    http::{ApiError, ApiResult, ArrivedAt, ErrorCode, RateLimitAddress},
     openapi::{
         bodies::{Accepted, TeamChatRequest},
         parameters::{ChatHeaders, TeamPath},
         problems::TeamChatProblems,
     },
-    reply::{ResponseContext, respond, shape::ReplyShape, view::ReplyView},
+    reply::view::ReplyView,
     state::AppState,
 };
 
@@ -54,80 +45,27 @@ use crate::{
         TeamChatProblems,
     ),
 )]
-pub(crate) async fn post(
+pub(crate) async fn chat_with_team(
     State(state): State<AppState>,
     Extension(request_id): Extension<RequestId>,
     Extension(ArrivedAt(arrived)): Extension<ArrivedAt>,
-    team: AuthorizedTeam,
+    address: RateLimitAddress,
+    AuthorizedTeam { caller, team }: AuthorizedTeam,
     request: Request,
 ) -> ApiResult<Response> {
-    chat(state, request_id, arrived, team, request)
+    let incoming = IncomingChat {
+        request,
+        request_id,
+        arrived,
+        address,
+        map_error: without_code,
+    };
+    handle_chat(state, &caller, ChatRecipient::Team(team), incoming)
         .await
         .map_err(without_code)
 }
 
-async fn chat(
-    state: AppState,
-    request_id: RequestId,
-    arrived: Instant,
-    AuthorizedTeam { caller, team }: AuthorizedTeam,
-    request: Request,
-) -> ApiResult<Response> {
-    let (parts, body) = request.into_parts();
-    let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
-    let limits = smallest_limits(&state, &team).await?;
-    let body = body::parse_object(&body)?;
-    let chat = ChatBody::parse_for_team(&body, limits.max_message_length)?;
-    let shape = ReplyShape::chosen(&parts.headers, &body)?;
-    let per_minute = limits.rate_limit_per_minute;
-    state
-        .limits
-        .admit_visitor(
-            team.id.as_str(),
-            per_minute,
-            chat.sender(),
-            caller.limits_told(),
-        )
-        .await?;
-    let repeat = IdempotencyKey::read(&parts.headers, &caller, team.id.as_str(), &chat)?;
-    let context = TurnContext::of(&state, request_id.clone(), shape, &parts);
-    let job = TurnJob::Team(chat.into_team_job(&caller, &team, context)?);
-    respond(
-        accept(state, shape, job, repeat).await?,
-        shape,
-        ResponseContext {
-            request_id,
-            arrived,
-            told: without_code,
-        },
-    )
-    .await
-}
-
-/// Returns the strictest limits of all agents of the team, because the agent is not chosen yet.
-async fn smallest_limits(state: &AppState, team: &Team) -> ApiResult<AgentLimits> {
-    let mut smallest = AgentLimits {
-        max_message_length: u32::MAX,
-        rate_limit_per_minute: u32::MAX,
-    };
-    for id in team
-        .members
-        .iter()
-        .map(|member| &member.agent)
-        .chain(&team.default_agent)
-    {
-        if let Some(agent) = state.catalog.agent(id).await? {
-            let limits = &agent.settings.limits;
-            smallest.max_message_length =
-                smallest.max_message_length.min(limits.max_message_length);
-            smallest.rate_limit_per_minute = smallest
-                .rate_limit_per_minute
-                .min(limits.rate_limit_per_minute);
-        }
-    }
-    Ok(smallest)
-}
-
+/// Removes codes that the specification does not give to this route.
 fn without_code(error: ApiError) -> ApiError {
     match error.code() {
         Some(ErrorCode::InvalidRequestData) => error.without_code(),

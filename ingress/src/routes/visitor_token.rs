@@ -90,13 +90,13 @@ pub(crate) struct OfflineView<'a> {
     ),
     security((), ("bearer" = []), ("apiKey" = [])),
 )]
-pub(crate) async fn post(
+pub(crate) async fn create_visitor_token(
     State(state): State<AppState>,
-    applicant: TokenRequester,
+    requester: TokenRequester,
     request: Request,
 ) -> ApiResult<Response> {
     let (parts, body) = request.into_parts();
-    let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
+    let body = body::read_body(&parts.headers, body, BodyLimits::public(&state.config)).await?;
     let body = body::parse_object(&body)?;
     let id = fields::optional_text(&body, AGENT_ID)?.unwrap_or_default();
     if id.trim().is_empty() {
@@ -105,13 +105,13 @@ pub(crate) async fn post(
         );
     }
     let agent = existing_agent(id, &state).await?;
-    if let Some(key) = &applicant.key {
+    if let Some(key) = &requester.key {
         check_organization(&agent, &key.org_id)?;
     }
     check_public(&agent)?;
     check_origin(&parts.headers, &agent)?;
-    let admission = applicant
-        .admit(&agent, &parts.headers, &body, &state)
+    let admission = requester
+        .issue_token(&agent, &parts.headers, &body, &state)
         .await?;
     let is_active = agent.settings.status == ActivationStatus::Active;
     let view = VisitorTokenView {
@@ -120,15 +120,15 @@ pub(crate) async fn post(
         agent_id: &agent.id,
         visitor_id: &admission.claims.visitor_id,
         visitor_secret: admission.secret.expose(),
-        configuration: is_active.then(|| WidgetView::of(&agent)),
+        configuration: is_active.then(|| WidgetView::from_agent(&agent)),
         theme: &agent.settings.theme,
-        offline: (!is_active).then(|| OfflineView::of(&agent)),
+        offline: (!is_active).then(|| OfflineView::from_agent(&agent)),
     };
     Ok(Json(view).into_response())
 }
 
 impl<'a> OfflineView<'a> {
-    fn of(agent: &'a Agent) -> Self {
+    fn from_agent(agent: &'a Agent) -> Self {
         let widget = &agent.settings.widget;
         Self {
             name: &agent.name,

@@ -73,13 +73,13 @@ struct SettingsView<'a> {
     params(AgentPath),
     responses((status = 200, description = "The configuration.", body = WidgetView), AgentReadProblems),
 )]
-pub(crate) async fn get(reached: AuthorizedAgent<WidgetRead>) -> Response {
-    Json(WidgetView::of(&reached.agent)).into_response()
+pub(crate) async fn get_widget(reached: AuthorizedAgent<WidgetRead>) -> Response {
+    Json(WidgetView::from_agent(&reached.agent)).into_response()
 }
 
 impl<'a> WidgetView<'a> {
     /// Creates the widget configuration of an agent.
-    pub(super) fn of(agent: &'a Agent) -> Self {
+    pub(super) fn from_agent(agent: &'a Agent) -> Self {
         let theme = &agent.settings.theme;
         Self {
             id: &agent.id,
@@ -92,13 +92,13 @@ impl<'a> WidgetView<'a> {
                 background_color: &theme.background_color,
                 text_color: &theme.text_color,
             },
-            widget: SettingsView::of(agent),
+            widget: SettingsView::from_agent(agent),
         }
     }
 }
 
 impl<'a> SettingsView<'a> {
-    fn of(agent: &'a Agent) -> Self {
+    fn from_agent(agent: &'a Agent) -> Self {
         let (widget, features, limits) = (
             &agent.settings.widget,
             &agent.settings.features,

@@ -56,7 +56,7 @@ struct ScriptAsset {
 
 static ASSETS: LazyLock<Vec<ScriptAsset>> = LazyLock::new(|| {
     let asset = |(name, text): (&'static str, &'static str)| {
-        let hash = hexadecimal(&Sha256::digest(text));
+        let hash = hex_digest(&Sha256::digest(text));
         ScriptAsset {
             name,
             text,
@@ -69,14 +69,14 @@ static ASSETS: LazyLock<Vec<ScriptAsset>> = LazyLock::new(|| {
 /// Returns the routes of the script, its parts and its version information; they need no key.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new()
-        .route("/v1/widget.js", get(script))
-        .route("/v1/widget.json", get(version))
-        .route("/v1/widget/{file}", get(part))
+        .route("/v1/widget.js", get(serve_script))
+        .route("/v1/widget.json", get(serve_version))
+        .route("/v1/widget/{file}", get(serve_part))
 }
 
-async fn script(headers: HeaderMap) -> Response {
+async fn serve_script(headers: HeaderMap) -> Response {
     let Some(asset) = ASSETS.iter().find(|asset| asset.name == SCRIPT) else {
-        return unknown();
+        return unknown_file();
     };
     let tag = format!("\"{}\"", asset.file);
     let known = headers
@@ -99,11 +99,11 @@ async fn script(headers: HeaderMap) -> Response {
 }
 
 /// Returns the address and integrity hash that a page needs to pin this version.
-async fn version() -> Response {
+async fn serve_version() -> Response {
     let Some(asset) = ASSETS.iter().find(|asset| asset.name == SCRIPT) else {
-        return unknown();
+        return unknown_file();
     };
-    let integrity = format!("sha384-{}", base64(&Sha384::digest(asset.text)));
+    let integrity = format!("sha384-{}", encode_base64(&Sha384::digest(asset.text)));
     let answer = json!({ "script": format!("/v1/widget/{}", asset.file), "integrity": integrity });
     (
         OF_ANY_PAGE,
@@ -113,7 +113,7 @@ async fn version() -> Response {
         .into_response()
 }
 
-async fn part(Path(file): Path<String>) -> Response {
+async fn serve_part(Path(file): Path<String>) -> Response {
     match ASSETS.iter().find(|asset| asset.file == file) {
         Some(asset) => {
             let caching = [
@@ -126,13 +126,13 @@ async fn part(Path(file): Path<String>) -> Response {
         None => (
             OF_ANY_PAGE,
             [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))],
-            unknown(),
+            unknown_file(),
         )
             .into_response(),
     }
 }
 
-fn unknown() -> Response {
+fn unknown_file() -> Response {
     ApiError::new(
         ErrorCode::NotFound,
         "this version of the widget has no such file",
@@ -140,11 +140,11 @@ fn unknown() -> Response {
     .into_response()
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+fn hex_digest(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn base64(bytes: &[u8]) -> String {
+fn encode_base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     // The 48 bytes of SHA-384 need no padding.
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn digits_of_a_hash_are_those_that_browsers_compare() {
-        assert_eq!(base64(b"abc"), "YWJj");
-        assert_eq!(base64(&[0xff, 0xfe, 0xfd, 0, 0, 0]), "//79AAAA");
+        assert_eq!(encode_base64(b"abc"), "YWJj");
+        assert_eq!(encode_base64(&[0xff, 0xfe, 0xfd, 0, 0, 0]), "//79AAAA");
     }
 }

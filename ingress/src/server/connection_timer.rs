@@ -50,7 +50,7 @@ impl ConnectionTimer {
     }
 
     /// Restarts the timer for a new request.
-    pub(crate) fn request(&mut self) {
+    pub(crate) fn restart(&mut self) {
         if self.phase != ConnectionPhase::Leaving {
             self.phase = ConnectionPhase::Serving;
             self.timer.as_mut().reset(Instant::now() + self.idle);
@@ -58,7 +58,7 @@ impl ConnectionTimer {
     }
 
     /// Waits until the connection's time is over; may be called again.
-    pub(crate) async fn expired(&mut self) -> TimerExpiry {
+    pub(crate) async fn wait_for_expiry(&mut self) -> TimerExpiry {
         self.timer.as_mut().await;
         match self.phase {
             ConnectionPhase::Silent | ConnectionPhase::Leaving => TimerExpiry::Cut,
@@ -91,7 +91,7 @@ mod tests {
     async fn a_silent_connection_is_cut() {
         let began = Instant::now();
         assert_eq!(
-            ConnectionTimer::start(&config()).expired().await,
+            ConnectionTimer::start(&config()).wait_for_expiry().await,
             TimerExpiry::Cut
         );
         assert_eq!(began.elapsed().as_millis(), 10);
@@ -101,16 +101,16 @@ mod tests {
     async fn idle_connection_closes_and_an_overlong_one_is_cut() {
         let (began, mut timer) = (Instant::now(), ConnectionTimer::start(&config()));
         for _ in 0..3 {
-            timer.request();
+            timer.restart();
             tokio::time::advance(Duration::from_millis(50)).await;
         }
         assert_eq!(
-            (timer.expired().await, began.elapsed().as_millis()),
+            (timer.wait_for_expiry().await, began.elapsed().as_millis()),
             (TimerExpiry::Leave, 160)
         );
-        timer.request();
+        timer.restart();
         assert_eq!(
-            (timer.expired().await, began.elapsed().as_millis()),
+            (timer.wait_for_expiry().await, began.elapsed().as_millis()),
             (TimerExpiry::Cut, 880)
         );
     }

@@ -46,7 +46,7 @@ use crate::{
     config::IngressConfig,
     http::PeerAddress,
     limits::RateLimits,
-    metrics::Metrics,
+    metrics::IngressMetrics,
     state::{
         AppState, StateFields,
         apply_context::ApplyContext,
@@ -89,9 +89,13 @@ impl Ingress {
         config: IngressConfig,
         registry: &prometheus::Registry,
     ) -> anyhow::Result<Self> {
-        let mistakes = config.mistakes();
-        anyhow::ensure!(mistakes.is_empty(), "{}", mistakes.join("; "));
-        let metrics = Metrics::register(registry)?;
+        let validation_errors = config.validation_errors();
+        anyhow::ensure!(
+            validation_errors.is_empty(),
+            "{}",
+            validation_errors.join("; ")
+        );
+        let metrics = IngressMetrics::register(registry)?;
         let (listening, stop) = (TaskTracker::new(), CancellationToken::new());
         let state = AppState::new(StateFields {
             apply: ApplyContext::new(&backends, secret.clone()),
@@ -225,8 +229,10 @@ async fn listen_for_replies(state: &AppState, tasks: &TaskTracker, stop: Cancell
     let opened = relay.listen(&id).await.ok();
     let pending = Arc::clone(&state.pending_replies);
     tasks.spawn(async move {
-        stop.run_until_cancelled(pending_replies::listen(relay, id, pending, opened))
-            .await;
+        stop.run_until_cancelled(pending_replies::receive_envelopes(
+            relay, id, pending, opened,
+        ))
+        .await;
     });
 }
 
@@ -240,9 +246,9 @@ fn watch_limiter(state: &AppState, tasks: &TaskTracker, stop: CancellationToken)
 fn write_key_uses(state: &AppState, tasks: &TaskTracker, stop: CancellationToken) {
     let state = state.clone();
     tasks.spawn(async move {
-        stop.run_until_cancelled(key_uses::keep_writing(&state))
+        stop.run_until_cancelled(key_uses::write_periodically(&state))
             .await;
-        key_uses::write_rest(&state).await;
+        key_uses::write_remaining(&state).await;
     });
 }
 
@@ -283,7 +289,7 @@ async fn accept(server: &Arc<PortServer>, listener: &TcpListener, connections: &
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "connection not accepted");
+                tracing::warn!(%error, "accept failed");
                 tokio::time::sleep(ACCEPT_RETRY).await;
             }
         }
@@ -299,7 +305,7 @@ async fn drain(server: &PortServer, connections: &TaskTracker) {
     {
         tracing::warn!(
             connections = connections.len(),
-            "drain over, open replies broken off"
+            "drain timeout reached, open replies aborted"
         );
         server.state.aborting.cancel();
         connections.wait().await;
@@ -308,10 +314,12 @@ async fn drain(server: &PortServer, connections: &TaskTracker) {
 
 impl PortServer {
     async fn serve_connection(self: Arc<Self>, stream: TcpStream, peer: SocketAddr) {
-        let socket = ClientSocket::prepare(stream, &self.state.config);
+        let socket = ClientSocket::configure(stream, &self.state.config);
         if self.serve_until_closed(&socket, peer).await {
-            socket.part();
-            self.draining.run_until_cancelled(socket.linger()).await;
+            socket.close_orderly();
+            self.draining
+                .run_until_cancelled(socket.discard_unread())
+                .await;
         }
     }
 
@@ -321,7 +329,7 @@ impl PortServer {
         let service = service_fn(|request: Request<Incoming>| {
             requests.notify_one();
             if request.version() == Version::HTTP_10 {
-                socket.break_if_not_parted();
+                socket.reset_unless_closed();
             }
             Arc::clone(self).serve_request(request, peer)
         });
@@ -339,8 +347,8 @@ impl PortServer {
                     }
                     return result.is_ok();
                 }
-                () = requests.notified() => timer.request(),
-                expiry = timer.expired() => match expiry {
+                () = requests.notified() => timer.restart(),
+                expiry = timer.wait_for_expiry() => match expiry {
                     TimerExpiry::Leave => connection.as_mut().graceful_shutdown(),
                     TimerExpiry::Cut => return false,
                 },

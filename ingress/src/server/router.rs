@@ -13,7 +13,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{
     admin,
     http::{ApiError, ErrorCode, cors::cors, observe::observe, security_headers::security_headers},
-    limits::tell_limits,
+    limits::write_limit_headers,
     openapi::{PublishedDocument, document},
     routes::{
         agent, agent_chat, conversation, dashboard, demo, docs, message, openapi as openapi_route,
@@ -69,8 +69,8 @@ fn with_layers(routes: Router<AppState>, state: AppState) -> Router {
             )
         })
         .fallback(async || ApiError::new(ErrorCode::NotFound, "nothing lives at this path"))
-        .layer(CatchPanicLayer::custom(panicked))
-        .layer(middleware::from_fn(tell_limits))
+        .layer(CatchPanicLayer::custom(panic_response))
+        .layer(middleware::from_fn(write_limit_headers))
         .layer(middleware::from_fn(cors))
         .layer(middleware::from_fn(security_headers))
         .layer(middleware::from_fn_with_state(
@@ -83,35 +83,41 @@ fn with_layers(routes: Router<AppState>, state: AppState) -> Router {
 /// Returns the public routes with their OpenAPI documentation, so that no route is undocumented.
 pub(crate) fn public_routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
-        .routes(routes!(agent_chat::post))
-        .routes(routes!(team_chat::post))
-        .routes(routes!(agent::get))
-        .routes(routes!(widget::get))
-        .routes(routes!(conversation::get, conversation::patch))
-        .routes(routes!(message::get))
-        .routes(routes!(message::stream))
-        .routes(routes!(message::cancel))
-        .routes(routes!(visitor_token::post))
-        .routes(routes!(openapi_route::get))
+        .routes(routes!(agent_chat::chat_with_agent))
+        .routes(routes!(team_chat::chat_with_team))
+        .routes(routes!(agent::get_agent))
+        .routes(routes!(widget::get_widget))
+        .routes(routes!(
+            conversation::get_conversation,
+            conversation::update_conversation
+        ))
+        .routes(routes!(message::get_message))
+        .routes(routes!(message::stream_message))
+        .routes(routes!(message::cancel_message))
+        .routes(routes!(visitor_token::create_visitor_token))
+        .routes(routes!(openapi_route::get_document))
 }
 
 /// Path parameters do not match empty segments, but empty ids have their own documented errors.
 fn routes_with_empty_ids() -> Router<AppState> {
-    let conversation = get(conversation::get).patch(conversation::patch);
+    let conversation = get(conversation::get_conversation).patch(conversation::update_conversation);
     Router::new()
-        .route("/api/public/agents/", get(agent::get))
-        .route("/api/public/agents//chat", post(agent_chat::post))
-        .route("/api/public/agents//widget", get(widget::get))
+        .route("/api/public/agents/", get(agent::get_agent))
+        .route(
+            "/api/public/agents//chat",
+            post(agent_chat::chat_with_agent),
+        )
+        .route("/api/public/agents//widget", get(widget::get_widget))
         .route("/api/public/agents//conversations/", conversation.clone())
         .route(
             "/api/public/agents//conversations/{sessionId}",
             conversation.clone(),
         )
         .route("/api/public/agents/{agentId}/conversations/", conversation)
-        .route("/api/public/teams//chat", post(team_chat::post))
+        .route("/api/public/teams//chat", post(team_chat::chat_with_team))
 }
 
 /// The panic message may contain anything; the panic hook has already logged its location.
-fn panicked(_message: Box<dyn Any + Send>) -> Response {
+fn panic_response(_message: Box<dyn Any + Send>) -> Response {
     ApiError::internal(&"a handler panicked").into_response()
 }

@@ -33,7 +33,7 @@ pub(crate) struct ClientSocket(Arc<TcpStream>);
 
 impl ClientSocket {
     /// Sets socket options: chunks are sent at once, and vanished clients are detected.
-    pub(crate) fn prepare(stream: TcpStream, config: &IngressConfig) -> Self {
+    pub(crate) fn configure(stream: TcpStream, config: &IngressConfig) -> Self {
         let socket = Self(Arc::new(stream));
         if let Err(error) = socket.set_options(config) {
             tracing::debug!(%error, "socket options not set");
@@ -41,20 +41,20 @@ impl ClientSocket {
         socket
     }
 
-    /// Makes every end except [`Self::part`] a reset, for clients that cannot detect a truncated
+    /// Makes every end except [`Self::close_orderly`] a reset, for clients that cannot detect a truncated
     /// response otherwise.
-    pub(crate) fn break_if_not_parted(&self) {
+    pub(crate) fn reset_unless_closed(&self) {
         let _ = SockRef::from(&*self.0).set_linger(Some(Duration::ZERO));
     }
 
     /// Ends the connection orderly after a complete response.
-    pub(crate) fn part(&self) {
+    pub(crate) fn close_orderly(&self) {
         let _ = SockRef::from(&*self.0).set_linger(None);
         let _ = SockRef::from(&*self.0).shutdown(Shutdown::Write);
     }
 
     /// Gives the client time to stop sending and to read the response.
-    pub(crate) async fn linger(&self) {
+    pub(crate) async fn discard_unread(&self) {
         let _ = timeout(UNREAD_TIMEOUT, self.read_rest()).await;
     }
 
@@ -165,7 +165,7 @@ mod tests {
         );
         (
             client.unwrap(),
-            ClientSocket::prepare(accepted.unwrap().0, &IngressConfig::default()),
+            ClientSocket::configure(accepted.unwrap().0, &IngressConfig::default()),
         )
     }
 
@@ -186,8 +186,8 @@ mod tests {
         client.write_all(&[b'x'; 100_000]).await.unwrap();
         socket.write_all(b"refused").await.unwrap();
         let parting = async {
-            socket.part();
-            socket.linger().await;
+            socket.close_orderly();
+            socket.discard_unread().await;
             drop(socket);
         };
         let reading = async {
@@ -205,12 +205,12 @@ mod tests {
     async fn a_socket_that_was_not_parted_from_breaks_if_it_was_told_to() {
         for (parts, breaks) in [(false, true), (true, false)] {
             let (mut client, mut socket) = pair().await;
-            socket.break_if_not_parted();
+            socket.reset_unless_closed();
             socket.write_all(b"half").await.unwrap();
             let mut answer = [0; 4];
             client.read_exact(&mut answer).await.unwrap();
             if parts {
-                socket.part();
+                socket.close_orderly();
             }
             drop(socket);
             assert_eq!(

@@ -16,7 +16,7 @@ use crate::{
 };
 
 const DEADLINE: Duration = Duration::from_secs(10);
-/// What ends a chunked body cleanly.
+/// Final chunk of a complete chunked body.
 const FINAL_CHUNK: &str = "0\r\n\r\n";
 
 struct Running {

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use switchboard_schemas::{ids::RequestId, time::Timestamp};
 
 use super::AppState;
@@ -11,7 +12,13 @@ use super::AppState;
 const LOCK_LIFETIME: Duration = Duration::from_secs(5);
 /// Interval between attempts to acquire a lock that another holds.
 pub(crate) const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
-const SEPARATOR: char = ' ';
+
+/// The stored record of a held lock.
+#[derive(Debug, Serialize, Deserialize)]
+struct LockRecord {
+    acquired_at: Timestamp,
+    owner: RequestId,
+}
 
 /// Result of trying to acquire a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,23 +38,28 @@ pub(crate) async fn try_acquire_lock(
     nonce: &RequestId,
 ) -> AdvisoryLock {
     let now = Timestamp::now();
-    let own = format!("{}{SEPARATOR}{nonce}", now.micros());
-    match state.backends.relay.remember(change, &own).await {
-        Ok(noted) if is_recent_note_of_another(&noted, now, nonce) => AdvisoryLock::HeldByOther,
+    let own = LockRecord {
+        acquired_at: now,
+        owner: nonce.clone(),
+    };
+    let Ok(text) = serde_json::to_string(&own) else {
+        return AdvisoryLock::Unavailable;
+    };
+    match state.backends.relay.remember(change, &text).await {
+        Ok(stored) if is_held_by_other(&stored, now, nonce) => AdvisoryLock::HeldByOther,
         Ok(_) => AdvisoryLock::Acquired,
         Err(error) => {
-            tracing::warn!(%error, "a change is made without asking other processes");
+            tracing::warn!(%error, "advisory lock unavailable, change made without it");
             AdvisoryLock::Unavailable
         }
     }
 }
 
-fn is_recent_note_of_another(noted: &str, now: Timestamp, nonce: &RequestId) -> bool {
-    let Some((at, owner)) = noted.split_once(SEPARATOR) else {
-        return false;
-    };
-    let at = Timestamp::from_micros(at.parse().unwrap_or_default());
-    owner != nonce.as_str() && u128::from(now.millis_since(at)) < LOCK_LIFETIME.as_millis()
+fn is_held_by_other(stored: &str, now: Timestamp, nonce: &RequestId) -> bool {
+    serde_json::from_str::<LockRecord>(stored).is_ok_and(|record| {
+        let age_ms = u128::from(now.millis_since(record.acquired_at));
+        record.owner != *nonce && age_ms < LOCK_LIFETIME.as_millis()
+    })
 }
 
 #[cfg(test)]
@@ -55,12 +67,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_holds_others_up_only_for_as_long_as_a_write_may_take() {
+    fn lock_of_another_request_expires() {
         let (own, other) = (RequestId::random(), RequestId::random());
-        let noted = format!("1000000 {other}");
         let seconds = |seconds: i64| Timestamp::from_micros(1_000_000 + seconds * 1_000_000);
-        assert!(is_recent_note_of_another(&noted, seconds(1), &own));
-        assert!(!is_recent_note_of_another(&noted, seconds(1), &other));
-        assert!(!is_recent_note_of_another(&noted, seconds(5), &own));
+        let record = LockRecord {
+            acquired_at: seconds(0),
+            owner: other.clone(),
+        };
+        let stored = serde_json::to_string(&record).unwrap();
+        assert!(is_held_by_other(&stored, seconds(1), &own));
+        assert!(!is_held_by_other(&stored, seconds(1), &other));
+        assert!(!is_held_by_other(&stored, seconds(5), &own));
     }
 }

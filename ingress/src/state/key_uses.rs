@@ -37,7 +37,7 @@ struct RecordedUse {
 
 impl KeyUseLog {
     /// Records that a key is used now.
-    pub(crate) fn note(&self, key: &ApiKey) {
+    pub(crate) fn record_use(&self, key: &ApiKey) {
         let at = Timestamp::now();
         let mut keys = self.lock();
         if let Some(noted) = keys.get_mut(&key.id) {
@@ -86,26 +86,26 @@ impl KeyUseLog {
 }
 
 /// Writes recorded uses periodically; never returns.
-pub(crate) async fn keep_writing(state: &AppState) {
+pub(crate) async fn write_periodically(state: &AppState) {
     loop {
         sleep(LOOK_INTERVAL).await;
-        write(state, false).await;
+        write_due(state, false).await;
     }
 }
 
 /// Writes the remaining uses at shutdown.
-pub(crate) async fn write_rest(state: &AppState) {
-    let _ = timeout(LAST_WRITE_TIMEOUT, write(state, true)).await;
+pub(crate) async fn write_remaining(state: &AppState) {
+    let _ = timeout(LAST_WRITE_TIMEOUT, write_due(state, true)).await;
 }
 
-async fn write(state: &AppState, all: bool) {
+async fn write_due(state: &AppState, all: bool) {
     let due = state.key_uses.take_due(Instant::now(), all);
     if due.is_empty() {
         return;
     }
     // Not retried: the next use is recorded again, so that at most a minute is lost.
     if let Err(error) = state.backends.catalog.note_uses(&due).await {
-        tracing::debug!(%error, "the last uses of keys are not written");
+        tracing::debug!(%error, "key uses not written");
     }
 }
 
@@ -138,7 +138,7 @@ mod tests {
         let (uses, start) = (KeyUseLog::default(), Instant::now());
         let mut written = 0;
         for second in 0..150 {
-            uses.note(&key(1));
+            uses.record_use(&key(1));
             written += uses
                 .take_due(start + Duration::from_secs(second), false)
                 .len();
@@ -159,7 +159,7 @@ mod tests {
     fn the_memory_is_bounded_and_lets_go_of_what_is_written() {
         let (uses, start) = (KeyUseLog::default(), Instant::now());
         for number in 0..=i64::try_from(KEYS_MAX).unwrap() {
-            uses.note(&key(number));
+            uses.record_use(&key(number));
         }
         assert_eq!(uses.take_due(start, false).len(), KEYS_MAX);
         assert_eq!(uses.take_due(start + WRITE_INTERVAL, false).len(), 0);

@@ -23,7 +23,7 @@ use self::{
     apply_context::ApplyContext, key_uses::KeyUseLog, passwords::PasswordHashing,
     pending_replies::PendingReplies,
 };
-use crate::{config::IngressConfig, limits::RateLimits, metrics::Metrics};
+use crate::{config::IngressConfig, limits::RateLimits, metrics::IngressMetrics};
 
 /// Cheaply cloneable handle to the state of one process.
 #[derive(Clone)]
@@ -45,8 +45,8 @@ pub(crate) struct StateFields {
     pub(crate) limits: RateLimits,
     /// Recent uses of API keys.
     pub(crate) key_uses: KeyUseLog,
-    /// Metrics of the ingress.
-    pub(crate) metrics: Metrics,
+    /// IngressMetrics of the ingress.
+    pub(crate) metrics: IngressMetrics,
     /// Requests that wait for replies.
     pub(crate) pending_replies: Arc<PendingReplies>,
     /// Address of this process for replies.
@@ -83,8 +83,8 @@ impl AsRef<IngressConfig> for AppState {
     }
 }
 
-impl AsRef<Metrics> for AppState {
-    fn as_ref(&self) -> &Metrics {
+impl AsRef<IngressMetrics> for AppState {
+    fn as_ref(&self) -> &IngressMetrics {
         &self.metrics
     }
 }

@@ -41,10 +41,10 @@ impl PasswordHashing {
     /// # Errors
     /// Returns `UNAVAILABLE` if no hashing slot becomes free in time.
     pub(crate) async fn hash(&self, password: SecretString) -> ApiResult<PasswordHash> {
-        self.in_a_place(move || {
+        self.with_slot(move || {
             let salt: [u8; SALT_BYTES] = rand::random();
             let hash =
-                hasher()?.hash_password_with_salt(password.expose_secret().as_bytes(), &salt);
+                new_hasher()?.hash_password_with_salt(password.expose_secret().as_bytes(), &salt);
             hash.map(|hash| PasswordHash(hash.to_string()))
                 .map_err(|error| error.to_string())
         })
@@ -61,18 +61,18 @@ impl PasswordHashing {
         password: SecretString,
         kept: Option<PasswordHash>,
     ) -> ApiResult<bool> {
-        self.in_a_place(move || {
+        self.with_slot(move || {
             let is_kept = kept.is_some();
-            let kept = kept.unwrap_or_else(decoy);
+            let kept = kept.unwrap_or_else(decoy_hash);
             // Parameters are read from the stored hash, so that older hashes stay valid.
             let verified =
-                hasher()?.verify_password(password.expose_secret().as_bytes(), kept.0.as_str());
+                new_hasher()?.verify_password(password.expose_secret().as_bytes(), kept.0.as_str());
             Ok(is_kept & verified.is_ok())
         })
         .await
     }
 
-    async fn in_a_place<T: Send + 'static>(
+    async fn with_slot<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, String> + Send + 'static,
     ) -> ApiResult<T> {
@@ -116,14 +116,14 @@ pub(crate) fn offered_password(text: &str) -> SecretString {
     }
 }
 
-fn hasher() -> Result<Argon2<'static>, String> {
+fn new_hasher() -> Result<Argon2<'static>, String> {
     let params = Params::new(MEMORY_KIB, PASSES, LANES, Some(HASH_BYTES))
         .map_err(|error| error.to_string())?;
     Ok(Argon2::new(Algorithm::Argon2id, Version::V0x13, params))
 }
 
 /// Returns a hash that no password matches and that costs as much to verify as any other.
-fn decoy() -> PasswordHash {
+fn decoy_hash() -> PasswordHash {
     let (salt, hash) = ("A".repeat(22), "A".repeat(43));
     PasswordHash(format!(
         "$argon2id$v=19$m={MEMORY_KIB},t={PASSES},p={LANES}${salt}${hash}"

@@ -18,7 +18,7 @@ use switchboard_schemas::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use crate::metrics::Metrics;
+use crate::metrics::IngressMetrics;
 
 /// Pause before the reply channel is opened again after a failure.
 const LISTEN_RETRY: Duration = Duration::from_millis(500);
@@ -27,7 +27,7 @@ const LISTEN_RETRY: Duration = Duration::from_millis(500);
 pub(crate) struct PendingReplies {
     waiting: Mutex<PendingTables>,
     queue_frames_max: usize,
-    metrics: Metrics,
+    metrics: IngressMetrics,
 }
 
 #[derive(Default)]
@@ -68,7 +68,7 @@ pub(crate) struct PlaygroundSubscription {
 }
 
 impl PendingReplies {
-    pub(crate) fn new(queue_frames_max: usize, metrics: Metrics) -> Arc<Self> {
+    pub(crate) fn new(queue_frames_max: usize, metrics: IngressMetrics) -> Arc<Self> {
         Arc::new(Self {
             waiting: Mutex::default(),
             queue_frames_max,
@@ -222,7 +222,7 @@ impl Drop for PlaygroundSubscription {
 
 /// Delivers all envelopes of this process, starting with `opened` if the channel is open already;
 /// never returns.
-pub(crate) async fn listen(
+pub(crate) async fn receive_envelopes(
     relay: Arc<dyn Relay>,
     ingress: IngressId,
     pending: Arc<PendingReplies>,

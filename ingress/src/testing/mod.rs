@@ -16,7 +16,7 @@ use switchboard_schemas::{
     secret::InstallationSecret,
 };
 
-use crate::metrics::Metrics;
+use crate::metrics::IngressMetrics;
 
 pub(crate) fn secret() -> InstallationSecret {
     InstallationSecret::from_bytes([7; 32])
@@ -35,8 +35,8 @@ pub(crate) fn message_id() -> MessageId {
     format!("msg_{digits}{digits}").parse().unwrap()
 }
 
-pub(crate) fn metrics() -> Metrics {
-    Metrics::register(&prometheus::Registry::new()).unwrap()
+pub(crate) fn metrics() -> IngressMetrics {
+    IngressMetrics::register(&prometheus::Registry::new()).unwrap()
 }
 
 pub(crate) fn head() -> ReplyHead {

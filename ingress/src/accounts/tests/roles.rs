@@ -1,4 +1,4 @@
-//! What roles allow, whose things they reach, and the care that people are managed with.
+//! Permissions of roles, isolation between organizations, and management of users.
 
 use serde_json::{Value, json};
 use switchboard_backends::catalog::CatalogEntry;

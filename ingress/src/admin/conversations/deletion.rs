@@ -84,10 +84,10 @@ pub(super) async fn delete_conversation(
         reply_to: state.ingress_id.clone(),
     };
     let record = ConversationJob::Delete(Box::new(job.clone()));
-    let published = PublishedJob::new(state, &record, event_id, request_id).await?;
+    let published = PublishedJob::publish(state, &record, event_id, request_id).await?;
     stop_running(state, conversation).await;
     let outcome = published
-        .outcome(|| is_deleted(&*state.backends.store, &job))
+        .wait_for_outcome(|| is_deleted(&*state.backends.store, &job))
         .await;
     Ok(outcome.map_or(DeletionState::Accepted, |_| DeletionState::Done))
 }

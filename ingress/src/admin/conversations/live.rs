@@ -42,15 +42,15 @@ pub(in crate::admin) async fn follow(
     let found = AuthorizedMessage::find(&state, &org, reply).await?;
     let position = ResumePosition::parse(query.as_deref().unwrap_or_default(), &headers, true)?;
     let is_final = found.is_final();
-    let follower = ReplyStream::reading(state, found.org, found.reply)
-        .resume(&position, is_final)
+    let reply_stream = ReplyStream::for_reader(state, found.org, found.reply)
+        .resume_at(&position, is_final)
         .await?;
-    let asked = ResponseContext {
+    let context = ResponseContext {
         request_id,
         arrived,
-        told: identity,
+        map_error: identity,
     };
-    respond(follower, ReplyShape::Events, asked)
+    respond(reply_stream, ReplyShape::Events, context)
         .await
         .map(EventStream)
 }

@@ -47,7 +47,7 @@ impl World {
     }
 }
 
-/// What a token of the page would say that was made now and lives for a minute.
+/// Returns the claims of a page's token that lives for one minute.
 fn claims() -> VisitorClaims {
     VisitorClaims {
         org_id: org_id(),

@@ -1,4 +1,4 @@
-//! Who gets a token, and who a visitor is that comes back.
+//! Issuing visitor tokens, and recognizing returning visitors.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How much a visitor, an address and a site may ask for.
+//! Rate limits of visitors, addresses and sites.
 
 use serde_json::json;
 use switchboard_schemas::visitor_token::VisitorClaims;
@@ -9,7 +9,7 @@ use crate::{
     testing::{Answer, World},
 };
 
-/// The bus is away, so that a message that passed every limit is told at once.
+/// The bus is away, so that a message that passed every limit is limit_headers at once.
 async fn world(config: IngressConfig) -> World {
     let world = World::with(config).await;
     world.bus.faults.set_down(true);

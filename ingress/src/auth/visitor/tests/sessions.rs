@@ -1,4 +1,4 @@
-//! Whose sessions a token reads: those that its visitor began, and no others, not even to the extent of their existence.
+//! Isolation of sessions: a token reaches only those of its visitor.
 
 use serde_json::{Value, json};
 use switchboard_backends::store::{ConversationStore, SessionLink};

@@ -1,4 +1,4 @@
-//! What a token opens, and how it is refused.
+//! Access of visitor tokens, and their rejection.
 
 use std::time::{Duration, Instant};
 

@@ -1,0 +1,84 @@
+//! Canceling replies, by request and by disconnecting.
+
+use super::*;
+
+#[tokio::test]
+async fn cancellation_reaches_the_relay_and_spares_final_messages() {
+    let world = World::new().await;
+    let reply = world.accepted().await;
+    let path = format!("/api/public/messages/{reply}/cancel");
+    world.relay.faults.set_down(true);
+    assert_eq!(
+        world.send("POST", &path, "").await.problem(),
+        (503, "UNAVAILABLE".into())
+    );
+    world.relay.faults.set_down(false);
+    let store = async {
+        world
+            .wait_until("the relay is asked", |world| {
+                !world.cancelled_replies().is_empty()
+            })
+            .await;
+        world.put_conversation(org_id()).await;
+        world.put_final(&reply, ReplyStatus::Cancelled).await;
+    };
+    let (answer, ()) = tokio::join!(world.send("POST", &path, ""), store);
+    assert_eq!(
+        (answer.status.as_u16(), &answer.json()["status"]),
+        (200, &json!("cancelled"))
+    );
+    let again = world.send("POST", &path, "").await;
+    assert_eq!(
+        (again.status.as_u16(), &again.json()["status"]),
+        (200, &json!("cancelled"))
+    );
+    assert_eq!(
+        world.cancelled_replies(),
+        [reply],
+        "nothing is asked of a final reply"
+    );
+}
+
+#[tokio::test]
+async fn disconnect_cancels_only_where_the_agent_says_so() {
+    for (on_disconnect, cancels) in [
+        (OnDisconnect::Cancel, true),
+        (OnDisconnect::Continue, false),
+    ] {
+        let world = World::new().await;
+        world
+            .edit_agent(|agent| agent.settings.on_disconnect = on_disconnect)
+            .await;
+        let path = World::agent_path("/chat");
+        tokio::select! {
+            _ = world.ask("POST", &path, &[], BODY) => panic!("nobody answers"),
+            () = world.published() => {}
+        }
+        world.background_is_done().await;
+        assert_eq!(
+            !world.cancelled_replies().is_empty(),
+            cancels,
+            "{on_disconnect:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_reply_that_was_read_to_its_end_is_not_cancelled() {
+    let world = World::new().await;
+    world
+        .edit_agent(|agent| agent.settings.on_disconnect = OnDisconnect::Cancel)
+        .await;
+    for accept in ["text/plain", "application/json", "text/event-stream"] {
+        world.forget_published();
+        let answer = world
+            .chat_in(
+                ("accept", accept),
+                reply_frames(&["a"], ReplyStatus::Completed),
+            )
+            .await;
+        assert!(answer.status == 200 && answer.whole, "{accept}");
+    }
+    world.background_is_done().await;
+    assert!(world.cancelled_replies().is_empty());
+}
