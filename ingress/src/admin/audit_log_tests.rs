@@ -83,7 +83,8 @@ fn thing(list: &str, slug: &str) -> Value {
     }
 }
 
-/// Makes a change by this route, and gives its answer; none for a route that this test does not know.
+/// Changes something through this route and returns the response; `None` for a route that this
+/// test does not know.
 async fn change_by(world: &World, method: &str, path: &str, round: usize) -> Option<Answer> {
     let slug = format!("thing-{round}");
     if path.starts_with("/api/dashboard") {
@@ -102,29 +103,8 @@ async fn change_by(world: &World, method: &str, path: &str, round: usize) -> Opt
             .await,
         );
     }
-    let empty = format!(
-        "/api/admin/organizations/{}",
-        OrgId::derive(&secret(), "empty")
-    );
-    let organization = json!({ "slug": "empty", "name": slug });
-    match (method, rest) {
-        ("POST", "organizations") => return Some(admin(world, method, path, organization).await),
-        ("DELETE", "organizations/{org}") => {
-            admin(world, "POST", "/api/admin/organizations", organization).await;
-            return Some(admin(world, method, &empty, Value::Null).await);
-        }
-        ("PUT" | "PATCH", "organizations/{org}") => {
-            return Some(
-                admin(
-                    world,
-                    method,
-                    &of(""),
-                    json!({ "slug": "acme", "name": slug }),
-                )
-                .await,
-            );
-        }
-        _ => {}
+    if ["organizations", "organizations/{org}"].contains(&rest) {
+        return Some(organization_change(world, method, rest, &slug).await);
     }
     let rest = rest.strip_prefix("organizations/{org}/")?;
     let list = rest.split('/').next()?;
@@ -137,7 +117,30 @@ async fn change_by(world: &World, method: &str, path: &str, round: usize) -> Opt
     if method == "POST" && rest == list {
         return Some(admin(world, method, &of(&format!("/{list}")), thing(list, &slug)).await);
     }
-    let mut made_of = thing(list, &slug);
+    Some(listed_change(world, method, rest, &slug).await)
+}
+
+/// Creates, changes or deletes an organization.
+async fn organization_change(world: &World, method: &str, rest: &str, slug: &str) -> Answer {
+    let organizations = "/api/admin/organizations";
+    let empty = json!({ "slug": "empty", "name": slug });
+    if rest == "organizations" {
+        return admin(world, method, organizations, empty).await;
+    }
+    if method == "DELETE" {
+        admin(world, "POST", organizations, empty).await;
+        let id = OrgId::derive(&secret(), "empty");
+        return admin(world, method, &format!("{organizations}/{id}"), Value::Null).await;
+    }
+    let renamed = json!({ "slug": "acme", "name": slug });
+    admin(world, method, &of(""), renamed).await
+}
+
+/// Creates a resource and changes it by a route below its list.
+async fn listed_change(world: &World, method: &str, rest: &str, slug: &str) -> Answer {
+    let list = rest.split('/').next().unwrap();
+    let last = rest.rsplit('/').next().unwrap();
+    let mut made_of = thing(list, slug);
     if rest.ends_with("/refresh") {
         made_of["ecommerce"] = json!({ "feed": { "url": "https://shop.example/feed.csv" } });
     }
@@ -146,7 +149,7 @@ async fn change_by(world: &World, method: &str, path: &str, round: usize) -> Opt
         .unwrap()
         .to_owned();
     let concrete = of(&format!("/{}", rest.replace("{id}", &id)));
-    let changed = match (list, rest.rsplit('/').next()?) {
+    let changed = match (list, last) {
         (_, "rotate" | "link" | "refresh") => json!({}),
         (_, "products") => json!([{ "title": "Tea" }]),
         ("keys", _) => json!({ "name": slug, "scopes": ["chat"] }),
@@ -159,7 +162,7 @@ async fn change_by(world: &World, method: &str, path: &str, round: usize) -> Opt
     } else {
         changed
     };
-    Some(admin(world, method, &concrete, body).await)
+    admin(world, method, &concrete, body).await
 }
 
 /// No worker is there to delete anything: what is accepted is told.

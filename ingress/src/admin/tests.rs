@@ -158,96 +158,83 @@ async fn patch_keeps_unnamed_fields_and_put_resets_them() {
     assert_ne!(put["welcomeMessage"], "Hi");
 }
 
-#[tokio::test]
-async fn error_names_its_field_and_nothing_is_written() {
-    let world = World::new().await;
+/// Asserts that each request, given as method, path, body and wrong field, is refused with its
+/// field and writes nothing.
+async fn assert_invalid(world: &World, requests: &[(&str, String, Value, &str)]) {
     let entries = world.catalog_entries().await;
-    let long = "x".repeat(201);
-    for (method, path, body, param) in [
-        ("POST", of("/agents"), json!({ "slug": "b" }), "name"),
-        (
-            "POST",
-            of("/agents"),
-            json!({ "slug": "b", "name": "B", "statos": 1 }),
-            "statos",
-        ),
-        (
-            "POST",
-            of("/agents"),
-            json!({ "slug": "b", "name": "B", "provider": "gone" }),
-            "provider",
-        ),
-        (
-            "POST",
-            of("/agents"),
-            json!({ "slug": "B b", "name": "B" }),
-            "slug",
-        ),
-        (
-            "POST",
-            of("/teams"),
-            json!({ "slug": "t", "name": "T", "members": [{ "agent": "gone" }] }),
-            "members[0].agent",
-        ),
-        (
-            "POST",
-            of("/providers"),
-            json!({ "slug": "p", "baseUrl": "file:///x" }),
-            "baseUrl",
-        ),
-        ("POST", of("/keys"), json!({ "name": long }), "name"),
-        (
-            "POST",
-            of("/keys"),
-            json!({ "name": "k", "scopes": ["all"] }),
-            "scopes[0]",
-        ),
-        (
-            "POST",
-            of("/keys"),
-            json!({ "name": "k", "value": "svc_live_x" }),
-            "value",
-        ),
-        (
-            "POST",
-            String::new(),
-            json!({ "slug": "new", "name": "New", "agents": [] }),
-            "agents",
-        ),
-        ("POST", String::new(), json!({ "slug": "new" }), "name"),
-        (
-            "PATCH",
-            shop(),
-            json!({ "limits": { "maxMessageLength": 0 } }),
-            "limits.maxMessageLength",
-        ),
-        (
-            "PATCH",
-            shop(),
-            json!({ "theme": { "textColor": "red;" } }),
-            "theme.textColor",
-        ),
-        ("PATCH", shop(), json!({ "slug": "other" }), "slug"),
-        ("PATCH", shop(), json!({ "id": "agt_other" }), "id"),
-        (
-            "PUT",
-            shop(),
-            json!({ "slug": "other", "name": "Shop" }),
-            "slug",
-        ),
-        ("PATCH", of(""), json!({ "name": " " }), "name"),
-        ("PATCH", of(""), json!({ "slug": "other" }), "slug"),
-    ] {
-        let answer = admin(&world, method, &path, body.clone()).await;
+    for (method, path, body, param) in requests {
+        let answer = admin(world, method, path, body.clone()).await;
         assert_eq!(
             answer.problem(),
             (400, "INVALID_REQUEST_DATA".into()),
             "{method} {path} {body} {}",
             answer.text
         );
-        assert_eq!(answer.json()["param"], param, "{body}");
+        assert_eq!(answer.json()["param"], *param, "{body}");
     }
     assert_eq!(world.catalog_entries().await, entries);
+}
+
+#[tokio::test]
+async fn invalid_new_resource_is_refused_with_its_field() {
+    let world = World::new().await;
+    let named = |slug: &str| json!({ "slug": slug, "name": "B" });
+    let with = |mut body: Value, field: &str, value: Value| {
+        body[field] = value;
+        body
+    };
+    let key = || json!({ "name": "k" });
+    let requests = [
+        ("/agents", json!({ "slug": "b" }), "name"),
+        ("/agents", with(named("b"), "statos", json!(1)), "statos"),
+        (
+            "/agents",
+            with(named("b"), "provider", json!("gone")),
+            "provider",
+        ),
+        ("/agents", named("B b"), "slug"),
+        (
+            "/teams",
+            with(named("t"), "members", json!([{ "agent": "gone" }])),
+            "members[0].agent",
+        ),
+        (
+            "/providers",
+            json!({ "slug": "p", "baseUrl": "file:///x" }),
+            "baseUrl",
+        ),
+        ("/keys", json!({ "name": "x".repeat(201) }), "name"),
+        ("/keys", with(key(), "scopes", json!(["all"])), "scopes[0]"),
+        ("/keys", with(key(), "value", json!("svc_live_x")), "value"),
+    ];
+    let requests = requests.map(|(path, body, param)| ("POST", of(path), body, param));
+    assert_invalid(&world, &requests).await;
+    let organization = |body, param| ("POST", String::new(), body, param);
+    let with_agents = with(named("new"), "agents", json!([]));
+    let requests = [
+        organization(with_agents, "agents"),
+        organization(json!({ "slug": "new" }), "name"),
+    ];
+    assert_invalid(&world, &requests).await;
+}
+
+#[tokio::test]
+async fn invalid_change_is_refused_with_its_field() {
+    let world = World::new().await;
+    let patch = |path: String, body: Value, param| ("PATCH", path, body, param);
+    let no_length = json!({ "limits": { "maxMessageLength": 0 } });
+    let bad_color = json!({ "theme": { "textColor": "red;" } });
+    let other_slug = json!({ "slug": "other", "name": "Shop" });
+    let requests = [
+        patch(shop(), no_length, "limits.maxMessageLength"),
+        patch(shop(), bad_color, "theme.textColor"),
+        patch(shop(), json!({ "slug": "other" }), "slug"),
+        patch(shop(), json!({ "id": "agt_other" }), "id"),
+        ("PUT", shop(), other_slug, "slug"),
+        patch(of(""), json!({ "name": " " }), "name"),
+        patch(of(""), json!({ "slug": "other" }), "slug"),
+    ];
+    assert_invalid(&world, &requests).await;
 }
 
 #[tokio::test]

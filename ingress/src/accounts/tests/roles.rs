@@ -13,85 +13,62 @@ use crate::{
     testing::{ADMIN_TOKEN, World, agent_id, secret},
 };
 
+/// Roles in ascending order of their permissions.
+const ROLES: [&str; 4] = ["viewer", "operator", "editor", "owner"];
+
+/// A request and the index in [`ROLES`] of the least role that may send it; no role may send a
+/// request with an index beyond the last.
+type RoleRequest = (usize, &'static str, String, Value);
+
+/// Returns requests of each permission for a person with this role and another user.
+fn role_requests(role: &str, user: &str) -> Vec<RoleRequest> {
+    let slug = format!("made-by-{role}");
+    let agent = of(&format!("/agents/{}", agent_id()));
+    let products = format!("{agent}/products");
+    let user = of(&format!("/users/{user}"));
+    let named = |slug: &str| json!({ "slug": slug, "name": role });
+    let renamed = json!({ "name": role });
+    let invited = json!({ "email": format!("new-{role}@example.org"), "role": "owner" });
+    let get = |least, path: &str| (least, "GET", path.to_owned(), Value::Null);
+    let post = |least, path: &str, body| (least, "POST", path.to_owned(), body);
+    let patch = |least, path: &str, body| (least, "PATCH", path.to_owned(), body);
+    vec![
+        get(0, "/api/admin/organizations"),
+        get(0, &of("")),
+        get(0, &of("/agents")),
+        get(0, &of("/keys")),
+        get(0, &of("/conversations")),
+        get(0, &of("/analytics")),
+        get(0, &products),
+        get(0, &format!("{products}/items")),
+        (2, "PUT", products.clone(), json!([{ "title": "Tea" }])),
+        (2, "DELETE", products, Value::Null),
+        post(2, &of("/agents"), named(&slug)),
+        patch(2, &agent, renamed.clone()),
+        (2, "PUT", agent, named("shop")),
+        post(2, &of("/providers"), json!({ "slug": slug })),
+        post(2, &of("/teams"), named(&slug)),
+        patch(2, &of(""), renamed.clone()),
+        get(2, &of("/audit")),
+        post(3, &of("/keys"), json!({ "name": slug })),
+        get(3, &of("/users")),
+        get(3, &user),
+        patch(3, &user, renamed),
+        post(3, &format!("{user}/link"), json!({})),
+        post(3, &of("/users"), invited),
+        post(4, "/api/admin/organizations", named(&slug)),
+        post(4, "/api/admin/apply", json!({ "organizations": [] })),
+        (4, "DELETE", of(""), Value::Null),
+    ]
+}
+
 #[tokio::test]
-async fn each_role_may_over_http_what_the_matrix_says() {
+async fn each_role_has_exactly_its_permissions() {
     let world = World::with(unthrottled()).await;
     let (_, keeper) = person(&world, "keeper@example.org", "owner").await;
-    let agent = of(&format!("/agents/{}", agent_id()));
-    for (number, role) in ["viewer", "operator", "editor", "owner"]
-        .into_iter()
-        .enumerate()
-    {
+    for (number, role) in ROLES.into_iter().enumerate() {
         let (browser, _) = person(&world, &format!("{role}@example.org"), role).await;
-        let slug = format!("made-by-{role}");
-        for (least, method, path, body) in [
-            (0, "GET", "/api/admin/organizations".to_owned(), Value::Null),
-            (0, "GET", of(""), Value::Null),
-            (0, "GET", of("/agents"), Value::Null),
-            (0, "GET", of("/keys"), Value::Null),
-            (0, "GET", of("/conversations"), Value::Null),
-            (0, "GET", of("/analytics"), Value::Null),
-            (0, "GET", format!("{agent}/products"), Value::Null),
-            (0, "GET", format!("{agent}/products/items"), Value::Null),
-            (
-                2,
-                "PUT",
-                format!("{agent}/products"),
-                json!([{ "title": "Tea" }]),
-            ),
-            (2, "DELETE", format!("{agent}/products"), Value::Null),
-            (
-                2,
-                "POST",
-                of("/agents"),
-                json!({ "slug": slug, "name": role }),
-            ),
-            (2, "PATCH", agent.clone(), json!({ "name": role })),
-            (
-                2,
-                "PUT",
-                agent.clone(),
-                json!({ "slug": "shop", "name": role }),
-            ),
-            (2, "POST", of("/providers"), json!({ "slug": slug })),
-            (
-                2,
-                "POST",
-                of("/teams"),
-                json!({ "slug": slug, "name": role }),
-            ),
-            (2, "PATCH", of(""), json!({ "name": role })),
-            (2, "GET", of("/audit"), Value::Null),
-            (3, "POST", of("/keys"), json!({ "name": slug })),
-            (3, "GET", of("/users"), Value::Null),
-            (3, "GET", of(&format!("/users/{keeper}")), Value::Null),
-            (
-                3,
-                "PATCH",
-                of(&format!("/users/{keeper}")),
-                json!({ "name": role }),
-            ),
-            (3, "POST", of(&format!("/users/{keeper}/link")), json!({})),
-            (
-                3,
-                "POST",
-                of("/users"),
-                json!({ "email": format!("new-{role}@example.org"), "role": "owner" }),
-            ),
-            (
-                4,
-                "POST",
-                "/api/admin/organizations".to_owned(),
-                json!({ "slug": slug, "name": role }),
-            ),
-            (
-                4,
-                "POST",
-                "/api/admin/apply".to_owned(),
-                json!({ "organizations": [] }),
-            ),
-            (4, "DELETE", of(""), Value::Null),
-        ] {
+        for (least, method, path, body) in role_requests(role, &keeper) {
             let answer = browser.send(method, &path, body).await;
             if number < least {
                 assert_eq!(
@@ -266,24 +243,21 @@ async fn last_owner_stays_even_if_two_demote_each_other_at_once() {
 }
 
 #[tokio::test]
-async fn users_are_made_read_changed_and_removed_with_the_usual_care() {
+async fn invalid_user_is_refused_with_the_wrong_field() {
     let world = World::with(unthrottled()).await;
-    person(&world, "keeper@example.org", "owner").await;
-    let user = invited(&world, "ada@example.org", "viewer").await;
-    let path = format!("/users/{}", user["id"].as_str().unwrap());
+    let user = |email: &str, role: &str| json!({ "email": email, "role": role });
+    let with = |field: &str, value: &str| {
+        let mut user = user("b@example.org", "viewer");
+        user[field] = value.into();
+        user
+    };
     for (body, param) in [
         (json!({ "role": "viewer" }), "email"),
         (json!({ "email": "b@example.org" }), "role"),
-        (json!({ "email": "nobody", "role": "viewer" }), "email"),
-        (json!({ "email": "b@example.org", "role": "god" }), "role"),
-        (
-            json!({ "email": "b@example.org", "role": "viewer", "password": "x" }),
-            "password",
-        ),
-        (
-            json!({ "email": "b@example.org", "role": "viewer", "name": "\u{7}" }),
-            "name",
-        ),
+        (user("nobody", "viewer"), "email"),
+        (user("b@example.org", "god"), "role"),
+        (with("password", "x"), "password"),
+        (with("name", "\u{7}"), "name"),
     ] {
         let answer = admin(&world, "POST", "/users", body).await;
         assert_eq!(
@@ -293,13 +267,16 @@ async fn users_are_made_read_changed_and_removed_with_the_usual_care() {
             answer.text
         );
     }
-    let again = admin(
-        &world,
-        "POST",
-        "/users",
-        json!({ "email": "ADA@example.org", "role": "owner" }),
-    )
-    .await;
+}
+
+#[tokio::test]
+async fn user_is_created_once_changed_by_version_and_removed() {
+    let world = World::with(unthrottled()).await;
+    person(&world, "keeper@example.org", "owner").await;
+    let user = invited(&world, "ada@example.org", "viewer").await;
+    let path = format!("/users/{}", user["id"].as_str().unwrap());
+    let same_email = json!({ "email": "ADA@example.org", "role": "owner" });
+    let again = admin(&world, "POST", "/users", same_email).await;
     assert_eq!(again.problem(), (409, "CONFLICT".into()));
     let read = admin(&world, "GET", &path, Value::Null).await.json();
     assert_eq!(
@@ -312,34 +289,18 @@ async fn users_are_made_read_changed_and_removed_with_the_usual_care() {
         admin(&world, "PATCH", &path, stale).await.problem(),
         (409, "CONFLICT".into())
     );
-    assert_eq!(
-        admin(&world, "PATCH", &path, json!({ "state": "active" }))
-            .await
-            .status,
-        400,
-        "only the link does that"
-    );
-    let changed = admin(
-        &world,
-        "PATCH",
-        &path,
-        json!({ "name": "Ada", "version": read["version"] }),
-    )
-    .await
-    .json();
+    let activated = admin(&world, "PATCH", &path, json!({ "state": "active" })).await;
+    assert_eq!(activated.status, 400, "only the link does that");
+    let rename = json!({ "name": "Ada", "version": read["version"] });
+    let changed = admin(&world, "PATCH", &path, rename).await.json();
     assert_eq!(
         (&changed["name"], &changed["role"]),
         (&json!("Ada"), &json!("viewer"))
     );
     let listed = admin(&world, "GET", "/users", Value::Null).await.json();
     assert_eq!(listed["items"].as_array().unwrap().len(), 2);
-    assert_eq!(
-        admin(&world, "DELETE", &path, Value::Null).await.status,
-        204
-    );
-    assert_eq!(admin(&world, "GET", &path, Value::Null).await.status, 404);
-    assert_eq!(
-        admin(&world, "DELETE", &path, Value::Null).await.status,
-        404
-    );
+    for (method, status) in [("DELETE", 204), ("GET", 404), ("DELETE", 404)] {
+        let answer = admin(&world, method, &path, Value::Null).await;
+        assert_eq!(answer.status, status, "{method}");
+    }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{admin, made, of};
-use crate::testing::{ADMIN_TOKEN, World};
+use crate::testing::{ADMIN_TOKEN, Answer, World};
 
 #[tokio::test]
 async fn stored_secrets_are_never_shown_again() {
@@ -69,25 +69,29 @@ async fn stored_secrets_are_never_shown_again() {
     assert_eq!(cleared["hasApiKey"], false);
 }
 
+/// Rotates a key that was shown by the API.
+async fn rotate(world: &World, key: &Value, body: Value) -> Answer {
+    let path = of(&format!("/keys/{}/rotate", key["id"].as_str().unwrap()));
+    admin(world, "POST", &path, body).await
+}
+
+/// Returns status and error code of a public request with a key.
+async fn read_with(world: &World, key: &Value) -> (u16, String) {
+    let value = key["value"].as_str().unwrap();
+    world
+        .send_with("GET", &World::agent_path(""), &[("x-api-key", value)], "")
+        .await
+        .problem()
+}
+
 #[tokio::test]
-async fn rotated_key_and_successor_work_until_the_overlap_ends() {
+async fn rotated_key_and_its_successor_work_during_the_overlap() {
     let world = World::new().await;
     let limits =
         json!({ "chatPerMinute": 7, "configPerMinute": null, "conversationsPerMinute": null });
-    let old = made(
-        &world,
-        "keys",
-        json!({ "name": "k", "scopes": ["config"], "limits": limits }),
-    )
-    .await;
-    let path = of(&format!("/keys/{}", old["id"].as_str().unwrap()));
-    let rotated = admin(
-        &world,
-        "POST",
-        &format!("{path}/rotate"),
-        json!({ "overlapSeconds": 3600 }),
-    )
-    .await;
+    let key = json!({ "name": "k", "scopes": ["config"], "limits": limits });
+    let old = made(&world, "keys", key).await;
+    let rotated = rotate(&world, &old, json!({ "overlapSeconds": 3600 })).await;
     assert_eq!(rotated.status, 201, "{}", rotated.text);
     let rotated = rotated.json();
     assert_ne!(rotated["id"], old["id"]);
@@ -99,15 +103,20 @@ async fn rotated_key_and_successor_work_until_the_overlap_ends() {
         (&rotated["expiresAt"], &rotated["replaces"]["id"]),
         (&Value::Null, &old["id"])
     );
-    let read = async |key: &Value| {
-        let key = key["value"].as_str().unwrap();
-        world
-            .send_with("GET", &World::agent_path(""), &[("x-api-key", key)], "")
-            .await
-            .problem()
-    };
-    assert_eq!((read(&old).await.0, read(&rotated).await.0), (200, 200));
-    let document = json!({ "organizations": [{ "slug": "acme", "name": "Acme", "keys": [{ "name": "k", "scopes": [] }] }] });
+    for key in [&old, &rotated] {
+        assert_eq!(read_with(&world, key).await.0, 200);
+    }
+}
+
+#[tokio::test]
+async fn applied_document_changes_the_successor_of_a_rotated_key() {
+    let world = World::new().await;
+    let key = json!({ "name": "k", "scopes": ["config"] });
+    let old = made(&world, "keys", key).await;
+    let rotated = rotate(&world, &old, json!({ "overlapSeconds": 3600 })).await;
+    let rotated = rotated.json();
+    let keys = json!([{ "name": "k", "scopes": [] }]);
+    let document = json!({ "organizations": [{ "slug": "acme", "name": "Acme", "keys": keys }] });
     let bearer = format!("Bearer {ADMIN_TOKEN}");
     let applied = world
         .send_with(
@@ -117,44 +126,43 @@ async fn rotated_key_and_successor_work_until_the_overlap_ends() {
             document.to_string(),
         )
         .await;
-    assert_eq!(
-        applied.json()["organizations"][0]["keys"][0]["id"],
-        rotated["id"],
-        "a document means the successor"
-    );
-    assert_eq!(
-        admin(&world, "GET", &path, Value::Null).await.json()["scopes"],
-        json!(["config"])
-    );
+    let applied = &applied.json()["organizations"][0]["keys"][0];
+    assert_eq!(applied["id"], rotated["id"]);
+    let path = of(&format!("/keys/{}", old["id"].as_str().unwrap()));
+    let kept = admin(&world, "GET", &path, Value::Null).await.json();
+    assert_eq!(kept["scopes"], json!(["config"]));
+}
 
-    let path = of(&format!("/keys/{}", rotated["id"].as_str().unwrap()));
-    let last = admin(
-        &world,
-        "POST",
-        &format!("{path}/rotate"),
-        json!({ "overlapSeconds": 0 }),
-    )
-    .await
-    .json();
+#[tokio::test]
+async fn key_rotated_without_overlap_expires_at_once() {
+    let world = World::new().await;
+    let first = made(&world, "keys", json!({ "name": "k", "scopes": ["config"] })).await;
+    let old = rotate(&world, &first, json!({ "overlapSeconds": 3600 })).await;
+    let old = old.json();
+    assert_eq!(read_with(&world, &old).await.0, 200);
+    let rotated = rotate(&world, &old, json!({ "overlapSeconds": 0 })).await;
+    let rotated = rotated.json();
     let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(5);
-    while read(&rotated).await.1 != "EXPIRED_API_KEY" {
+    while read_with(&world, &old).await.1 != "EXPIRED_API_KEY" {
         assert!(
             tokio::time::Instant::now() < deadline,
-            "without overlap the old key ends at once"
+            "the old key still works"
         );
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
-    assert_eq!(read(&last).await.0, 200);
+    assert_eq!(read_with(&world, &rotated).await.0, 200);
+}
+
+#[tokio::test]
+async fn invalid_rotation_is_refused() {
+    let world = World::new().await;
+    let key = made(&world, "keys", json!({ "name": "k" })).await;
     for body in [
         json!({ "overlapSeconds": -1 }),
         json!({ "overlap": 1 }),
         json!({ "expiresAt": "soon" }),
     ] {
-        assert_eq!(
-            admin(&world, "POST", &format!("{path}/rotate"), body)
-                .await
-                .status,
-            400
-        );
+        let answer = rotate(&world, &key, body.clone()).await;
+        assert_eq!(answer.status, 400, "{body}");
     }
 }

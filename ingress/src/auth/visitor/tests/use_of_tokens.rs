@@ -258,98 +258,84 @@ async fn what_shuts_a_key_out_of_an_agent_shuts_its_tokens_out() {
     }
 }
 
+/// Issues a visitor token by a key.
+async fn token_by_key(world: &World, key: &str) -> String {
+    let headers = [("x-api-key", key), ("origin", ORIGIN)];
+    let answer = world.ask_for_token(&headers, json!({})).await.json();
+    text(&answer, "token").to_owned()
+}
+
+/// Returns the stored API key of this name.
+async fn key_entry(world: &World, name: &str) -> CatalogEntry {
+    let org = org_id();
+    let keys = world.catalog.list(EntryKind::Key, Some(&org)).await;
+    keys.unwrap()
+        .into_iter()
+        .find(|entry| matches!(entry, CatalogEntry::Key { key, .. } if key.name == name))
+        .unwrap()
+}
+
+/// Returns status and error code of a visitor's request for a conversation that does not exist.
+async fn read_with(world: &World, token: &str) -> (u16, String) {
+    world
+        .send_as(token, "GET", &World::agent_path("/conversations/s"), "")
+        .await
+        .problem()
+}
+
+/// Waits until a changed key takes effect on a token.
+async fn wait_for_refusal(world: &World, token: &str, expected: (u16, String)) {
+    let changed = Instant::now();
+    while read_with(world, token).await != expected {
+        assert!(
+            changed.elapsed() < Duration::from_secs(2),
+            "not {expected:?} within two seconds"
+        );
+        // Faster requests would exceed the rate limit of the visitor.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 #[tokio::test]
-async fn a_token_ends_with_the_key_that_it_was_made_with() {
+async fn token_loses_the_scopes_of_its_key_and_ends_with_it() {
     let world = World::new().await;
     let key = world
         .new_key("acme", json!({ "name": "page", "scopes": ["chat"] }))
         .await;
-    let answer = world
-        .ask_for_token(&[("x-api-key", &key), ("origin", ORIGIN)], json!({}))
-        .await
-        .json();
-    let token = text(&answer, "token");
-    let read = async || {
-        world
-            .send_as(token, "GET", &World::agent_path("/conversations/s"), "")
-            .await
-            .problem()
-    };
-    assert_eq!(read().await, problem(404, "CONVERSATION_NOT_FOUND"));
-
-    let keys = world
-        .catalog
-        .list(EntryKind::Key, Some(&org_id()))
-        .await
-        .unwrap();
-    let mut entry = keys
-        .into_iter()
-        .find(|entry| matches!(entry, CatalogEntry::Key { key, .. } if key.name == "page"))
-        .unwrap();
-    for (change, expected) in [
-        (
-            Some(vec![KeyScope::Config]),
-            problem(403, "INSUFFICIENT_SCOPE"),
-        ),
-        (None, problem(401, "INVALID_API_KEY")),
-    ] {
-        match (change, &mut entry) {
-            (Some(scopes), CatalogEntry::Key { key, .. }) => {
-                key.scopes = scopes;
-                world.catalog.put(&entry).await.unwrap();
-            }
-            _ => world
-                .catalog
-                .remove(EntryKind::Key, &org_id(), entry.id())
-                .await
-                .unwrap(),
-        }
-        let changed = Instant::now();
-        while read().await != expected {
-            assert!(
-                changed.elapsed() < Duration::from_secs(2),
-                "not {expected:?} within two seconds"
-            );
-            // Faster, and the visitor's quota would answer.
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+    let token = token_by_key(&world, &key).await;
+    assert_eq!(
+        read_with(&world, &token).await,
+        problem(404, "CONVERSATION_NOT_FOUND")
+    );
+    let mut entry = key_entry(&world, "page").await;
+    if let CatalogEntry::Key { key, .. } = &mut entry {
+        key.scopes = vec![KeyScope::Config];
     }
-    let expired = world
-        .new_key("acme", json!({ "name": "soon", "scopes": ["chat"] }))
-        .await;
-    let answer = world
-        .ask_for_token(&[("x-api-key", &expired), ("origin", ORIGIN)], json!({}))
-        .await
-        .json();
-    let keys = world
-        .catalog
-        .list(EntryKind::Key, Some(&org_id()))
-        .await
-        .unwrap();
-    let entry = keys
-        .into_iter()
-        .find(|entry| matches!(entry, CatalogEntry::Key { key, .. } if key.name == "soon"))
-        .unwrap();
-    let CatalogEntry::Key { mut key, hash } = entry else {
-        unreachable!()
-    };
-    key.expires_at = Some(Timestamp::now());
+    world.catalog.put(&entry).await.unwrap();
+    wait_for_refusal(&world, &token, problem(403, "INSUFFICIENT_SCOPE")).await;
     world
         .catalog
-        .put(&CatalogEntry::Key { key, hash })
+        .remove(EntryKind::Key, &org_id(), entry.id())
         .await
         .unwrap();
-    let answer = world
-        .send_as(
-            text(&answer, "token"),
-            "GET",
-            &World::agent_path("/conversations/s"),
-            "",
-        )
+    wait_for_refusal(&world, &token, problem(401, "INVALID_API_KEY")).await;
+}
+
+#[tokio::test]
+async fn token_expires_with_its_key() {
+    let world = World::new().await;
+    let key = world
+        .new_key("acme", json!({ "name": "soon", "scopes": ["chat"] }))
         .await;
+    let token = token_by_key(&world, &key).await;
+    let mut entry = key_entry(&world, "soon").await;
+    if let CatalogEntry::Key { key, .. } = &mut entry {
+        key.expires_at = Some(Timestamp::now());
+    }
+    world.catalog.put(&entry).await.unwrap();
     assert_eq!(
-        answer.problem(),
+        read_with(&world, &token).await,
         problem(401, "EXPIRED_API_KEY"),
-        "not looked at before"
+        "a token that was not used before is refused at once"
     );
 }
