@@ -125,7 +125,11 @@ pub(super) fn check_bounds(
     workers: Option<&WorkersConfig>,
     errors: &mut Vec<String>,
 ) {
-    errors.extend(ingress.map(IngressConfig::mistakes).unwrap_or_default());
+    errors.extend(
+        ingress
+            .map(IngressConfig::validation_errors)
+            .unwrap_or_default(),
+    );
     let problems = workers
         .map(WorkersConfig::invalid_settings)
         .unwrap_or_default();

@@ -203,7 +203,7 @@ fn test_name_is_short() {
     });
 }
 
-/// Fails with what `rule` finds at `places`; prints the places elsewhere where it finds nothing.
+/// Fails with what `rule` finds at `places`.
 fn check(places: &[&str], rule: impl Fn(&SourceFile) -> Vec<String>) {
     let found = findings(|source| {
         if source.is_below(places) {
@@ -213,21 +213,6 @@ fn check(places: &[&str], rule: impl Fn(&SourceFile) -> Vec<String>) {
         }
     });
     assert!(found.is_empty(), "{found:#?}");
-    let mut clean = BTreeSet::new();
-    let mut unclean = BTreeSet::new();
-    for source in crate::source::sources() {
-        let folder = source.path.rsplit_once('/').unwrap().0.to_owned();
-        if source.is_below(places) {
-            continue;
-        }
-        if rule(&source).is_empty() {
-            clean.insert(folder);
-        } else {
-            unclean.insert(folder);
-        }
-    }
-    let addable: Vec<_> = clean.difference(&unclean).collect();
-    println!("could be checked too: {addable:#?}");
 }
 
 /// Returns the first lines of doc comments that open with a clause.

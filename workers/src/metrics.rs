@@ -72,101 +72,63 @@ impl WorkerMetrics {
             // A series that is created at 1 shows no increase to an alert.
             dead_letters.with_label_values(&[class]);
         }
+        let histogram = |name, help| register_metric(registry, new_histogram(name, help)?);
+        let counters = |name, help, labels: &[&str]| {
+            register_metric(registry, new_counters(name, help, labels)?)
+        };
+        let gauges = |name, help, labels: &[&str]| {
+            register_metric(registry, new_gauges(name, help, labels)?)
+        };
         Ok(Self {
-            queue_wait: register_metric(
-                registry,
-                new_histogram(
-                    "queue_wait",
-                    "Seconds from the publish of a job to its start",
-                )?,
+            queue_wait: histogram(
+                "queue_wait",
+                "Seconds from the publish of a job to its start",
             )?,
-            first_token: register_metric(
-                registry,
-                new_histogram(
-                    "model_first_token",
-                    "Seconds to the first text of a model call",
-                )?,
+            first_token: histogram(
+                "model_first_token",
+                "Seconds to the first text of a model call",
             )?,
-            model_call: register_metric(
-                registry,
-                new_histogram("model_call", "Seconds of a whole model call")?,
+            model_call: histogram("model_call", "Seconds of a whole model call")?,
+            routing: histogram("routing", "Seconds of a choice by intent")?,
+            routed: counters(
+                "routed_total",
+                "Choices of a team's agent by stage",
+                &["stage"],
             )?,
-            routing: register_metric(
-                registry,
-                new_histogram("routing", "Seconds of a choice by intent")?,
+            jobs: counters("jobs_total", "Jobs by outcome", &["topic", "outcome"])?,
+            replies: counters("replies_total", "Replies by final state", &["status"])?,
+            tokens: counters("tokens_total", "Tokens of models", &["kind"])?,
+            tool_calls: counters(
+                "tool_calls_total",
+                "Tool calls by outcome",
+                &["kind", "outcome"],
             )?,
-            routed: register_metric(
-                registry,
-                new_counters(
-                    "routed_total",
-                    "Choices of a team's agent by stage",
-                    &["stage"],
-                )?,
+            left_out: counters(
+                "prompt_messages_left_out_total",
+                LEFT_OUT_HELP,
+                &["summarized"],
             )?,
-            jobs: register_metric(
-                registry,
-                new_counters("jobs_total", "Jobs by outcome", &["topic", "outcome"])?,
-            )?,
-            replies: register_metric(
-                registry,
-                new_counters("replies_total", "Replies by final state", &["status"])?,
-            )?,
-            tokens: register_metric(
-                registry,
-                new_counters("tokens_total", "Tokens of models", &["kind"])?,
-            )?,
-            tool_calls: register_metric(
-                registry,
-                new_counters(
-                    "tool_calls_total",
-                    "Tool calls by outcome",
-                    &["kind", "outcome"],
-                )?,
-            )?,
-            left_out: register_metric(
-                registry,
-                new_counters(
-                    "prompt_messages_left_out_total",
-                    LEFT_OUT_HELP,
-                    &["summarized"],
-                )?,
-            )?,
-            summaries: register_metric(
-                registry,
-                new_counters(
-                    "summaries_total",
-                    "Summaries of conversations",
-                    &["outcome"],
-                )?,
+            summaries: counters(
+                "summaries_total",
+                "Summaries of conversations",
+                &["outcome"],
             )?,
             in_flight: register_metric(
                 registry,
                 IntGauge::new("switchboard_jobs_in_flight", "Jobs that run now")?,
             )?,
-            queued: register_metric(
-                registry,
-                new_gauges("jobs_queued", "Jobs that wait in this process", &["group"])?,
+            queued: gauges("jobs_queued", "Jobs that wait in this process", &["group"])?,
+            lag: gauges(
+                "bus_lag_records",
+                "Records behind the newest one",
+                &PARTITION,
             )?,
-            lag: register_metric(
-                registry,
-                new_gauges(
-                    "bus_lag_records",
-                    "Records behind the newest one",
-                    &PARTITION,
-                )?,
+            open_offsets: gauges(
+                "bus_open_offsets",
+                "Offsets taken and not finished",
+                &PARTITION,
             )?,
-            open_offsets: register_metric(
-                registry,
-                new_gauges(
-                    "bus_open_offsets",
-                    "Offsets taken and not finished",
-                    &PARTITION,
-                )?,
-            )?,
-            retries: register_metric(
-                registry,
-                new_counters("retries_total", "Repeated tries", &["of"])?,
-            )?,
+            retries: counters("retries_total", "Repeated tries", &["of"])?,
             dead_letters: register_metric(registry, dead_letters)?,
         })
     }

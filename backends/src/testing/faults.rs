@@ -189,7 +189,7 @@ impl Faults {
 /// Runs a call while a paused clock stands still. An embedded backend works on threads that the
 /// runtime does not know, so that a paused clock would otherwise jump to the next timeout.
 pub(crate) async fn with_clock_stopped<T>(call: impl Future<Output = T>) -> T {
-    let (_running, ended) = mpsc::channel::<()>();
+    let (_running, ended) = mpsc::sync_channel::<()>(0);
     // A blocking task keeps the clock of its runtime from advancing by itself.
     task::spawn_blocking(move || ended.recv());
     call.await

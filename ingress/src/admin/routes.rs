@@ -35,7 +35,7 @@ pub(super) fn admin_routes() -> AdminRoutes {
     );
     let routes = add_products(add_trials(add_keys(add_organizations(routes))));
     let routes = add_resource::<Providers>(add_resource::<Teams>(add_resource::<Agents>(routes)));
-    add_conversations(add_users(routes))
+    add_erasures(add_conversations(add_users(routes)))
 }
 
 fn org_path(rest: &str) -> String {
@@ -225,8 +225,6 @@ fn add_conversations(routes: AdminRoutes) -> AdminRoutes {
     let export = &format!("{all}/export");
     let one = &format!("{all}/{{id}}");
     let stream = &format!("{one}/messages/{{message}}/stream");
-    let erasures = &org_path("/erasures");
-    let erasure = &format!("{erasures}/{{id}}");
     routes
         .add(
             Get,
@@ -270,6 +268,12 @@ fn add_conversations(routes: AdminRoutes) -> AdminRoutes {
             ("followReply", "Stream a running reply"),
             conversations::follow,
         )
+}
+
+fn add_erasures(routes: AdminRoutes) -> AdminRoutes {
+    let erasures = &org_path("/erasures");
+    let erasure = &format!("{erasures}/{{id}}");
+    routes
         .add(
             Get,
             erasures,

@@ -77,6 +77,10 @@ fn any_call() -> impl Strategy<Value = Call> {
     ]
 }
 
+fn text(answer: impl std::fmt::Debug) -> String {
+    format!("{answer:?}")
+}
+
 /// One relay's side of a history: the tokens that it handed out.
 struct Side<'a> {
     relay: &'a dyn Relay,
@@ -87,6 +91,7 @@ struct Side<'a> {
 impl Side<'_> {
     /// The answer without what may differ: nonces and milliseconds.
     async fn answer(&mut self, call: &Call) -> String {
+        let relay = self.relay;
         match call {
             Call::Claim { reply, attempt_min } => {
                 self.claim(&self.replies[*reply].clone(), *attempt_min)
@@ -98,10 +103,7 @@ impl Side<'_> {
                 seqs,
             } => {
                 let frames = frames(*generation, seqs.clone());
-                format!(
-                    "{:?}",
-                    self.relay.append(&self.token(*token), None, &frames).await
-                )
+                text(relay.append(&self.token(*token), None, &frames).await)
             }
             Call::Restore {
                 token,
@@ -109,18 +111,10 @@ impl Side<'_> {
                 seqs,
             } => {
                 let frames = frames(*generation, seqs.clone());
-                format!(
-                    "{:?}",
-                    self.relay.restore(&self.token(*token), None, &frames).await
-                )
+                text(relay.restore(&self.token(*token), None, &frames).await)
             }
             Call::Seal { token, seq, status } => {
-                format!(
-                    "{:?}",
-                    self.relay
-                        .seal(&self.token(*token), &end(*seq, *status))
-                        .await
-                )
+                text(relay.seal(&self.token(*token), &end(*seq, *status)).await)
             }
             Call::Settle {
                 token,
@@ -135,32 +129,16 @@ impl Side<'_> {
                     announced: *announced,
                     push_to: None,
                 };
-                format!(
-                    "{:?}",
-                    self.relay.settle(&self.token(*token), &settlement).await
-                )
+                text(relay.settle(&self.token(*token), &settlement).await)
             }
-            Call::Release { token } => {
-                format!("{:?}", self.relay.release(&self.token(*token)).await)
-            }
-            Call::Cancel { reply } => {
-                format!("{:?}", self.relay.cancel(&self.replies[*reply]).await)
-            }
+            Call::Release { token } => text(relay.release(&self.token(*token)).await),
+            Call::Cancel { reply } => text(relay.cancel(&self.replies[*reply]).await),
             Call::Enqueue { reply, places } => {
-                format!(
-                    "{:?}",
-                    self.relay.enqueue(&self.replies[*reply], *places).await
-                )
+                text(relay.enqueue(&self.replies[*reply], *places).await)
             }
-            Call::Void { reply } => format!(
-                "{:?}",
-                self.relay.void(&self.replies[*reply], "other").await
-            ),
+            Call::Void { reply } => text(relay.void(&self.replies[*reply], "other").await),
             Call::ReadLog { reply, after } => {
-                format!(
-                    "{:?}",
-                    self.relay.read_log(&self.replies[*reply], *after).await
-                )
+                text(relay.read_log(&self.replies[*reply], *after).await)
             }
         }
     }
