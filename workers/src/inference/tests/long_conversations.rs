@@ -4,7 +4,7 @@
 use serde_json::Value;
 use switchboard_schemas::conversation::{ContextTruncation, MessageAuthor, ReplyFacts};
 
-use super::world::{World, shop};
+use super::{agents::shop, world::World};
 use crate::{
     config::WorkersConfig,
     model::Endpoint,

@@ -8,9 +8,10 @@ use switchboard_schemas::{
 };
 
 use super::{
+    agents::{lamp_shop, shop},
     finished,
     shopping::search,
-    world::{World, lamp_shop, shop},
+    world::World,
 };
 use crate::testing::complete;
 

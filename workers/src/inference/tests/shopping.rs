@@ -6,10 +6,7 @@ use switchboard_schemas::{
     reply_event::{Frame, FrameBody},
 };
 
-use super::{
-    finished,
-    world::{World, lamp_shop},
-};
+use super::{agents::lamp_shop, finished, world::World};
 use crate::{
     job_loop::JobEnd,
     testing::{Act, Piece, complete, quick},

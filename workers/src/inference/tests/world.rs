@@ -1,4 +1,4 @@
-//! A worker among embedded twins that can be told to fail.
+//! A worker on embedded backends with injected faults.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,13 +17,12 @@ use switchboard_backends::{
     vault::SecretVault,
 };
 use switchboard_schemas::{
-    agent::{Agent, AgentSettings, EcommerceSettings, Product},
+    agent::Agent,
     conversation::Message,
     conversation_job::{ConversationJob, DeleteJob, PatchJob, ReplyJob},
     ids::{AgentId, ConversationId, EventId, IngressId, MessageId, OrgId, RequestId},
     playground::AgentPlaygroundRun,
     reply_event::{Frame, FrameBody, IngressEnvelope, PatchOutcome},
-    secret::InstallationSecret,
     time::Timestamp,
     topics::Topic,
     turn::{MessageSource, Turn, Visitor},
@@ -32,7 +31,10 @@ use switchboard_schemas::{
 use tokio::{sync::mpsc, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::is_end;
+use super::{
+    agents::{secret, shop},
+    is_end,
+};
 use crate::{
     DefaultProvider, WorkerContext,
     config::WorkersConfig,
@@ -301,7 +303,7 @@ impl World {
         .0
     }
 
-    /// Whether the log of the relay that runs now holds the end.
+    /// Returns true if the log of the current relay contains the end.
     pub(super) async fn has_settled_end(&self, job: &ReplyJob) -> bool {
         let frames = self
             .relay()
@@ -461,47 +463,4 @@ impl RunningWorker {
             .unwrap()
             .unwrap();
     }
-}
-
-fn secret() -> InstallationSecret {
-    InstallationSecret::from_bytes([1; 32])
-}
-
-/// An agent that only speaks.
-pub(crate) fn shop() -> Agent {
-    let org_id = OrgId::derive(&secret(), "acme");
-    Agent {
-        id: AgentId::derive(&secret(), &org_id, "shop"),
-        org_id,
-        slug: "shop".into(),
-        name: "Shop".into(),
-        provider: None,
-        fallback_provider: None,
-        settings: AgentSettings {
-            instructions: "be kind".into(),
-            ..AgentSettings::default()
-        },
-    }
-}
-
-/// An agent that sells lamps.
-pub(super) fn lamp_shop() -> Agent {
-    let mut agent = shop();
-    let lamp = |title: &str, price: &str| Product {
-        title: title.into(),
-        price: price.into(),
-        image: "https://shop.example/a.jpg".into(),
-        url: "https://shop.example/a".into(),
-    };
-    let products = vec![
-        lamp("Desk Lamp", "$39"),
-        lamp("Floor Lamp", "$89"),
-        lamp("Mirror", "$10"),
-    ];
-    agent.settings.ecommerce = EcommerceSettings {
-        enabled: true,
-        products,
-        ..EcommerceSettings::default()
-    };
-    agent
 }

@@ -1,0 +1,60 @@
+//! Tests of cancellations before and during the model call.
+
+use std::time::Duration;
+
+use switchboard_backends::relay::Relay;
+use switchboard_schemas::conversation::{FinishReason, ReplyStatus};
+use tokio::time::Instant;
+
+use super::{finished, world::World};
+use crate::testing::{Act, Piece, complete, eventually};
+
+#[tokio::test]
+async fn reply_cancelled_before_its_turn_calls_no_model() {
+    let world = World::new(vec![complete(&["Hello"])], false).await;
+    let job = world.job("hi");
+    world.relay().cancel(&job.turn.reply_id()).await.unwrap();
+    assert!(finished(&world.run(&job).await));
+    assert!(world.provider.requests().is_empty());
+    assert_eq!(
+        world.record(&job).await.unwrap().end.status,
+        ReplyStatus::Cancelled
+    );
+    assert_eq!(
+        world.messages(&job).await.len(),
+        1,
+        "the question stands alone"
+    );
+}
+
+#[tokio::test]
+async fn cancellation_stops_the_reply_and_keeps_its_text() {
+    let world = World::new(
+        vec![Act::Stream(vec![Piece::Text("Hel"), Piece::Hang])],
+        false,
+    )
+    .await;
+    let job = world.job("hi");
+    let cancel = async {
+        eventually("text is in the log", async || {
+            world.logged_text(&job).await == "Hel"
+        })
+        .await;
+        world.relay().cancel(&job.turn.reply_id()).await.unwrap();
+        Instant::now()
+    };
+    // The idle bound of the tests is shorter than a beat, so it must not be what ends the reply.
+    let inference = world.patient();
+    let (end, cancelled_at) = tokio::join!(World::run_on(&inference, &job), cancel);
+    assert!(finished(&end) && cancelled_at.elapsed() < Duration::from_millis(1_500));
+    eventually("the provider is let go", async || {
+        world.provider.open_streams() == 0
+    })
+    .await;
+    let record = world.record(&job).await.unwrap();
+    assert_eq!(
+        (record.end.status, record.end.finish_reason),
+        (ReplyStatus::Cancelled, Some(FinishReason::Cancelled))
+    );
+    assert_eq!(world.messages(&job).await[1].content, "Hel");
+}
