@@ -36,7 +36,16 @@ use_mold() {
 # Every cargo call names the whole workspace and the same features: another selection compiles the dependencies again.
 cargo_test() { cargo test --locked --workspace --features "$FEATURES" "$@"; }
 clippy() { cargo clippy --workspace --all-targets --locked --features "$FEATURES" -- -D warnings; }
-unit_tests() { cargo_test --lib --bins --test tidy --test golden --test routing_sets; }
+# Tests of libraries and programs, conformance suites, documents and tidiness.
+UNIT_TESTS=(--lib --bins --test tidy --test golden --test routing_sets)
+unit_tests() { cargo_test "${UNIT_TESTS[@]}" -- --skip model_tests; }
+
+# The same with a real embedding model, which is fetched once.
+unit_tests_with_model() {
+  SWITCHBOARD_TEST_EMBEDDINGS=$(tests/routing/embedding_model.sh)
+  export SWITCHBOARD_TEST_EMBEDDINGS
+  cargo_test "${UNIT_TESTS[@]}"
+}
 
 # Unused dependencies, and licenses and sources of the used ones. Advisories need a download from outside the registry.
 dependencies() {
@@ -76,13 +85,6 @@ on_embedded() { integration embedded "$LOGS/embedded.log" --skip real::; }
 on_cluster() { integration cluster "$LOGS/cluster.log" --skip real::; }
 # One after the other: outages and crowds measure the product, not one another, and the real model needs the cores.
 real_only() { RUST_TEST_THREADS=1 integration cluster "$LOGS/real.log" real::; }
-
-# Embeddings of a real model.
-embeddings() {
-  SWITCHBOARD_TEST_EMBEDDINGS=$(tests/routing/embedding_model.sh)
-  export SWITCHBOARD_TEST_EMBEDDINGS
-  cargo_test --lib embedding::
-}
 
 passed() { sed -nE 's/^test result: ok\. ([0-9]+) passed.*/\1/p' "$1" | tail -n 1; }
 
@@ -131,8 +133,7 @@ test_all() {
     services_answer || exit 1
     . "$SERVICES_FOLDER/env"
   fi
-  stage "unit and conformance tests" unit_tests
-  stage "embeddings against a real model" embeddings
+  stage "unit and conformance tests" unit_tests_with_model
   stage "integration suite, embedded" on_embedded
   stage "the APIs against their documents (Schemathesis)" tests/contract/run.sh
   if [ "${SERVICES:-}" = none ]; then
