@@ -109,7 +109,7 @@ async fn organization_is_optional_for_a_unique_team() {
     );
     let (status, output) = tried("front");
     assert!(
-        !status.success() && output.contains("say which --organization"),
+        !status.success() && output.contains("choose one with --organization"),
         "{output}"
     );
 }
@@ -163,7 +163,7 @@ async fn impossible_replay_is_explained() {
     let organization = desk(&service, "round-robin").await;
     let (ok, output) = replay(&service, &organization, &[]);
     assert!(
-        !ok && output.contains("does not choose by intent"),
+        !ok && output.contains("does not route by intent"),
         "{output}"
     );
     let files = tempfile::tempdir().unwrap();
@@ -174,5 +174,8 @@ async fn impossible_replay_is_explained() {
     )
     .unwrap();
     let (ok, output) = replay(&service, &organization, &["-f", &file.to_string_lossy()]);
-    assert!(!ok && output.contains("names neither the team"), "{output}");
+    assert!(
+        !ok && output.contains("contains neither the team"),
+        "{output}"
+    );
 }

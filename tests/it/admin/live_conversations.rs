@@ -116,7 +116,8 @@ async fn reply_timeline_lists_its_steps_in_order() {
         "{reply}"
     );
     assert!(ms.is_sorted(), "{reply}");
-    assert!(ms[5] - ms[4] >= 200 && ms[6] - ms[5] >= 200, "{reply}");
+    // A busy machine notices the first text late, so that both pauses are measured from the request.
+    assert!(ms[5] - ms[4] >= 200 && ms[6] - ms[4] >= 400, "{reply}");
 }
 
 #[tokio::test]

@@ -136,7 +136,8 @@ enum StepName {
     Routed,
     Queued,
     Claimed,
-    ResponseContext,
+    #[serde(rename = "asked")]
+    ModelCalled,
     FirstText,
     Done,
 }
@@ -234,7 +235,7 @@ fn timeline(facts: &ReplyFacts) -> Vec<TimelineStep> {
         (StepName::Routed, steps.routed_ms),
         (StepName::Queued, steps.queued_ms),
         (StepName::Claimed, steps.claimed_ms),
-        (StepName::ResponseContext, steps.asked_ms),
+        (StepName::ModelCalled, steps.asked_ms),
         (StepName::FirstText, steps.first_text_ms),
         (StepName::Done, Some(facts.response_time_ms)),
     ];

@@ -1576,7 +1576,7 @@ export interface components {
          * @description The name of a step in the making of a reply.
          * @enum {string}
          */
-        StepName: "accepted" | "routed" | "queued" | "claimed" | "responseContext" | "firstText" | "done";
+        StepName: "accepted" | "routed" | "queued" | "claimed" | "asked" | "firstText" | "done";
         /** @description A stored set of products. */
         StoredProductsView: {
             /**
