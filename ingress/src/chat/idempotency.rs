@@ -1,8 +1,9 @@
 //! Idempotency keys: a retried request maps to the same message id, and the stored record detects
 //! reuse.
 
+use std::fmt;
+
 use http::{HeaderMap, HeaderName};
-use serde::{Deserialize, Serialize};
 use switchboard_schemas::{
     ids::{EventId, MessageId},
     time::Timestamp,
@@ -31,8 +32,8 @@ pub(crate) struct IdempotencyKey {
     fingerprint: String,
 }
 
-/// The stored record of a used key.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The stored record of a used key: three words, in the order of the fields.
+#[derive(Debug, PartialEq, Eq)]
 struct KeyRecord {
     fingerprint: String,
     /// Nonce of the first publish, which distinguishes concurrent requests with the same key.
@@ -95,19 +96,18 @@ impl IdempotencyKey {
             publish_nonce: turn.publish_nonce.clone(),
             accepted_at: turn.accepted_at,
         };
-        let text = serde_json::to_string(&own).map_err(|error| ApiError::internal(&error))?;
         let stored = state
             .backends
             .relay
-            .remember(&format!("request:{name}"), &text)
+            .remember(&format!("request:{name}"), &own.to_string())
             .await
             .map_err(|error| {
                 tracing::warn!(%error, "idempotency key not recorded");
                 ApiError::unavailable("repeats cannot be told apart at the moment")
             })?;
-        match serde_json::from_str::<KeyRecord>(&stored) {
-            Ok(record) if record == own => Ok(KeyUsage::New),
-            Ok(record) if record.fingerprint == self.fingerprint => Ok(KeyUsage::Duplicate {
+        match KeyRecord::parse(&stored) {
+            Some(record) if record == own => Ok(KeyUsage::New),
+            Some(record) if record.fingerprint == self.fingerprint => Ok(KeyUsage::Duplicate {
                 since: record.accepted_at,
             }),
             _ => {
@@ -115,6 +115,24 @@ impl IdempotencyKey {
                 Err(ApiError::new(ErrorCode::IdempotencyKeyReused, detail).param(PARAM))
             }
         }
+    }
+}
+
+impl KeyRecord {
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split(' ');
+        Some(Self {
+            fingerprint: words.next()?.to_owned(),
+            publish_nonce: words.next()?.to_owned(),
+            accepted_at: Timestamp::from_micros(words.next()?.parse().ok()?),
+        })
+    }
+}
+
+impl fmt::Display for KeyRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let micros = self.accepted_at.micros();
+        write!(f, "{} {} {micros}", self.fingerprint, self.publish_nonce)
     }
 }
 
@@ -132,4 +150,22 @@ fn parse_key(headers: &HeaderMap) -> ApiResult<Option<String>> {
         ));
     }
     Ok(Some(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_record_is_read_as_it_was_written() {
+        let record = KeyRecord {
+            fingerprint: "f00d".into(),
+            publish_nonce: "req_1".into(),
+            accepted_at: Timestamp::from_micros(1_000_001),
+        };
+        // Processes of different versions share the stored text during an upgrade.
+        assert_eq!(record.to_string(), "f00d req_1 1000001");
+        assert_eq!(KeyRecord::parse(&record.to_string()), Some(record));
+        assert_eq!(KeyRecord::parse("f00d req_1"), None);
+    }
 }

@@ -1,9 +1,8 @@
 //! Advisory locks between processes, for changes that the store cannot compare and swap. A lock
 //! whose holder died expires quickly.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use serde::{Deserialize, Serialize};
 use switchboard_schemas::{ids::RequestId, time::Timestamp};
 
 use super::AppState;
@@ -13,11 +12,27 @@ const LOCK_LIFETIME: Duration = Duration::from_secs(5);
 /// Interval between attempts to acquire a lock that another holds.
 pub(crate) const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The stored record of a held lock.
-#[derive(Debug, Serialize, Deserialize)]
+/// The stored record of a held lock: microseconds and owner, separated by a space.
+#[derive(Debug)]
 struct LockRecord {
     acquired_at: Timestamp,
-    owner: RequestId,
+    owner: String,
+}
+
+impl LockRecord {
+    fn parse(text: &str) -> Option<Self> {
+        let (micros, owner) = text.split_once(' ')?;
+        Some(Self {
+            acquired_at: Timestamp::from_micros(micros.parse().ok()?),
+            owner: owner.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for LockRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.acquired_at.micros(), self.owner)
+    }
 }
 
 /// Result of trying to acquire a lock.
@@ -40,12 +55,14 @@ pub(crate) async fn try_acquire_lock(
     let now = Timestamp::now();
     let own = LockRecord {
         acquired_at: now,
-        owner: nonce.clone(),
+        owner: nonce.to_string(),
     };
-    let Ok(text) = serde_json::to_string(&own) else {
-        return AdvisoryLock::Unavailable;
-    };
-    match state.backends.relay.remember(change, &text).await {
+    match state
+        .backends
+        .relay
+        .remember(change, &own.to_string())
+        .await
+    {
         Ok(stored) if is_held_by_other(&stored, now, nonce) => AdvisoryLock::HeldByOther,
         Ok(_) => AdvisoryLock::Acquired,
         Err(error) => {
@@ -56,9 +73,9 @@ pub(crate) async fn try_acquire_lock(
 }
 
 fn is_held_by_other(stored: &str, now: Timestamp, nonce: &RequestId) -> bool {
-    serde_json::from_str::<LockRecord>(stored).is_ok_and(|record| {
+    LockRecord::parse(stored).is_some_and(|record| {
         let age_ms = u128::from(now.millis_since(record.acquired_at));
-        record.owner != *nonce && age_ms < LOCK_LIFETIME.as_millis()
+        record.owner != nonce.as_str() && age_ms < LOCK_LIFETIME.as_millis()
     })
 }
 
@@ -72,9 +89,9 @@ mod tests {
         let seconds = |seconds: i64| Timestamp::from_micros(1_000_000 + seconds * 1_000_000);
         let record = LockRecord {
             acquired_at: seconds(0),
-            owner: other.clone(),
+            owner: other.to_string(),
         };
-        let stored = serde_json::to_string(&record).unwrap();
+        let stored = record.to_string();
         assert!(is_held_by_other(&stored, seconds(1), &own));
         assert!(!is_held_by_other(&stored, seconds(1), &other));
         assert!(!is_held_by_other(&stored, seconds(5), &own));
