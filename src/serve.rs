@@ -30,10 +30,10 @@ use crate::{
 /// Drain budget of the private port.
 const OPS_DRAIN: Duration = Duration::from_secs(1);
 
-/// Which part of the service to run.
+/// Arguments of `serve`: the role of this process.
 #[derive(Args, Default)]
 pub(crate) struct ServeArguments {
-    /// ServiceRole of this process; all roles but `all` need the cluster profile.
+    /// Role of this process; all roles but `all` need the cluster profile.
     #[arg(long, value_enum, default_value_t, env = "SWITCHBOARD_ROLE")]
     role: ServiceRole,
 }

@@ -39,7 +39,7 @@ const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
 /// The effective configuration.
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// BackendProfile, and addresses of the backends.
+    /// Profile and addresses of the backends.
     pub(crate) backends: BackendsConfig,
     public_url: String,
     /// Create the demo organization on the first start.

@@ -1,4 +1,4 @@
-//! What an open stream costs in memory, over all processes of the service.
+//! Memory of an open stream, summed over all processes of the service.
 
 use futures::future::join_all;
 

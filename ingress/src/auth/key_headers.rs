@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue, header};
 const API_KEY_HEADER: &str = "x-api-key";
 const BEARER: &str = "bearer";
 
-/// CallerCredential text found in the headers.
+/// Text of the credential found in the headers.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PresentedKey<'a> {
     /// The headers contain no key.

@@ -1,4 +1,4 @@
-//! WebOrigin allowlists of agents: entries of `allowedDomains` are compared with the browser's
+//! Origin allowlists of agents: entries of `allowedDomains` are compared with the browser's
 //! `Origin` as parsed hosts. A text comparison would accept `evilshop.example` for `shop.example`.
 
 use std::{fmt, net::Ipv6Addr, str::FromStr};

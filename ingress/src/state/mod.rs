@@ -45,7 +45,7 @@ pub(crate) struct StateFields {
     pub(crate) limits: RateLimits,
     /// Recent uses of API keys.
     pub(crate) key_uses: KeyUseLog,
-    /// IngressMetrics of the ingress.
+    /// Metrics of the ingress.
     pub(crate) metrics: IngressMetrics,
     /// Requests that wait for replies.
     pub(crate) pending_replies: Arc<PendingReplies>,

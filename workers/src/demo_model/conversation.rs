@@ -20,7 +20,7 @@ pub(super) struct DemoConversation {
     prefix: String,
 }
 
-/// QuestionTopic of a question.
+/// Topic of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QuestionTopic {
     Introduction,

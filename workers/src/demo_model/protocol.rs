@@ -103,7 +103,7 @@ impl ChatMessage {
     }
 }
 
-/// DemoAnswer of the demo model to one request.
+/// Answer of the demo model to one request.
 pub(super) enum DemoAnswer {
     /// Text in the pieces in which it streams, and true if the token limit cut it.
     Text { pieces: Vec<String>, cut: bool },

@@ -1,4 +1,4 @@
-//! ModelPrompt lengths that models accept: a model that refused a longer prompt is remembered for an
+//! Prompt lengths that models accept: a model that refused a longer prompt is remembered for an
 //! hour, so that the next message does not repeat the refusal. The entry expires, because a
 //! provider may raise its context.
 

@@ -172,7 +172,7 @@ impl<'a> ChatCompletionRequest<'a> {
     }
 }
 
-/// EndpointConfig and credentials of one endpoint; async-openai's own configuration reads the environment
+/// Address and credentials of one endpoint; async-openai's own configuration reads the environment
 /// and panics on a key with a line break.
 struct EndpointConfig {
     base_url: String,

@@ -1,4 +1,4 @@
-//! ModelPrompt of a model in the terms of the protocol: messages, and the tools that it may call.
+//! Prompt of a model in the terms of the protocol: messages, and the tools that it may call.
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 //!
 //! Tools run before the first text byte is displayed, except for calls that follow a long text.
 //! Only the attempt that made the calls runs them: a reply that another worker continues offers no
-//! tools. ToolLoop, calls, their duration and their sizes are bounded; exceeding a bound costs the
+//! tools. Rounds, calls, their duration and their sizes are bounded; exceeding a bound costs the
 //! call and never the reply.
 
 use std::time::Duration;
