@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use data_encoding::HEXLOWER;
 use switchboard_schemas::secret::InstallationSecret;
 
 /// Environment variable that chooses the directory.
@@ -68,7 +69,7 @@ impl DataDir {
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let text = hex(&rand::random::<[u8; 32]>());
+                let text = HEXLOWER.encode(&rand::random::<[u8; 32]>());
                 write_private(&path, &text).context("cannot write the installation secret")?;
                 text
             }
@@ -109,10 +110,6 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     fs::rename(beside, path)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

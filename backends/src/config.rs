@@ -1,81 +1,83 @@
-//! Which twins run and where they are found; read by the composition root from the configuration file.
+//! Settings of the backends: the profile and the addresses of services.
 
 use std::path::PathBuf;
 
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 
-/// All that [`crate`] needs to open the outside world.
+/// Settings of all backends.
 #[derive(Clone, Debug)]
 pub struct BackendsConfig {
-    /// Embedded twins or production twins, for all six.
+    /// Profile of all backends: embedded or cluster.
     pub profile: BackendProfile,
-    /// Directory of the embedded twins.
+    /// Data directory of the embedded backends.
     pub data_dir: PathBuf,
-    /// Prefix of topics, keys and the keyspace, so that installations can share services; may be empty.
+    /// Prefix of topics, keys and the keyspace, so that installations can share services; may be
+    /// empty.
     pub namespace: String,
-    /// Kafka.
+    /// Settings of Kafka.
     pub bus: BusConfig,
-    /// Redis.
+    /// Settings of Redis.
     pub redis: RedisConfig,
-    /// ScyllaDB or Apache Cassandra.
+    /// Settings of ScyllaDB or Apache Cassandra.
     pub scylla: ScyllaConfig,
 }
 
-/// Which twins.
+/// The set of backends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BackendProfile {
-    /// SQLite and this process.
+    /// SQLite files and this process.
     Embedded,
     /// Kafka, Redis and ScyllaDB.
     Cluster,
 }
 
-/// The bus of either twin.
+/// Settings of the bus.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BusConfig {
     /// Kafka bootstrap servers, comma-separated.
     pub brokers: String,
-    /// Partitions of the job and message topics, when they are made.
+    /// Number of partitions of the job and message topics, used when they are created.
     pub partitions: u32,
-    /// Copies of each partition, when topics are made.
+    /// Replication factor of topics, used when they are created.
     pub replication: u16,
-    /// `classic` or `consumer` (KIP-848).
+    /// Group protocol: `classic` or `consumer` (KIP-848).
     pub group_protocol: String,
-    /// Further librdkafka properties, for instance of TLS and SASL; they win over ours.
+    /// Further librdkafka properties, for instance for TLS and SASL; they override the built-in
+    /// ones.
     #[serde(default)]
     pub properties: std::collections::BTreeMap<String, String>,
 }
 
-/// Redis, for relay and limiter.
+/// Settings of Redis, used by relay and limiter.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RedisConfig {
-    /// URL; may hold a password.
+    /// URL of Redis; may contain a password.
     pub url: SecretString,
-    /// How long one command may take.
+    /// Timeout of one command, in milliseconds.
     pub command_timeout_ms: u64,
 }
 
-/// ScyllaDB, for store and catalog.
+/// Settings of ScyllaDB, used by the stores.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScyllaConfig {
-    /// Contact points, comma-separated `host:port`.
+    /// Contact points: comma-separated `host:port`.
     pub nodes: String,
-    /// User, where the cluster asks for one; empty: none.
+    /// User name; empty for none.
     #[serde(deserialize_with = "none_if_empty")]
     pub user: Option<String>,
-    /// Password; empty: none.
+    /// Password; empty for none.
     #[serde(deserialize_with = "secret_if_any")]
     pub password: Option<SecretString>,
-    /// Copies of each row, when the keyspace is made.
+    /// Replication factor of the keyspace, used when it is created.
     pub replication: u16,
-    /// How long a read may take.
+    /// Timeout of a read, in milliseconds.
     pub read_timeout_ms: u64,
-    /// How long a write may take.
+    /// Timeout of a write, in milliseconds.
     pub write_timeout_ms: u64,
 }
 

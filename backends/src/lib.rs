@@ -1,9 +1,12 @@
-//! The outside world: traits, each with an embedded and a production twin that keep the same contract.
+//! The backends of Switchboard: traits for every external service, each with an embedded and a
+//! production implementation that keep the same contract.
 //!
-//! Reading order: [`config`] says which twin; [`bus`] carries jobs and events; [`relay`] carries a reply to the
-//! connection that waits; [`store`] keeps conversations, and [`analytics`] counts them; [`catalog`] keeps what organizations configure; [`products`]
-//! keeps what their agents may show; [`limiter`] counts requests; [`accounts`] keeps who is signed in and what they
-//! changed. [`vault`] seals what must not lie in clear. Nothing above this crate knows which twin runs.
+//! Reading order: [`config`] selects the implementations. [`bus`] carries jobs and events,
+//! [`relay`] carries replies to waiting connections, [`store`] stores conversations and
+//! [`analytics`] counts them. [`catalog`] stores the configuration of organizations, [`products`]
+//! the products of their agents. [`limiter`] enforces rate limits, [`accounts`] stores sessions and
+//! the audit log, and [`vault`] encrypts secrets. No crate above this one knows which
+//! implementation runs.
 
 #[cfg(test)]
 #[macro_use]
@@ -29,22 +32,22 @@ pub mod vault;
 
 use std::sync::Arc;
 
-/// The outside world, opened.
+/// All backends of an installation.
 #[derive(Clone)]
 pub struct Backends {
-    /// Jobs and events.
+    /// Topics with jobs and events.
     pub bus: Arc<dyn bus::MessageBus>,
-    /// Replies on their way.
+    /// Claims, reply logs and other short-lived state of replies.
     pub relay: Arc<dyn relay::Relay>,
-    /// Conversations.
+    /// Conversations and their messages.
     pub store: Arc<dyn store::ConversationStore>,
-    /// What is counted of conversations.
+    /// Facts and daily totals of conversations.
     pub analytics: Arc<dyn analytics::AnalyticsStore>,
-    /// Configuration.
+    /// Configuration of organizations, agents and teams.
     pub catalog: Arc<dyn catalog::CatalogStore>,
-    /// What agents may show.
+    /// Products of the agents.
     pub products: Arc<dyn products::ProductStore>,
-    /// Request budgets.
+    /// Rate limits of keys, visitors and addresses.
     pub limiter: Arc<dyn limiter::RateLimiter>,
     /// Sessions and the audit log.
     pub accounts: Arc<dyn accounts::AccountStore>,

@@ -1,11 +1,12 @@
-//! The shared way to Redis: one multiplexed connection that opens while Redis is away, comes back by itself after any
-//! outage, and whose commands fail fast.
+//! The shared connection to Redis: multiplexed, opened in the background, restored after any
+//! outage, with commands that fail fast.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use redis::{
     Client, Cmd, ConnectionInfo, FromRedisValue, IntoConnectionInfo, RedisError, RedisResult,
     ScriptInvocation,
@@ -19,47 +20,51 @@ use crate::config::RedisConfig;
 const RECONNECT_DELAY_MIN: Duration = Duration::from_millis(50);
 const RECONNECT_DELAY_MAX: Duration = Duration::from_millis(500);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Commands that may wait for the socket; the client's own default of 50 stalls a busy worker.
+/// Maximum number of commands that wait for the socket; the client's default of 50 stalls a busy
+/// worker.
 const PIPELINE_COMMANDS_MAX: usize = 1_024;
-/// A peer that vanished without a word is given up after this long; the kernel's default is many minutes.
+/// Timeout after which a silent peer is given up; the kernel's default is many minutes.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(5);
 
-/// A connection that has not answered for so long, though its peer is reachable, is thrown away: the client keeps one
-/// that is open and dumb for ever.
+/// Timeout after which a silent connection to a reachable peer is dropped, because the client would
+/// keep it forever.
 const DUMB_MAX: Duration = Duration::from_secs(5);
 
-/// A connection to Redis and the names of our keys in it.
+/// A connection to Redis and the key prefix of the installation.
 #[derive(Clone)]
 pub(crate) struct RedisLink {
     client: Client,
-    current: Arc<Mutex<Current>>,
+    current: Arc<Mutex<CurrentConnection>>,
     command_timeout: Duration,
     prefix: String,
 }
 
-struct Current {
+struct CurrentConnection {
     manager: ConnectionManager,
     answered_at: Instant,
 }
 
-/// Redis did not do it; the text holds no key, no value and no password.
+/// An error of Redis. Its text contains no key, value or password.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct LinkError(pub(crate) String);
 
 impl RedisLink {
-    /// Opens the link, whether or not Redis is there.
+    /// Opens the link. Redis need not be reachable yet.
     ///
     /// # Errors
-    /// The URL cannot be read.
+    /// The URL is invalid.
     pub(crate) async fn connect(config: &RedisConfig, namespace: &str) -> Result<Self, LinkError> {
         let command_timeout = Duration::from_millis(config.command_timeout_ms);
-        // The client's own error would repeat the URL, which may hold a password.
+        // The client's own error would repeat the URL, which may contain a password.
         let info = config.url.expose_secret().into_connection_info();
         let info = info.map_err(|_| LinkError("the redis url cannot be read".into()))?;
         let client = Client::open(with_tcp_settings(info))?;
-        let current = Arc::new(Mutex::new(Current::new(&client, command_timeout)?));
+        let current = Arc::new(Mutex::new(CurrentConnection::new(
+            &client,
+            command_timeout,
+        )?));
         let prefix = if namespace.is_empty() {
             String::new()
         } else {
@@ -71,27 +76,28 @@ impl RedisLink {
             command_timeout,
             prefix,
         };
-        // The connection is made by whoever first waits for it: better now than with the first reply.
+        // The connection is opened by its first user: better now than with the first reply.
         let _ = link.check().await;
         Ok(link)
     }
 
-    /// A key or channel of this installation.
+    /// Returns the full name of a key or channel of this installation.
     pub(crate) fn key(&self, rest: &str) -> String {
         format!("{}{rest}", self.prefix)
     }
 
-    /// How long one command may take.
+    /// Returns the timeout of one command.
     pub(crate) fn command_timeout(&self) -> Duration {
         self.command_timeout
     }
 
-    /// Whether Redis answers.
+    /// Fails if Redis does not respond.
     pub(crate) async fn check(&self) -> Result<(), LinkError> {
         self.query(&redis::cmd("PING")).await
     }
 
-    /// Runs one command. It must be safe to repeat: the first one after an outage is.
+    /// Runs a command. It must be safe to repeat, because the first one after an outage is
+    /// repeated.
     pub(crate) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, LinkError> {
         self.timed(|mut manager: ConnectionManager| async move {
             match command.query_async(&mut manager).await {
@@ -102,7 +108,8 @@ impl RedisLink {
         .await
     }
 
-    /// Runs one script by its hash, teaching it to Redis where it is not known. It must be safe to repeat.
+    /// Runs a script by its hash and uploads it if Redis does not know it. It must be safe to
+    /// repeat.
     pub(crate) async fn invoke<T: FromRedisValue>(
         &self,
         script: &ScriptInvocation<'_>,
@@ -116,7 +123,7 @@ impl RedisLink {
         .await
     }
 
-    /// A connection of its own that listens to `channel`.
+    /// Opens a connection that is subscribed to `channel`.
     pub(crate) async fn subscribe(&self, channel: &str) -> Result<PubSub, LinkError> {
         let subscribe = async {
             let mut connection = self.client.get_async_pubsub().await?;
@@ -135,7 +142,7 @@ impl RedisLink {
     {
         let manager = self.with_current(|current| current.manager.clone());
         let result = tokio::time::timeout(self.command_timeout, work(manager)).await;
-        // The client has its own timeout of the same length: either may be first.
+        // The client has a timeout of its own of the same length; either may fire first.
         let is_silent = result.as_ref().map_or(true, |result| {
             result.as_ref().is_err_and(RedisError::is_timeout)
         });
@@ -146,12 +153,12 @@ impl RedisLink {
         }
     }
 
-    fn with_current<T>(&self, work: impl FnOnce(&mut Current) -> T) -> T {
-        work(&mut self.current.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with_current<T>(&self, work: impl FnOnce(&mut CurrentConnection) -> T) -> T {
+        work(&mut self.current.lock())
     }
 }
 
-impl Current {
+impl CurrentConnection {
     fn new(client: &Client, command_timeout: Duration) -> Result<Self, LinkError> {
         let manager = ConnectionManager::new_lazy_with_config(
             client.clone(),
@@ -176,7 +183,7 @@ impl Current {
 
 impl From<RedisError> for LinkError {
     fn from(error: RedisError) -> Self {
-        // Server errors can quote arguments; their code says enough.
+        // Server errors can quote arguments; the code is sufficient.
         let code = error.code().unwrap_or_default();
         Self(format!("{} {code}", error.category()).trim_end().to_owned())
     }
@@ -186,7 +193,8 @@ fn no_answer(limit: Duration) -> LinkError {
     LinkError(format!("no answer within {} ms", limit.as_millis()))
 }
 
-/// The first command after an outage finds out that the connection is dead.
+/// Returns `true` if the connection turned out to be dead, which the first command after an outage
+/// finds out.
 fn is_stale(error: &RedisError) -> bool {
     error.is_connection_dropped() || (error.is_unrecoverable_error() && !error.is_timeout())
 }
@@ -208,7 +216,7 @@ fn manager_config(command_timeout: Duration) -> ConnectionManagerConfig {
         .set_pipeline_buffer_size(PIPELINE_COMMANDS_MAX)
 }
 
-/// Where the tests of the production twins find Redis.
+/// Returns the address of Redis for tests.
 #[cfg(test)]
 #[cfg(feature = "real-services")]
 pub(crate) fn test_config() -> RedisConfig {
@@ -220,7 +228,7 @@ pub(crate) fn test_config() -> RedisConfig {
     }
 }
 
-/// A namespace that no other test uses.
+/// Returns a namespace that no other test uses.
 #[cfg(test)]
 #[cfg(feature = "real-services")]
 pub(crate) fn test_namespace() -> String {

@@ -1,7 +1,8 @@
-//! The one connection to ScyllaDB or Apache Cassandra that store and catalog share.
+//! The connection to ScyllaDB or Apache Cassandra, shared by all stores.
 //!
-//! It is made on first use, so that a process starts while the cluster is away; once made, the driver keeps it alive.
-//! Every statement is prepared, idempotent, bounded in time, and asks for a local quorum.
+//! It is opened on first use, so that a process starts while the cluster is unavailable; afterwards
+//! the driver keeps it alive. Every statement is prepared, idempotent, bounded in time and uses a
+//! local quorum.
 
 mod keyspace;
 mod migration;
@@ -9,16 +10,13 @@ mod migration;
 #[cfg(feature = "real-services")]
 pub(crate) mod testing;
 
-use std::{
-    ops::ControlFlow,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use futures::{
     FutureExt,
     future::{BoxFuture, Shared},
 };
+use parking_lot::Mutex;
 use scylla::{
     client::{
         execution_profile::{ExecutionProfile, ExecutionProfileHandle},
@@ -37,45 +35,45 @@ use scylla::{
 use secrecy::ExposeSecret;
 use tokio::time::{self, Instant};
 
-use self::keyspace::Keyspace;
+use self::keyspace::KeyspaceName;
 pub use self::migration::migrate;
 use crate::{config::ScyllaConfig, error::StoreError};
 
-/// Longest attempt to reach the cluster; a caller waits no longer than its statement may take.
+/// Timeout of an attempt to connect; a caller waits no longer than its statement may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest attempt to open one connection to one node.
+/// Timeout of opening one connection to one node.
 const NODE_CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// After a failed attempt to connect, callers are refused at once for this long.
+/// Time after a failed attempt to connect in which callers fail at once.
 const CONNECT_PAUSE: Duration = Duration::from_secs(1);
-/// A connection whose node is silent for this long is given up.
+/// Time after which a connection to a silent node is closed.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(3);
-/// Rows that one response may hold; a node cuts a response at about 1 MB as well.
+/// Maximum number of rows per page; a node also ends a page at about 1 MB.
 const PAGE_ROWS: i32 = 500;
 
 /// The connection of this process.
 pub struct ScyllaLink {
     config: ScyllaConfig,
-    keyspace: Keyspace,
-    connection: Mutex<Option<Attempt>>,
+    keyspace: KeyspaceName,
+    connection: Mutex<Option<ConnectAttempt>>,
     reads: ExecutionProfileHandle,
     writes: ExecutionProfileHandle,
     #[cfg(test)]
     pub(crate) work: std::sync::atomic::AtomicU64,
 }
 
-/// An attempt to connect that all callers wait for together.
+/// An attempt to connect that all callers share.
 #[derive(Clone)]
-struct Attempt {
+struct ConnectAttempt {
     begun: Instant,
     outcome: Shared<BoxFuture<'static, Result<Arc<Session>, String>>>,
 }
 
 impl ScyllaLink {
-    /// A link that connects when it is first used.
+    /// Creates a link that connects on first use.
     pub fn new(config: ScyllaConfig, namespace: &str) -> Arc<Self> {
         Arc::new(Self {
-            keyspace: Keyspace::of_namespace(namespace),
+            keyspace: KeyspaceName::of_namespace(namespace),
             connection: Mutex::default(),
             reads: profile(config.read_timeout_ms),
             writes: profile(config.write_timeout_ms),
@@ -85,17 +83,17 @@ impl ScyllaLink {
         })
     }
 
-    /// Prepares a statement that reads; `switchboard.` before a table stands for the keyspace.
+    /// Prepares a statement that reads. `switchboard.` before a table stands for the keyspace.
     pub(crate) async fn prepare_read(&self, cql: &str) -> Result<PreparedStatement, StoreError> {
         self.prepare(cql, &self.reads).await
     }
 
-    /// Prepares a statement that writes, and that may be repeated.
+    /// Prepares a statement that writes and may be repeated.
     pub(crate) async fn prepare_write(&self, cql: &str) -> Result<PreparedStatement, StoreError> {
         self.prepare(cql, &self.writes).await
     }
 
-    /// Runs a statement that returns nothing.
+    /// Executes a statement that returns nothing.
     pub(crate) async fn write(
         &self,
         statement: &PreparedStatement,
@@ -108,7 +106,7 @@ impl ScyllaLink {
         Ok(())
     }
 
-    /// Runs several statements, of which all happen or none.
+    /// Executes several statements atomically.
     pub(crate) async fn write_together(
         &self,
         kind: BatchType,
@@ -129,7 +127,7 @@ impl ScyllaLink {
         Ok(())
     }
 
-    /// All rows of a statement whose answer is bounded by its values.
+    /// Returns all rows of a statement whose result is bounded by its values.
     pub(crate) async fn rows<R>(
         &self,
         statement: &PreparedStatement,
@@ -183,12 +181,10 @@ impl ScyllaLink {
             .map_err(StoreError::Unavailable)
     }
 
-    /// The running or last attempt, or a new one when the last has failed and the pause is over.
-    fn attempt(&self) -> Attempt {
-        let mut connection = self
-            .connection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+    /// Returns the current attempt, or starts a new one if the last has failed and the pause is
+    /// over.
+    fn attempt(&self) -> ConnectAttempt {
+        let mut connection = self.connection.lock();
         if let Some(attempt) = connection.as_ref().filter(|attempt| !attempt.is_spent()) {
             return attempt.clone();
         }
@@ -200,7 +196,7 @@ impl ScyllaLink {
                 .map(Arc::new)
                 .map_err(|error| error.to_string())
         };
-        let attempt = Attempt {
+        let attempt = ConnectAttempt {
             begun: Instant::now(),
             outcome: outcome.boxed().shared(),
         };
@@ -209,13 +205,13 @@ impl ScyllaLink {
     }
 }
 
-impl Attempt {
+impl ConnectAttempt {
     fn is_spent(&self) -> bool {
         matches!(self.outcome.peek(), Some(Err(_))) && self.begun.elapsed() >= CONNECT_PAUSE
     }
 }
 
-async fn connect(config: &ScyllaConfig, keyspace: &Keyspace) -> Result<Session, StoreError> {
+async fn connect(config: &ScyllaConfig, keyspace: &KeyspaceName) -> Result<Session, StoreError> {
     let nodes = config
         .nodes
         .split(',')
@@ -227,7 +223,7 @@ async fn connect(config: &ScyllaConfig, keyspace: &Keyspace) -> Result<Session, 
         .keepalive_interval(KEEPALIVE_INTERVAL)
         .keepalive_timeout(KEEPALIVE_TIMEOUT)
         .keyspaces_to_fetch([keyspace.as_str()])
-        // The default delay would be paid by every single statement of a quiet conversation.
+        // Without traffic every single statement would pay the default delay.
         .write_coalescing(false);
     if let (Some(user), Some(password)) = (&config.user, &config.password) {
         builder = builder.user(user, password.expose_secret());

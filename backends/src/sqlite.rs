@@ -1,16 +1,18 @@
-//! One SQLite file for an embedded twin: a writer thread that commits waiting writes together, and readers beside it.
+//! A SQLite file of an embedded backend: a writer thread that commits waiting writes together, and
+//! pooled readers.
 //!
-//! Each commit waits for the disk, so that a write that was answered survives a crash of the process and of the
-//! machine. Writes that arrive while a commit runs share the next one: throughput rises with load and nothing waits
-//! for a timer.
+//! Each commit waits for the disk, so that an acknowledged write survives a crash of the process
+//! and of the machine. Writes that arrive during a commit share the next one: throughput rises with
+//! load, and no write waits for a timer.
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     thread,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::{
     sync::{Semaphore, mpsc, oneshot},
@@ -19,47 +21,48 @@ use tokio::{
 
 use crate::error::StoreError;
 
-/// Writes that may wait for the writer.
+/// Maximum number of queued writes.
 const WRITE_QUEUE_MAX: usize = 1024;
-/// Writes that share one commit; bounds the time that the first of them waits.
+/// Maximum number of writes in one commit, which bounds the wait of the first of them.
 const WRITES_PER_COMMIT_MAX: usize = 256;
-/// Connections that read.
+/// Number of pooled read connections.
 const READERS: usize = 4;
-/// Longest wait for a place in the queue, or for a reader.
+/// Timeout of waiting for a place in the queue or for a reader.
 const QUEUE_WAIT: Duration = Duration::from_secs(3);
-/// Longest wait for another process that holds the file.
+/// Timeout of waiting for another process that holds the file.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
-/// Prepared statements that a connection keeps; more than a twin has.
+/// Maximum number of prepared statements per connection, more than any backend has.
 const STATEMENTS_MAX: usize = 48;
 
 /// A database of this process; clones share it.
 #[derive(Clone)]
 pub(crate) struct SqliteDatabase {
     writes: mpsc::Sender<WriteJob>,
-    readers: Arc<Readers>,
+    readers: Arc<ReaderPool>,
 }
 
-/// A write on its way to the writer: does its work, and keeps its answer until the commit.
-type WriteJob = Box<dyn FnOnce(&Connection) -> Written + Send>;
+/// A queued write: runs its work and returns its completion, which is called after the commit.
+type WriteJob = Box<dyn FnOnce(&Connection) -> UncommittedWrite + Send>;
 
-/// A write that was done and is not committed yet.
-struct Written {
+/// A write that is done and not yet committed.
+struct UncommittedWrite {
     succeeded: bool,
     answer: Box<dyn FnOnce(Result<(), StoreError>) + Send>,
 }
 
-struct Readers {
+struct ReaderPool {
     path: PathBuf,
     permits: Arc<Semaphore>,
     idle: Mutex<Vec<Connection>>,
 }
 
 impl SqliteDatabase {
-    /// Opens the file, makes it if need be, and brings its tables up to the last of `migrations`; the place of a
-    /// migration in the list is its version, so the list only ever grows at its end.
+    /// Opens or creates the file and applies missing `migrations`. The position of a migration in
+    /// the list is its version, so that the list only grows at its end.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when the file cannot be used, [`StoreError::Malformed`] when a newer program wrote it.
+    /// [`StoreError::Unavailable`] if the file cannot be used, [`StoreError::Malformed`] if a newer
+    /// version wrote it.
     pub(crate) fn open(path: &Path, migrations: &[&str]) -> Result<Self, StoreError> {
         if let Some(directory) = path.parent() {
             std::fs::create_dir_all(directory).map_err(|error| unavailable(&error))?;
@@ -73,14 +76,15 @@ impl SqliteDatabase {
             .map_err(|error| unavailable(&error))?;
         Ok(Self {
             writes,
-            readers: Arc::new(Readers::new(path)),
+            readers: Arc::new(ReaderPool::new(path)),
         })
     }
 
-    /// Runs `work` in a transaction and returns once it lies on the disk; an error of `work` undoes it alone.
+    /// Runs `work` in a transaction and returns once it is on disk. An error of `work` undoes only
+    /// this write.
     ///
     /// # Errors
-    /// Those of `work`, and [`StoreError::Unavailable`] when the disk or the queue is full.
+    /// Those of `work`, and [`StoreError::Unavailable`] if the disk or the queue is full.
     pub(crate) async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -94,7 +98,7 @@ impl SqliteDatabase {
                 // A caller that went away does not undo its write.
                 let _ = sender.send(outcome.and_then(|value| committed.map(|()| value)));
             });
-            Written { succeeded, answer }
+            UncommittedWrite { succeeded, answer }
         });
         self.writes
             .send_timeout(job, QUEUE_WAIT)
@@ -105,10 +109,10 @@ impl SqliteDatabase {
             .map_err(|_| unavailable(&"the write could not begin"))?
     }
 
-    /// Runs `work` on one snapshot of everything that was committed before this call.
+    /// Runs `work` on a snapshot of everything that was committed before this call.
     ///
     /// # Errors
-    /// Those of `work`, and [`StoreError::Unavailable`] when no reader is free in time.
+    /// Those of `work`, and [`StoreError::Unavailable`] if no reader is free in time.
     pub(crate) async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -130,7 +134,7 @@ impl SqliteDatabase {
     }
 }
 
-impl Readers {
+impl ReaderPool {
     fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -143,23 +147,16 @@ impl Readers {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let idle = self
-            .idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
+        let idle = self.idle.lock().pop();
         let connection = match idle {
             Some(connection) => connection,
             None => self.connect()?,
         };
-        // Dropped, it ends the snapshot.
+        // Dropping it ends the snapshot.
         let snapshot = connection.unchecked_transaction()?;
         let outcome = work(&snapshot);
         drop(snapshot);
-        self.idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(connection);
+        self.idle.lock().push(connection);
         outcome
     }
 
@@ -176,7 +173,8 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // What is deleted is overwritten, and the log keeps nothing behind its next checkpoint: people ask for their words to go.
+    // Overwrite deleted data and keep no copy in the log after its next checkpoint: people request
+    // that their text is deleted.
     connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "journal_size_limit", 0)?;
     Ok(connection)
@@ -213,7 +211,7 @@ fn commit_together(connection: &Connection, first: WriteJob, jobs: &mut mpsc::Re
     let mut next = Some(first);
     while let Some(job) = next {
         answers.push(write_one(connection, job));
-        // SQLite itself ends a transaction that met a full disk: whatever was in it is gone.
+        // SQLite itself rolls back a transaction that met a full disk: all of its writes are gone.
         next = if answers.len() < WRITES_PER_COMMIT_MAX && !connection.is_autocommit() {
             jobs.try_recv().ok()
         } else {
@@ -234,7 +232,7 @@ fn commit_together(connection: &Connection, first: WriteJob, jobs: &mut mpsc::Re
     }
 }
 
-/// A savepoint of its own, so that a write that fails takes no other one with it.
+/// Runs a write in a savepoint of its own, so that a failing write undoes no other one.
 fn write_one(
     connection: &Connection,
     job: WriteJob,

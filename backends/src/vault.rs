@@ -1,5 +1,6 @@
-//! Seals provider keys at rest: XChaCha20-Poly1305 under a key derived from the installation secret, bound to the
-//! organization, so that a sealed key copied to another organization's row does not open.
+//! Encryption of provider keys at rest: XChaCha20-Poly1305 with a key derived from the installation
+//! secret, bound to the organization, so that an encrypted key copied to another organization's row
+//! cannot be opened.
 
 use chacha20poly1305::{
     Key, KeyInit, XChaCha20Poly1305, XNonce,
@@ -8,23 +9,23 @@ use chacha20poly1305::{
 use secrecy::{ExposeSecret, SecretString};
 use switchboard_schemas::{ids::OrgId, secret::InstallationSecret};
 
-/// Version of the sealed form, its first byte, so that the key can be rotated.
+/// Version of the encrypted form, its first byte, so that the key can be rotated.
 const SEAL_VERSION: u8 = 1;
 const NONCE_BYTES: usize = 24;
 
-/// Seals and opens secrets of organizations.
+/// Encrypts and decrypts secrets of organizations.
 #[derive(Clone)]
 pub struct SecretVault {
     cipher: XChaCha20Poly1305,
 }
 
-/// The sealed bytes do not open: another secret, another organization, or damage.
+/// The error for bytes that cannot be decrypted: another secret, another organization, or damage.
 #[derive(Debug, thiserror::Error)]
 #[error("a sealed provider key does not open with this installation secret")]
 pub struct UnsealError;
 
 impl SecretVault {
-    /// The vault of this installation.
+    /// Creates the vault of this installation.
     pub fn new(secret: &InstallationSecret) -> Self {
         let key = Key::from(secret.derive_key("provider-keys"));
         Self {
@@ -32,7 +33,7 @@ impl SecretVault {
         }
     }
 
-    /// Seals `plain` for `org`.
+    /// Encrypts `plain` for `org`.
     pub fn seal(&self, org: &OrgId, plain: &SecretString) -> Result<Vec<u8>, UnsealError> {
         let nonce: [u8; NONCE_BYTES] = rand::random();
         let payload = Payload {
@@ -46,7 +47,7 @@ impl SecretVault {
         Ok([&[SEAL_VERSION][..], &nonce, &sealed].concat())
     }
 
-    /// Opens what [`Self::seal`] made for the same organization.
+    /// Decrypts the result of [`Self::seal`] for the same organization.
     pub fn open(&self, org: &OrgId, sealed: &[u8]) -> Result<SecretString, UnsealError> {
         let (head, message) = sealed
             .split_at_checked(1 + NONCE_BYTES)

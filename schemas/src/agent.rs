@@ -1,4 +1,5 @@
-//! An agent and its public faces (specification: Agent, Theme, Widget settings).
+//! Agents, their widget settings and their product catalogs (specification: Agent, Theme, Widget
+//! settings).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,62 +10,62 @@ use crate::{
     price,
 };
 
-/// An agent as it is configured.
+/// A configured agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Agent {
     /// Identifier, derived from the slug.
     pub id: AgentId,
-    /// Owner.
+    /// Organization that owns the agent.
     pub org_id: OrgId,
-    /// Name in documents and commands.
+    /// Name of the agent in documents and commands.
     pub slug: String,
-    /// Display name.
+    /// Display name shown in the widget and the dashboard.
     pub name: String,
-    /// The endpoint that answers; the installation's default when absent.
+    /// Model provider; the default provider of the installation if absent.
     pub provider: Option<ProviderId>,
-    /// The endpoint that answers when the first one cannot, before the first token.
+    /// Fallback provider, used when the first one fails before the first token.
     pub fallback_provider: Option<ProviderId>,
-    /// Everything that needs no resolving.
+    /// Settings that contain no references.
     #[serde(flatten)]
     pub settings: AgentSettings,
 }
 
-/// The settings of an agent that mean the same in a document, in the store and in a worker.
+/// The settings of an agent that are the same in a document, in the store and in a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentSettings {
-    /// What the agent is for, in public words.
+    /// Public description of the agent's purpose.
     pub description: String,
-    /// The system prompt; never public.
+    /// System prompt; never shown to the public.
     pub instructions: String,
-    /// Model; the provider's when absent.
+    /// Model; the default model of the provider if absent.
     pub model: Option<String>,
-    /// Sampling temperature; the provider's when absent.
+    /// Sampling temperature; that of the provider if absent.
     pub temperature: Option<f32>,
-    /// Longest reply, in tokens.
+    /// Maximum length of a reply, in tokens.
     pub max_output_tokens: u32,
-    /// Whether it answers.
+    /// Activation status; only an active agent answers.
     pub status: ActivationStatus,
-    /// Whether the public API reaches it.
+    /// `true` if the public API can reach the agent.
     pub public: bool,
     /// Origins that may use the widget; empty means any.
     pub allowed_domains: Vec<String>,
-    /// Initial greeting.
+    /// Greeting shown before the first message.
     pub welcome_message: String,
-    /// Placeholder of the input.
+    /// Placeholder of the input field.
     pub placeholder_text: String,
-    /// Colours and shapes.
+    /// Colors and shapes of the widget.
     pub theme: WidgetTheme,
-    /// Flags.
+    /// Features that are switched on or off in the widget.
     pub features: AgentFeatures,
-    /// Limits told to clients and enforced.
+    /// Limits of messages, announced to clients and enforced.
     pub limits: AgentLimits,
-    /// The widget's own settings.
+    /// Settings of the widget.
     pub widget: WidgetSettings,
-    /// The product catalogue.
+    /// Product catalog of the agent.
     pub ecommerce: EcommerceSettings,
-    /// What a client's disconnect does to the running reply.
+    /// Treatment of a running reply whose client disconnects.
     pub on_disconnect: OnDisconnect,
 }
 
@@ -91,42 +92,42 @@ impl Default for AgentSettings {
     }
 }
 
-/// State of an agent or a team; only `active` is active.
+/// The activation state of an agent or a team. Only `active` answers messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ActivationStatus {
-    /// Not ready yet.
+    /// Not yet released; answers with its offline message.
     Draft,
-    /// Answers.
+    /// Answers messages.
     Active,
-    /// Switched off.
+    /// Switched off; answers with its offline message.
     Inactive,
 }
 
-/// Colours and shapes, as CSS values.
+/// Colors and shapes of the widget, as CSS values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schema(as = Theme)]
 pub struct WidgetTheme {
-    /// Primary brand colour.
+    /// Primary color of the brand.
     pub primary_color: String,
-    /// Chat background.
+    /// Background color of the chat.
     pub background_color: String,
-    /// Default text colour.
+    /// Default color of text.
     pub text_color: String,
-    /// Border radius of elements.
+    /// Border radius of the widget's elements.
     pub border_radius: String,
-    /// Font family.
+    /// CSS font family of the widget.
     pub font_family: String,
-    /// Header background.
+    /// Background color of the header.
     pub chat_header_color: String,
-    /// Bubble of the visitor.
+    /// Color of a visitor's messages.
     pub user_message_color: String,
-    /// Bubble of the agent.
+    /// Color of an agent's messages.
     pub bot_message_color: String,
-    /// Background of the input.
+    /// Background color of the input field.
     pub input_background_color: String,
-    /// Send button.
+    /// Color of the send button.
     pub send_button_color: String,
 }
 
@@ -147,20 +148,20 @@ impl Default for WidgetTheme {
     }
 }
 
-/// Flags of an agent.
+/// Features of the widget that are switched on or off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schema(as = Features)]
 pub struct AgentFeatures {
-    /// Replies are markdown.
+    /// Renders replies as markdown.
     pub enable_markdown: bool,
-    /// Kept for clients; there is no upload endpoint yet.
+    /// Allows file uploads. Kept for clients; there is no upload endpoint yet.
     pub enable_file_upload: bool,
-    /// Ask for an e-mail address.
+    /// Asks for an e-mail address before the chat.
     pub enable_email_capture: bool,
-    /// Let visitors rate.
+    /// Lets visitors rate a conversation.
     pub enable_rating: bool,
-    /// Collect leads.
+    /// Asks visitors for an e-mail address.
     pub enable_lead_capture: bool,
 }
 
@@ -176,13 +177,13 @@ impl Default for AgentFeatures {
     }
 }
 
-/// Limits of an agent.
+/// Limits of an agent's messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentLimits {
-    /// Longest message, in Unicode scalar values.
+    /// Maximum length of a message, in Unicode scalar values.
     pub max_message_length: u32,
-    /// Messages a visitor may send in any rolling minute.
+    /// Messages that a visitor may send in any rolling minute.
     pub rate_limit_per_minute: u32,
 }
 
@@ -195,27 +196,27 @@ impl Default for AgentLimits {
     }
 }
 
-/// Widget settings that no other part of the agent holds.
+/// Settings of the widget's window and button.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WidgetSettings {
-    /// Corner of the page.
+    /// Corner of the page in which the widget is placed.
     pub position: WidgetPosition,
-    /// Size of the window.
+    /// Size of the chat window.
     pub size: WidgetSize,
-    /// Show the agent's avatar in messages.
+    /// Shows the agent's avatar beside its messages.
     pub show_avatar: bool,
-    /// Show timestamps on messages.
+    /// Shows the time of each message.
     pub show_timestamp: bool,
-    /// Show the attribution.
+    /// Shows the attribution below the chat.
     pub show_powered_by: bool,
-    /// Open by itself.
+    /// Opens the widget without a click.
     pub auto_open: bool,
-    /// Milliseconds before it opens by itself.
+    /// Delay before the widget opens by itself, in milliseconds.
     pub auto_open_delay: u32,
-    /// Text on the trigger button.
+    /// Text of the button that opens the widget.
     pub trigger_text: String,
-    /// Shown when the agent is away.
+    /// Text shown while the agent is not active.
     pub offline_message: String,
 }
 
@@ -235,54 +236,54 @@ impl Default for WidgetSettings {
     }
 }
 
-/// Corner of the page.
+/// The corner of the page in which the widget is placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WidgetPosition {
-    /// Bottom right.
+    /// Bottom right corner of the page.
     BottomRight,
-    /// Bottom left.
+    /// Bottom left corner of the page.
     BottomLeft,
-    /// Top right.
+    /// Top right corner of the page.
     TopRight,
-    /// Top left.
+    /// Top left corner of the page.
     TopLeft,
 }
 
-/// Size of the widget's window.
+/// The size of the chat window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WidgetSize {
-    /// Small.
+    /// Small chat window.
     Small,
-    /// Medium.
+    /// Medium-sized chat window.
     Medium,
-    /// Large.
+    /// Large chat window.
     Large,
 }
 
-/// The products that an agent may show.
+/// The product catalog of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EcommerceSettings {
-    /// Whether the agent has its product tools.
+    /// `true` if the agent has the product tools.
     pub enabled: bool,
-    /// Products that the document itself names.
+    /// Products that are part of the configuration.
     pub products: Vec<Product>,
-    /// Where further products are fetched from, again and again.
+    /// Feed from which more products are fetched at regular intervals.
     pub feed: Option<ProductFeed>,
 }
 
-/// A file of products on the web.
+/// A product feed, a file on a web server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProductFeed {
-    /// Its address.
+    /// URL of the feed.
     pub url: String,
-    /// Pause between two fetches.
+    /// Interval between two fetches, in minutes.
     #[serde(default = "default_every_minutes")]
     pub every_minutes: u32,
-    /// How it is written.
+    /// File format of the feed.
     #[serde(default)]
     pub format: FeedFormat,
 }
@@ -291,31 +292,31 @@ const fn default_every_minutes() -> u32 {
     60
 }
 
-/// How a file of products is written.
+/// The file format of a product feed.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum FeedFormat {
-    /// Its first character tells: JSON begins with a bracket.
+    /// Detects the format: a JSON file starts with a bracket.
     #[default]
     Auto,
-    /// A head of names and a row for each product, between commas, semicolons, tabs or bars.
+    /// A header line and a line for each product, separated by commas, semicolons, tabs or bars.
     Csv,
-    /// An array of objects, an object with such an array, or an object a line.
+    /// An array of objects, an object with such an array, or one object per line.
     Json,
 }
 
-/// A product (specification: Rich UI).
+/// A product as the widget shows it (specification: Rich UI).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Product {
-    /// Name.
+    /// Name of the product.
     pub title: String,
-    /// Price as shown; a number is taken as its text.
+    /// Displayed price; a number is converted to text.
     #[serde(default, deserialize_with = "price::text_or_number")]
     pub price: String,
-    /// URL of a picture.
+    /// URL of the product's picture.
     #[serde(default)]
     pub image: String,
     /// URL of the product's page.
@@ -323,12 +324,12 @@ pub struct Product {
     pub url: String,
 }
 
-/// What a client's disconnect does to the running reply.
+/// The treatment of a running reply whose client disconnects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnDisconnect {
-    /// The reply is finished and stored.
+    /// The reply is generated to its end and stored.
     Continue,
-    /// The model call stops within a second; what was shown is stored as cancelled.
+    /// The model call stops within a second. The text shown so far is stored as canceled.
     Cancel,
 }

@@ -1,4 +1,5 @@
-//! API keys: their text form, what is kept of them, and what they allow (specification: Authentication).
+//! API keys: their text form, their stored form and their permissions (specification:
+//! Authentication).
 
 use std::str::FromStr;
 
@@ -12,88 +13,89 @@ use crate::{
     time::Timestamp,
 };
 
-/// What every production key begins with.
+/// Prefix of every production key.
 pub const KEY_PREFIX: &str = "svc_live_";
-/// Random characters of a key, about 154 bits.
+/// Number of random characters of a key, about 154 bits.
 const RANDOM_CHARS: usize = 26;
-/// Characters of the checksum: a mistyped key is refused without a look into a store.
+/// Number of characters of the checksum, which rejects a mistyped key without a store lookup.
 const CHECKSUM_CHARS: usize = 6;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// A key in clear, as its holder sends it; never printed, never stored.
+/// An API key in clear text, as its holder sends it. It is never printed or stored.
 #[derive(Clone)]
 pub struct ApiKeyText(String);
 
-/// The text is no key of this service; says nothing about why, so that it cannot be echoed.
+/// The error for a text that is not an API key. It gives no reason, so that the text cannot be
+/// echoed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("not an API key")]
 pub struct InvalidApiKey;
 
-/// The keyed hash under which a key is found.
+/// The keyed hash by which a key is found.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ApiKeyHash(pub [u8; 32]);
 
-/// What a key allows (specification: Scopes).
+/// A permission of an API key (specification: Scopes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyScope {
-    /// Send and receive messages.
+    /// Sends and receives messages.
     Chat,
-    /// Read agent and widget configuration.
+    /// Reads agent and widget configuration.
     Config,
-    /// Read and update conversation history.
+    /// Reads and updates conversation history.
     Conversations,
 }
 
-/// What is kept of a key.
+/// The stored form of an API key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiKey {
-    /// Its public name.
+    /// Public id of the key.
     pub id: KeyId,
-    /// The organization it is bound to.
+    /// Organization of the key.
     pub org_id: OrgId,
-    /// Label given at creation.
+    /// Label given when the key was created.
     pub name: String,
-    /// What it allows; empty means all.
+    /// Permissions of the key; an empty list grants all.
     pub scopes: Vec<KeyScope>,
-    /// From this second on it is refused; absent means never.
+    /// Time from which the key is rejected; absent for never.
     pub expires_at: Option<Timestamp>,
-    /// Requests a minute that differ from the usual ones.
+    /// Rate limits that differ from the defaults.
     #[serde(default)]
     pub limits: KeyLimits,
-    /// The end of its text, to tell keys apart.
+    /// Last characters of the key's text, to tell keys apart.
     pub last_four: String,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
-/// Requests a minute of one key; absent means the usual limit (specification: Limits).
+/// Requests per minute of one key; an absent value means the default limit (specification: Limits).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KeyLimits {
-    /// Agent and team chat together.
+    /// Requests per minute of agent and team chat together.
     pub chat_per_minute: Option<u32>,
-    /// Both configuration reads.
+    /// Requests per minute of both configuration reads together.
     pub config_per_minute: Option<u32>,
-    /// Conversation reads and updates.
+    /// Requests per minute of conversation reads and updates together.
     pub conversations_per_minute: Option<u32>,
 }
 
 impl ApiKey {
-    /// Whether the key may do what `scope` covers.
+    /// Returns `true` if the key has the permission.
     pub fn allows(&self, scope: KeyScope) -> bool {
         self.scopes.is_empty() || self.scopes.contains(&scope)
     }
 
-    /// Whether the key is past its time: at that second and after it.
+    /// Returns `true` if the key has expired at `now`.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|end| now >= end)
     }
 }
 
 impl ApiKeyText {
-    /// Draws a new key.
+    /// Generates a random key.
     pub fn generate() -> Self {
         let random: String = rand::rng()
             .sample_iter(Alphanumeric)
@@ -104,17 +106,17 @@ impl ApiKeyText {
         Self(format!("{KEY_PREFIX}{random}{checksum}"))
     }
 
-    /// The text, for the one answer that shows it and for the file of the demo key.
+    /// Returns the clear text, for the one response that shows it and for the file of the demo key.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// The hash under which the key is kept and found.
+    /// Returns the hash under which the key is stored.
     pub fn hash(&self, secret: &InstallationSecret) -> ApiKeyHash {
         ApiKeyHash(secret.mac("api-key", self.0.as_bytes()))
     }
 
-    /// The end of the text, to tell keys apart.
+    /// Returns the last characters of the text, to tell keys apart.
     pub fn last_four(&self) -> &str {
         &self.0[self.0.len() - 4..]
     }
@@ -136,7 +138,8 @@ impl FromStr for ApiKeyText {
     }
 }
 
-/// CRC-32 (IEEE 802.3) in base 62: not a secret, only a guard against typing errors and blind guesses.
+/// Returns the CRC-32 (IEEE 802.3) of a text in base 62. It guards against typing errors and is not
+/// a secret.
 fn checksum(random: &str) -> String {
     let mut crc = u32::MAX;
     for byte in random.bytes() {

@@ -1,5 +1,7 @@
-//! The audit log: who changed what, when and from where. It names fields and shows values of harmless ones; secrets and
-//! texts that people wrote are never in it.
+//! The audit log: the author, time, origin and content of each change.
+//!
+//! Entries name the changed fields and show values of harmless ones. They never contain secrets or
+//! texts that people wrote.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,81 +12,81 @@ use crate::{
     ids::{AuditId, OrgId, RequestId, UserId},
 };
 
-/// One change.
+/// One recorded change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditEntry {
-    /// Identifier, which also says when.
+    /// Id of the entry, ordered by time.
     pub id: AuditId,
-    /// Whose things were changed.
+    /// Organization whose resources were changed.
     pub org_id: OrgId,
-    /// Who changed them.
+    /// Author of the change.
     pub actor: AuditActor,
-    /// What was done.
+    /// Kind of change.
     pub action: AuditAction,
-    /// Kind of the thing, for instance `agent`.
+    /// Kind of the resource, for instance `agent`.
     pub kind: String,
-    /// Its id.
+    /// Id of the changed resource.
     pub subject: String,
-    /// The fields that changed.
+    /// Fields that changed.
     pub fields: Vec<FieldChange>,
-    /// The network that the request came from; never a whole address.
+    /// Network of the request; never a whole address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// The request; none for a command.
+    /// Id of the request; absent for a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<RequestId>,
 }
 
-/// Who made a change.
+/// The author of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum AuditActor {
-    /// A person who was signed in, or who just proved to be this one.
+    /// A signed-in user, or one who has just proved their identity.
     User {
-        /// The account.
+        /// Id of the user's account.
         id: UserId,
-        /// Its name at that time.
+        /// Name of the user at that time.
         email: EmailAddress,
     },
-    /// The holder of the administrator's token.
+    /// The holder of the administrator token.
     Token,
-    /// Who can start commands on the service's machine.
+    /// A command on the machine of the service.
     Command,
 }
 
-/// What was done.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AuditAction {
-    /// Made.
+    /// The resource was created.
     Create,
-    /// Changed.
+    /// The resource was changed.
     Update,
-    /// Removed.
+    /// The resource was removed.
     Delete,
-    /// A key got a successor.
+    /// An API key was rotated.
     Rotate,
-    /// A one-time link was made.
+    /// A one-time link was created.
     Link,
-    /// A person signed in.
+    /// A user signed in.
     SignIn,
-    /// A person signed out.
+    /// A user signed out.
     SignOut,
-    /// Conversations were taken out of the service as a file.
+    /// Conversations were exported.
     Export,
 }
 
-/// A field that changed.
+/// A changed field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldChange {
-    /// Its name, with dots.
+    /// Path of the field, separated by dots.
     pub field: String,
-    /// What it was, where that is harmless; absent also when it was not there.
+    /// Value before the change, if it is safe to show; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// What it is, likewise.
+    /// Value after the change, if it is safe to show; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
 }

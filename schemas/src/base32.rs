@@ -1,12 +1,13 @@
-//! Text form of 128 bits in 26 characters, so that ids are short, case-blind to read and sort like their bytes.
+//! The text form of 128 bits in 26 characters, which keeps ids short, case-insensitive and sorted
+//! like their bytes.
 
-/// Characters of an encoded 128-bit value.
+/// Number of characters of an encoded 128-bit value.
 pub const ENCODED_CHARS: usize = 26;
 
-/// Crockford's alphabet in lower case: no `i`, `l`, `o` or `u`, which people misread.
+/// Crockford's alphabet in lower case, without `i`, `l`, `o` and `u`, which are easily misread.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// Encodes 128 bits, most significant first; equal order as bytes and as text.
+/// Encodes 128 bits, most significant first. Texts sort like the bytes.
 pub fn encode(value: u128) -> String {
     (0..ENCODED_CHARS)
         .rev()
@@ -14,7 +15,7 @@ pub fn encode(value: u128) -> String {
         .collect()
 }
 
-/// The value that [`encode`] made `text` of.
+/// Decodes a text created by [`encode`].
 pub fn decode(text: &str) -> Option<u128> {
     let digit = |byte: u8| {
         ALPHABET
@@ -29,7 +30,7 @@ pub fn decode(text: &str) -> Option<u128> {
     })
 }
 
-/// Whether `text` is what [`encode`] can produce.
+/// Returns `true` if [`encode`] can produce `text`.
 pub fn is_encoded(text: &str) -> bool {
     text.len() == ENCODED_CHARS
         && text.bytes().all(|byte| ALPHABET.contains(&byte))

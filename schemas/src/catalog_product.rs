@@ -1,4 +1,4 @@
-//! A product as a catalogue keeps it: what is shown of it, and what it is found by.
+//! Products as the product catalog stores them: the public fields and those used by the search.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use utoipa::ToSchema;
 
 use crate::{agent::Product, price};
 
-/// A product of a feed, or of an agent's document.
+/// A product of a feed or of an agent's configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CatalogProduct {
-    /// What is shown.
+    /// Public fields of the product.
     #[serde(flatten)]
     pub product: Product,
-    /// What the shop says of it, as text without markup.
+    /// Description by the shop, as text without markup.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// The price as a number in the shop's own currency; none when its text tells none.
+    /// Price as a number in the currency of the shop; absent if the text contains none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amount: Option<f64>,
-    /// Everything else, by name.
+    /// Further fields by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, String>,
 }

@@ -9,22 +9,23 @@ use utoipa::{
     openapi::{ObjectBuilder, RefOr, schema},
 };
 
-/// Longest client-chosen identifier, in bytes.
+/// Maximum length of a client-chosen identifier, in bytes.
 pub const CLIENT_TEXT_BYTES_MAX: usize = 256;
 
-/// The same rule for readers of the public document: no control character, and one that is no white space.
+/// The same rule for the public API document: no control characters, and at least one character
+/// that is not white space.
 const PRINTABLE: &str = r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$";
 
-/// Why a text cannot be a client-chosen identifier.
+/// The reason why a text is not a valid client-chosen identifier.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ClientTextError {
-    /// Nothing but white space.
+    /// The text is empty or white space.
     #[error("must not be blank")]
     Blank,
-    /// More than [`CLIENT_TEXT_BYTES_MAX`] bytes.
+    /// The text is longer than [`CLIENT_TEXT_BYTES_MAX`] bytes.
     #[error("must have at most {CLIENT_TEXT_BYTES_MAX} bytes")]
     TooLong,
-    /// Holds a control character.
+    /// The text contains a control character.
     #[error("must not contain control characters")]
     ControlCharacter,
 }
@@ -49,7 +50,7 @@ macro_rules! client_text {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// The text as the client wrote it.
+            /// Returns the text as the client sent it.
             pub fn as_str(&self) -> &str {
                 &self.0
             }

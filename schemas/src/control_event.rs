@@ -1,37 +1,40 @@
-//! Which configured thing changed last, on [`crate::topics::Topic::Control`]: compacted, keyed by the thing's id, so
-//! that a reader who starts late still learns the last change of everything. It says that something changed, not what:
-//! readers look it up, and no prompt, key or name lies on the topic.
+//! Changes of configured resources, published on [`crate::topics::Topic::Control`].
+//!
+//! The topic is compacted and keyed by resource id, so that a late reader still learns the last
+//! change of every resource. A record names the changed resource and contains neither prompts nor
+//! keys nor names; readers look the resource up.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{time::Timestamp, versioned::TopicRecord};
 
-/// A change of one configured thing. At least once; of two records of one id the later `updatedAt` counts.
+/// A change of a configured resource, delivered at least once. Of two records of one id the later
+/// `updatedAt` counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ControlEvent {
-    /// What kind of thing it is.
+    /// Kind of the changed resource.
     pub kind: ControlKind,
-    /// Its id, the record's key.
+    /// Id of the resource, the record's key.
     pub id: String,
-    /// When it was made, changed or removed.
+    /// Time at which it was created, changed or removed.
     pub updated_at: Timestamp,
 }
 
-/// Kinds of configured things.
+/// The kind of a configured resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ControlKind {
-    /// An organization.
+    /// An organization was changed.
     Organization,
-    /// A model provider.
+    /// A model provider was changed.
     Provider,
-    /// An agent.
+    /// An agent was changed.
     Agent,
-    /// A team.
+    /// A team was changed.
     Team,
-    /// An API key.
+    /// An API key was changed.
     Key,
 }
 

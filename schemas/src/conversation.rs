@@ -1,4 +1,4 @@
-//! What is kept of a conversation: its messages, and what is known about it (specification: Conversation, Message).
+//! The stored form of conversations, messages and replies (specification: Conversation, Message).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// Metadata keys that the service sets itself; clients' `metadata` objects cannot set them.
+/// Metadata keys that the service sets itself; clients cannot set them in `metadata`.
 pub const RESERVED_KEYS: [&str; 5] = [
     "visitorId",
     "visitorEmail",
@@ -24,163 +24,164 @@ pub const RESERVED_KEYS: [&str; 5] = [
 /// A conversation without its messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Conversation {
-    /// Identifier.
+    /// Id of the conversation.
     pub id: ConversationId,
-    /// Tenant.
+    /// Organization that owns the conversation.
     pub org_id: OrgId,
-    /// The client's name of it.
+    /// Session id chosen by the client.
     pub session_id: SessionId,
-    /// Whom it is with.
+    /// Agent or team of the conversation.
     pub owner: ConversationOwner,
-    /// Messages in the history; positions run from 0 to this, without gaps.
+    /// Number of messages in the history. Positions run from 0 without gaps.
     pub message_count: u64,
-    /// The reply that is being made, if one is.
+    /// Reply that is in progress, if any.
     pub active_message_id: Option<MessageId>,
-    /// The reply that ended last, if none is being made. What became of it is stored behind this and may be a moment late.
+    /// Reply that ended last, if none is in progress. Its final state is stored later and may be
+    /// missing for a moment.
     pub last_reply_id: Option<MessageId>,
-    /// First message.
+    /// Time of the first message.
     pub created_at: Timestamp,
-    /// Last change.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// Reserved keys, rating, feedback and the clients' own keys.
+    /// Reserved keys, rating, feedback and the client's own keys.
     pub metadata: Map<String, Value>,
 }
 
-/// Whom a conversation is with.
+/// The agent or team of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind", content = "id")]
 pub enum ConversationOwner {
-    /// One agent.
+    /// A conversation with one agent.
     Agent(AgentId),
-    /// A team, whose members answer.
+    /// A conversation with a team, whose members answer.
     Team(TeamId),
 }
 
-/// A message of the history.
+/// A message in the history of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Identifier.
+    /// Id of the message.
     pub id: MessageId,
-    /// Place in the conversation, dense from 0.
+    /// Position in the conversation, dense from 0.
     pub position: u64,
-    /// The text.
+    /// Text of the message.
     pub content: String,
-    /// When it was accepted, or finished.
+    /// Time of acceptance, or of the end of a reply.
     pub created_at: Timestamp,
-    /// Who wrote it and what belongs to that.
+    /// Author of the message and the facts about a reply.
     #[serde(flatten)]
     pub author: MessageAuthor,
 }
 
-/// Who wrote a message.
+/// The author of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub enum MessageAuthor {
-    /// A visitor.
+    /// The message was written by a visitor.
     User,
-    /// An agent.
+    /// The message is a reply of an agent.
     Assistant(Box<ReplyFacts>),
 }
 
-/// What is known about an assistant message.
+/// The facts about a reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplyFacts {
-    /// Who answered.
+    /// Agent that replied.
     pub agent_id: AgentId,
-    /// Its name at that time.
+    /// Name of the agent at that time.
     pub agent_name: String,
-    /// How it ended.
+    /// Final state of the reply.
     pub status: ReplyStatus,
-    /// What the provider said of the end.
+    /// Finish reason reported by the provider.
     pub finish_reason: Option<FinishReason>,
-    /// Tokens used.
+    /// Tokens read and generated.
     pub usage: TokenUsage,
-    /// Milliseconds from acceptance to the end.
+    /// Milliseconds from acceptance to the end of the reply.
     pub response_time_ms: u64,
-    /// The model that answered.
+    /// Model that generated the reply.
     pub model: String,
-    /// Why this agent, for a team's message.
+    /// Reason for the choice of the agent, for a team's message.
     pub routing_reason: Option<String>,
-    /// What that decision stood on.
+    /// Details of the routing decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing: Option<RoutingFacts>,
-    /// Structured data to show.
+    /// Structured data shown with the reply.
     pub ui_spec: Option<Value>,
-    /// The generation of the text.
+    /// Generation of the text.
     pub generation: u32,
-    /// What of the conversation the model was not told word for word; absent when it was told everything.
+    /// Part of the conversation that did not fit into the prompt; absent if all of it did.
     #[serde(rename = "left_out", default, skip_serializing_if = "Option::is_none")]
     pub truncation: Option<ContextTruncation>,
-    /// The summary that stood for it, where it is new or was last kept long before this message.
+    /// Summary used in the prompt, if it is new or was last stored long before this message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<ConversationSummary>,
-    /// When it came how far; absent in what older programs kept.
+    /// Timeline of the reply; absent in records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<ReplySteps>,
 }
 
-/// The way of a reply, in milliseconds from the acceptance of its message. Each process reads its own clock. An attempt
-/// that goes on where another one died tells its own steps.
+/// The timeline of a reply, in milliseconds from the acceptance of its message. Each process reads
+/// its own clock. An attempt that continues a failed one reports its own steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReplySteps {
-    /// A team's member was chosen.
+    /// Time at which a member of the team was chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routed_ms: Option<u64>,
-    /// The work lay in the queue of its conversation.
+    /// Time at which the job was enqueued for its conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queued_ms: Option<u64>,
-    /// A worker took it up.
+    /// Time at which a worker claimed the reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claimed_ms: Option<u64>,
-    /// A model was asked.
+    /// Time of the first model call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked_ms: Option<u64>,
-    /// The first text came.
+    /// Time of the first text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_text_ms: Option<u64>,
 }
 
-/// Messages that did not fit into a prompt.
+/// The part of a conversation that did not fit into the prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ContextTruncation {
-    /// How many.
+    /// Number of messages that did not fit.
     pub messages: u64,
-    /// For how many of them the summary stood.
+    /// Number of those messages that the summary covers.
     pub summarized: u64,
 }
 
-/// The beginning of a conversation in few words, made by a model.
+/// A summary of the beginning of a conversation, written by a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConversationSummary {
-    /// The words. May repeat personal data.
+    /// Text of the summary. May repeat personal data.
     pub text: String,
-    /// It covers the messages before this position.
+    /// The summary covers the messages before this position.
     pub until: u64,
 }
 
-/// State of a reply; the last four never change.
+/// The state of a reply. The last four are final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplyStatus {
-    /// Accepted, its turn has not come.
+    /// Accepted and waiting in the queue of the conversation.
     Queued,
-    /// A team is choosing.
+    /// A member of the team is being chosen.
     Routing,
-    /// Being made.
+    /// The reply is being generated.
     InProgress,
-    /// The provider said that it finished.
+    /// The provider reported a regular end.
     Completed,
-    /// Broken off; the text so far is kept.
+    /// The text ended early; the part so far is stored.
     Incomplete,
-    /// No text.
+    /// The reply failed without text.
     Failed,
-    /// Stopped by request; the text so far is kept.
+    /// Canceled by request; the text so far is stored.
     Cancelled,
 }
 
 impl ReplyStatus {
-    /// Whether the state can still change.
+    /// Returns `true` if the state can no longer change.
     pub const fn is_final(self) -> bool {
         matches!(
             self,
@@ -189,21 +190,21 @@ impl ReplyStatus {
     }
 }
 
-/// Why the provider stopped.
+/// The reason why the provider stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
-    /// A natural end.
+    /// The model ended the reply.
     Stop,
-    /// The limit of tokens or bytes.
+    /// The limit of tokens or bytes was reached.
     Length,
-    /// The provider's content filter.
+    /// The content filter of the provider intervened.
     ContentFilter,
-    /// A request to stop.
+    /// The reply was canceled.
     Cancelled,
 }
 
-/// Tokens of one reply.
+/// Token counts of one reply.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema,
 )]
@@ -211,11 +212,11 @@ pub enum FinishReason {
 #[schemars(rename = "Usage")]
 #[schema(as = Usage)]
 pub struct TokenUsage {
-    /// Tokens read.
+    /// Tokens of the prompt.
     pub prompt_tokens: u64,
-    /// Tokens written.
+    /// Tokens of the reply.
     pub completion_tokens: u64,
-    /// Whether the figures are ours, because the provider gave none.
+    /// `true` if the counts are estimated because the provider reported none.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
 }

@@ -77,7 +77,7 @@ fn first_attempt() -> u32 {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Routed")]
 pub struct TeamRouting {
-    /// The addressed team.
+    /// The team to which the conversation is addressed.
     pub team_id: TeamId,
     /// Reason for the choice, in words for customers.
     pub reason: String,

@@ -1,4 +1,4 @@
-//! Days of the calendar in UTC, as figures are counted by them.
+//! Calendar days in UTC, the unit of analytics.
 
 use std::{fmt, str::FromStr};
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Timestamp;
 
-/// Hours of every day in UTC.
+/// Number of hours of a day in UTC.
 pub const HOURS_PER_DAY: i64 = 24;
 const HOUR_MICROS: i64 = 3_600_000_000;
-/// A text of any other length is no day: chrono would also read `2026-1-1`.
+/// Length of a valid text; chrono would also accept `2026-1-1`.
 const TEXT_CHARS: usize = "2026-01-31".len();
 
 /// A day in UTC, counted from the Unix epoch.
@@ -18,38 +18,38 @@ const TEXT_CHARS: usize = "2026-01-31".len();
 #[serde(transparent)]
 pub struct Day(i64);
 
-/// A text that is no day of the calendar.
+/// The error for a text that is not a calendar day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a day such as 2026-01-31")]
 pub struct InvalidDay;
 
 impl Day {
-    /// The day of a moment.
+    /// Returns the day of a point in time.
     pub const fn of(moment: Timestamp) -> Self {
         Self(hour_of(moment).div_euclid(HOURS_PER_DAY))
     }
 
-    /// The day of an hour that [`hour_of`] gave.
+    /// Returns the day of an hour number from [`hour_of`].
     pub const fn of_hour(hour: i64) -> Self {
         Self(hour.div_euclid(HOURS_PER_DAY))
     }
 
-    /// From its number.
+    /// Creates the day with the given number since 1970-01-01.
     pub const fn from_number(number: i64) -> Self {
         Self(number)
     }
 
-    /// Days since the Unix epoch.
+    /// Returns the number of days since the Unix epoch.
     pub const fn number(self) -> i64 {
         self.0
     }
 
-    /// So many days later, or earlier.
+    /// Returns the day that is `days` later, or earlier if negative.
     pub const fn plus(self, days: i64) -> Self {
         Self(self.0.saturating_add(days))
     }
 
-    /// Its first hour, counted from the Unix epoch; the others follow.
+    /// Returns the number of its first hour since the Unix epoch; the other hours follow.
     pub const fn first_hour(self) -> i64 {
         self.0.saturating_mul(HOURS_PER_DAY)
     }
@@ -65,7 +65,7 @@ impl Day {
     }
 }
 
-/// The hour of a moment, counted from the Unix epoch.
+/// Returns the hour of a point in time, counted from the Unix epoch.
 pub const fn hour_of(moment: Timestamp) -> i64 {
     moment.micros().div_euclid(HOUR_MICROS)
 }

@@ -1,4 +1,4 @@
-//! The one check of an e-mail address, shared by the public API and the dashboard.
+//! Validation of e-mail addresses, shared by the public API and the dashboard.
 
 use std::{fmt, str::FromStr};
 
@@ -8,21 +8,22 @@ use utoipa::{
     openapi::{KnownFormat, ObjectBuilder, RefOr, SchemaFormat, schema},
 };
 
-/// Longest address that mail systems accept, in bytes (RFC 5321, section 4.5.3.1.3).
+/// Maximum length of an address, in bytes (RFC 5321, section 4.5.3.1.3).
 pub const EMAIL_BYTES_MAX: usize = 254;
 
-/// The address that names an account: in lower case, because mail systems take one person's spellings for one.
+/// The e-mail address of an account, in lower case because mail systems treat all spellings of one
+/// address alike.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EmailAddress(String);
 
-/// The text is no e-mail address.
+/// The error for a text that is not an e-mail address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an e-mail address")]
 pub struct InvalidEmailAddress;
 
 impl EmailAddress {
-    /// The address.
+    /// Returns the normalized address.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -68,14 +69,15 @@ impl From<EmailAddress> for String {
     }
 }
 
-/// Hidden: an address is personal, and what is debugged ends in logs.
+/// Hides the address: it is personal data, and debug output ends up in logs.
 impl fmt::Debug for EmailAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("EmailAddress(…)")
     }
 }
 
-/// Whether `text` has the form of an address, by the rule of HTML's e-mail input plus a dot in the domain.
+/// Returns `true` if `text` is an e-mail address by the rule of HTML's e-mail input, with a dot in
+/// the domain.
 pub fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.split_once('@') else {
         return false;

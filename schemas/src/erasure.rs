@@ -1,5 +1,7 @@
-//! The receipt of an erasure: that everything of a visitor was deleted, when, by whom, and how much it was. Whom it was
-//! about can be checked by who knows the visitor already, and read by nobody.
+//! Records of erasures: the deletion of all data of a visitor.
+//!
+//! A record contains only keyed hashes of the visitor. Those who know the visitor can verify it,
+//! and nobody can read the identity from it.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -10,69 +12,72 @@ use crate::{
     time::Timestamp,
 };
 
-/// An erasure and how far it is.
+/// An erasure and its progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Erasure {
-    /// Identifier.
+    /// Id of the erasure.
     pub id: ErasureId,
-    /// Tenant.
+    /// Organization of the visitor.
     pub org_id: OrgId,
-    /// Whom it is about.
+    /// Visitor whose data is erased.
     pub visitor: VisitorDigest,
-    /// Who asked for it.
+    /// Author of the request.
     pub by: ErasureRequester,
-    /// When it was asked for; what began after that is left alone.
+    /// Time of the request. Conversations that began later are not affected.
     pub began_at: Timestamp,
-    /// When everything was gone; none while it is not.
+    /// Time at which all data was deleted; absent while the erasure is running.
     pub finished_at: Option<Timestamp>,
-    /// Where the walk through the conversations goes on.
+    /// Position from which the search through the conversations continues.
     pub place: Option<ErasureCursor>,
-    /// Requests that worked on it; of two states of one erasure the one with more of them is the later.
+    /// Number of requests that have worked on it. Of two states of one erasure the one with more
+    /// requests is the later.
     pub steps: u64,
-    /// Conversations that were looked at.
+    /// Number of conversations that were examined.
     pub looked_at: u64,
-    /// Conversations that were deleted.
+    /// Number of conversations that were deleted.
     pub conversations: u64,
-    /// Messages that went with them.
+    /// Number of messages that were deleted.
     pub messages: u64,
 }
 
-/// Keyed hashes of what a visitor is known by, 32 hexadecimal digits each: without the installation's secret nobody can try names.
+/// Keyed hashes of a visitor's identifiers, 32 hexadecimal digits each. Without the installation
+/// secret nobody can test names against them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VisitorDigest {
-    /// Of the visitor id.
+    /// Hash of the visitor id.
     pub visitor_id: Option<String>,
-    /// Of the e-mail address.
+    /// Hash of the e-mail address.
     pub visitor_email: Option<String>,
 }
 
-/// Who asked for an erasure; a person by id alone, because the receipt outlives the account.
+/// The author of an erasure request. A user is recorded by id only, because the record outlives the
+/// account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum ErasureRequester {
-    /// A person who was signed in.
+    /// A signed-in user.
     User {
-        /// The account.
+        /// Id of the user's account.
         id: UserId,
     },
-    /// The holder of the administrator's token.
+    /// The holder of the administrator token.
     Token,
 }
 
-/// Behind this conversation of the list, latest first.
+/// A position in the list of conversations, latest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ErasureCursor {
-    /// When it began.
+    /// Time at which the conversation began.
     pub began_at: Timestamp,
-    /// Which it was; none: every one that began before.
+    /// Id of the conversation; without one, the cursor stands for all that began before.
     pub id: Option<ConversationId>,
 }
 
 impl VisitorDigest {
-    /// The digests of what is known of a visitor.
+    /// Computes the digests of a visitor's identifiers.
     pub fn of(
         secret: &InstallationSecret,
         org: &OrgId,
@@ -87,7 +92,7 @@ impl VisitorDigest {
         };
         Self {
             visitor_id: visitor_id.map(|value| digest("visitorId", value)),
-            // One address is one visitor in any spelling.
+            // Different spellings of an address are one visitor.
             visitor_email: visitor_email.map(|value| digest("visitorEmail", &value.to_lowercase())),
         }
     }

@@ -1,7 +1,9 @@
-//! Typed identifiers: one table of prefixes, so that an id says what it is and cannot be passed where another is wanted.
+//! Typed identifiers: a prefix for each kind, so that an id identifies its kind and cannot be
+//! passed where another is expected.
 //!
-//! Ids of the message path are derived, never drawn from a store, so that nothing on the path needs a lock: any
-//! process computes the same conversation from (organization, owner, session) and the same reply from its question.
+//! Ids on the message path are derived and never read from a store, so that the path needs no lock:
+//! any process computes the same conversation from (organization, owner, session) and the same
+//! reply from its user message.
 
 use std::{borrow::Cow, fmt, str::FromStr, sync::Arc};
 
@@ -23,10 +25,10 @@ use crate::{
     time::Timestamp,
 };
 
-/// Longest id of any kind, in characters.
+/// Maximum length of any id, in characters.
 const ID_CHARS_MAX: usize = 64;
 
-/// Why a text is not an id of the wanted kind.
+/// The reason why a text is not an id of the expected kind.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("not a {prefix}… id")]
 pub struct InvalidId {
@@ -41,10 +43,10 @@ macro_rules! ids {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// What every id of this kind begins with.
+            /// Prefix of every id of this kind.
             pub const PREFIX: &'static str = $prefix;
 
-            /// The id as clients see it.
+            /// Returns the id as clients see it.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -104,7 +106,7 @@ macro_rules! ids {
 
         impl ToSchema for $name {}
 
-        /// The public document shows ids as what they are to clients: opaque, but for the prefix.
+        /// Documents ids as they are to clients: opaque except for the prefix.
         impl PartialSchema for $name {
             fn schema() -> RefOr<schema::Schema> {
                 let example = format!("{}{}", $prefix, "7".repeat($payloads * base32::ENCODED_CHARS));
@@ -121,27 +123,27 @@ macro_rules! ids {
 
 // The closed list of prefixes, at most 64 characters each. Append only: ids are kept for ever by clients.
 ids! {
-    /// An organization, the owner of everything else.
+    /// An organization, the owner of all other resources.
     OrgId = "org_", 1;
-    /// An agent.
+    /// Id of an agent.
     AgentId = "agt_", 1;
     /// A team of agents.
     TeamId = "team_", 1;
     /// A model provider of an organization.
     ProviderId = "prov_", 1;
-    /// An API key's public name; never the key itself.
+    /// The public id of an API key, never the key itself.
     KeyId = "key_", 1;
-    /// A conversation.
+    /// Id of a conversation.
     ConversationId = "conv_", 1;
-    /// A message; its first payload is its conversation's, so that any ingress finds it.
+    /// A message. Its first half is that of its conversation, so that any ingress finds it.
     MessageId = "msg_", 2;
     /// An event on the topic for analytics.
     EventId = "evt_", 1;
-    /// One HTTP request.
+    /// Id of one HTTP request.
     RequestId = "req_", 1;
-    /// A running ingress process, the address that replies travel to.
+    /// A running ingress process, the address to which replies are pushed.
     IngressId = "ing_", 1;
-    /// A person's account.
+    /// Id of a user's account.
     UserId = "usr_", 1;
     /// An entry of the audit log, ordered by time.
     AuditId = "aud_", 1;
@@ -150,7 +152,7 @@ ids! {
 }
 
 impl OrgId {
-    /// The organization that this installation knows by `slug`.
+    /// Derives the id of the organization with this slug in this installation.
     pub fn derive(secret: &InstallationSecret, slug: &str) -> Self {
         Self(encoded(
             Self::PREFIX,
@@ -160,7 +162,8 @@ impl OrgId {
 }
 
 impl AgentId {
-    /// The agent that `org` knows by `slug`: two simultaneous applies make one agent.
+    /// Derives the id of the agent with this slug, so that two simultaneous applies create one
+    /// agent.
     pub fn derive(secret: &InstallationSecret, org: &OrgId, slug: &str) -> Self {
         Self(encoded(
             Self::PREFIX,
@@ -170,7 +173,7 @@ impl AgentId {
 }
 
 impl TeamId {
-    /// The team that `org` knows by `slug`.
+    /// Derives the id of the team with this slug.
     pub fn derive(secret: &InstallationSecret, org: &OrgId, slug: &str) -> Self {
         Self(encoded(
             Self::PREFIX,
@@ -180,7 +183,7 @@ impl TeamId {
 }
 
 impl ProviderId {
-    /// The provider that `org` knows by `slug`.
+    /// Derives the id of the provider with this slug.
     pub fn derive(secret: &InstallationSecret, org: &OrgId, slug: &str) -> Self {
         Self(encoded(
             Self::PREFIX,
@@ -190,7 +193,7 @@ impl ProviderId {
 }
 
 impl KeyId {
-    /// The key that `org` knows by `name`, so that two simultaneous applies make one key.
+    /// Derives the id of the key with this name, so that two simultaneous applies create one key.
     pub fn derive(
         secret: &InstallationSecret,
         org: &OrgId,
@@ -209,8 +212,8 @@ impl KeyId {
 }
 
 impl UserId {
-    /// The account that this installation knows by `email`: looking an address up is reading an id, and two
-    /// simultaneous invitations of one address are one account.
+    /// Derives the id of the account with this e-mail address. Finding an account by address is
+    /// reading an id, and two simultaneous invitations of one address create one account.
     pub fn derive(secret: &InstallationSecret, email: &EmailAddress) -> Self {
         Self(encoded(
             Self::PREFIX,
@@ -220,19 +223,20 @@ impl UserId {
 }
 
 impl ErasureId {
-    /// A new id, ordered by time.
+    /// Generates an id, ordered by time.
     pub fn now() -> Self {
         Self(encoded(Self::PREFIX, Uuid::now_v7().as_u128()))
     }
 }
 
 impl AuditId {
-    /// An entry of this moment.
+    /// Generates the id of an entry of this moment.
     pub fn now() -> Self {
         Self(encoded(Self::PREFIX, Uuid::now_v7().as_u128()))
     }
 
-    /// When the entry was made, to the millisecond: what UUIDs of version 7 begin with.
+    /// Returns the creation time of the entry, in milliseconds, which UUIDs of version 7 start
+    /// with.
     pub fn made_at(&self) -> Timestamp {
         let millis = base32::decode(&self.0[Self::PREFIX.len()..]).unwrap_or_default() >> 80;
         Timestamp::from_micros(
@@ -244,7 +248,7 @@ impl AuditId {
 }
 
 impl ConversationId {
-    /// The conversation of `session` with an agent.
+    /// Derives the conversation of `session` with an agent.
     pub fn of_agent(org: &OrgId, agent: &AgentId, session: &SessionId) -> Self {
         Self(encoded(
             Self::PREFIX,
@@ -255,7 +259,7 @@ impl ConversationId {
         ))
     }
 
-    /// The conversation of `session` with a team.
+    /// Derives the conversation of `session` with a team.
     pub fn of_team(org: &OrgId, team: &TeamId, session: &SessionId) -> Self {
         Self(encoded(
             Self::PREFIX,
@@ -266,8 +270,9 @@ impl ConversationId {
         ))
     }
 
-    /// The conversation of `session` with an agent that the holder of a visitor token began. A visitor's sessions are
-    /// apart from everybody else's: the same session id means another conversation, and no one learns of the other.
+    /// Derives the conversation of `session` with an agent for the holder of a visitor token. Each
+    /// visitor has a separate space of sessions: the same session id means another conversation,
+    /// and nobody learns of the other.
     pub fn of_visitor(
         org: &OrgId,
         agent: &AgentId,
@@ -287,8 +292,8 @@ impl ConversationId {
         ))
     }
 
-    /// Whether this visitor began it, told by the id alone: also of a conversation that no store knows yet, and of one
-    /// that does not exist. Its first half is a hash of the visitor, whose id nobody can choose.
+    /// Returns `true` if this visitor began the conversation. The id alone decides: its first half
+    /// is a hash of the visitor id, which no client can choose. The conversation need not exist.
     pub fn is_of_visitor(&self, org: &OrgId, agent: &AgentId, visitor: &VisitorId) -> bool {
         let bits = base32::decode(&self.0[Self::PREFIX.len()..]);
         bits.is_some_and(|bits| bits >> 64 == u128::from(visitor_mark(org, agent, visitor)))
@@ -300,14 +305,14 @@ fn visitor_mark(org: &OrgId, agent: &AgentId, visitor: &VisitorId) -> u64 {
 }
 
 impl MessageId {
-    /// A new user message, ordered by time within its conversation.
+    /// Generates the id of a user message, ordered by time within its conversation.
     pub fn new_in(conversation: &ConversationId) -> Self {
         Self::within(conversation, Uuid::now_v7().as_u128())
     }
 
-    /// The user message that the `Idempotency-Key` of a client, named by `sender`, means: the same on every ingress.
-    /// `payload` stands for what the message says, so that a key that is used again for something else, once nobody
-    /// remembers its first use, never means the old message.
+    /// Derives the id of the user message for an `Idempotency-Key` of the client `sender`, the same
+    /// on every ingress. `payload` is the content of the request, so that a key that is reused for
+    /// another request after its record has expired never means the old message.
     pub fn idempotent(
         conversation: &ConversationId,
         sender: &str,
@@ -319,18 +324,19 @@ impl MessageId {
         Self::within(conversation, Uuid::new_v8(bits.to_be_bytes()).as_u128())
     }
 
-    /// Whether the id was drawn anew ([`Self::new_in`]), so that no repeat of a request can carry it.
+    /// Returns `true` if the id was generated by [`Self::new_in`], so that no retried request can
+    /// carry it.
     pub fn is_time_ordered(&self) -> bool {
         let payload = &self.0[Self::PREFIX.len() + base32::ENCODED_CHARS..];
         base32::decode(payload).is_some_and(|bits| Uuid::from_u128(bits).get_version_num() == 7)
     }
 
-    /// The assistant's reply to this user message, known before any work was done.
+    /// Returns the id of the assistant's reply to this user message, known before any work is done.
     pub fn reply(&self) -> Self {
         Self::within(&self.conversation(), digest_bits("reply", &[self.as_str()]))
     }
 
-    /// The conversation that the message belongs to.
+    /// Returns the conversation of the message.
     pub fn conversation(&self) -> ConversationId {
         let start = Self::PREFIX.len();
         let payload = &self.0[start..start + base32::ENCODED_CHARS];
@@ -344,7 +350,8 @@ impl MessageId {
 }
 
 impl EventId {
-    /// The event that `fact` happened to `subject`: a repeat of the work makes the same id.
+    /// Derives the id of the event that `fact` happened to `subject`, so that a retry has the same
+    /// id.
     pub fn of(subject: &str, fact: &str) -> Self {
         Self(encoded(
             Self::PREFIX,
@@ -354,14 +361,14 @@ impl EventId {
 }
 
 impl RequestId {
-    /// A new id, ordered by time.
+    /// Generates an id, ordered by time.
     pub fn random() -> Self {
         Self(encoded(Self::PREFIX, Uuid::now_v7().as_u128()))
     }
 }
 
 impl IngressId {
-    /// A new id for a starting process.
+    /// Generates an id for a starting process.
     pub fn random() -> Self {
         Self(encoded(Self::PREFIX, Uuid::new_v4().as_u128()))
     }
@@ -371,7 +378,7 @@ fn encoded(prefix: &str, bits: u128) -> Arc<str> {
     format!("{prefix}{}", base32::encode(bits)).into()
 }
 
-/// 128 bits that only holders of the installation secret can predict.
+/// Returns 128 bits that only holders of the installation secret can compute.
 pub(crate) fn keyed_bits(secret: &InstallationSecret, domain: &str, parts: &[&str]) -> u128 {
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.expose()) else {
         unreachable!("HMAC takes keys of any length")
@@ -383,7 +390,8 @@ pub(crate) fn keyed_bits(secret: &InstallationSecret, domain: &str, parts: &[&st
     leading_bits(&mac.finalize().into_bytes())
 }
 
-/// 128 bits of SHA-256 over length-prefixed parts, so that no two lists of parts read the same.
+/// Returns 128 bits of SHA-256 over length-prefixed parts, so that no two lists of parts have the
+/// same digest.
 fn digest_bits(domain: &str, parts: &[&str]) -> u128 {
     let mut digest = Sha256::new();
     for part in std::iter::once(&domain).chain(parts) {

@@ -1,5 +1,7 @@
-//! What happened in conversations, for analytics: a public contract on [`crate::topics::Topic::Messages`], keyed by
-//! conversation. At least once and in order per conversation; `eventId` is stable, so that repeats can be dropped.
+//! Events of conversations for analytics, a public contract on [`crate::topics::Topic::Messages`].
+//!
+//! Records are keyed by conversation and delivered at least once and in order per conversation.
+//! `eventId` is stable, so that readers can drop duplicates.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,27 +17,28 @@ use crate::{
     versioned::TopicRecord,
 };
 
-/// One fact about one conversation. The common fields stand first and flat, so that table engines read them as columns.
+/// One event of a conversation. The common fields come first and are flat, so that table engines
+/// read them as columns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MessageEvent {
-    /// Stable across repeats of the same fact.
+    /// Id of the event, the same in every delivery.
     pub event_id: EventId,
-    /// When it happened.
+    /// Time of the event.
     pub occurred_at: Timestamp,
-    /// Tenant.
+    /// Organization that owns the conversation.
     pub org_id: OrgId,
-    /// Conversation, the record's key.
+    /// Id of the conversation, the record's key.
     pub conversation_id: ConversationId,
-    /// Who made it happen.
+    /// Actor that caused the event.
     pub actor: EventActor,
-    /// The agent concerned.
+    /// Agent of the conversation.
     pub agent_id: AgentId,
-    /// The team that was addressed, if one was.
+    /// Team to which the conversation is addressed, if any.
     pub team_id: Option<TeamId>,
-    /// The request that led to it.
+    /// HTTP request that caused the event.
     pub request_id: RequestId,
-    /// The fact itself.
+    /// Content of the event.
     #[serde(flatten)]
     pub body: EventBody,
 }
@@ -44,24 +47,24 @@ impl TopicRecord for MessageEvent {
     const VERSION: u32 = 1;
 }
 
-/// Who made something happen.
+/// The actor that caused an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Actor")]
 pub enum EventActor {
     /// The visitor of a page or the user of a program.
     Visitor,
-    /// An agent.
+    /// An agent caused the event.
     Agent,
-    /// A program with a key, or a person of the organization.
+    /// A program with an API key, or a user of the organization.
     Api,
 }
 
-/// What happened.
+/// The content of an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type")]
 pub enum EventBody {
-    /// A user message entered the history.
+    /// A user message was stored.
     #[serde(rename = "message.user")]
     UserMessage(Box<UserMessageFact>),
     /// A reply reached its final state.
@@ -72,76 +75,76 @@ pub enum EventBody {
     ConversationUpdated(Box<ConversationUpdatedFact>),
 }
 
-/// A user message.
+/// The facts about a user message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UserMessageFact {
-    /// Message.
+    /// Id of the message.
     pub message_id: MessageId,
-    /// Place in the conversation.
+    /// Position in the conversation.
     pub position: u64,
-    /// Text. Personal data.
+    /// Text of the message. Personal data.
     pub content: String,
-    /// The client's name of the conversation.
+    /// Session id chosen by the client.
     pub session_id: SessionId,
-    /// Who wrote. Personal data.
+    /// Id of the visitor. Personal data.
     pub visitor_id: Option<VisitorId>,
-    /// Where it came from.
+    /// Channel of the message.
     pub source: MessageSource,
-    /// The key that was used.
+    /// API key of the request.
     pub key_id: Option<KeyId>,
-    /// When the ingress accepted it.
+    /// Time at which the ingress accepted the message.
     pub accepted_at: Timestamp,
 }
 
-/// A reply in its final state.
+/// The facts about a reply in its final state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AssistantMessageFact {
-    /// Message.
+    /// Id of the reply.
     pub message_id: MessageId,
-    /// The message that it answers.
+    /// Id of the user message.
     pub in_reply_to: MessageId,
-    /// Place in the conversation; absent when there is no text and so no place.
+    /// Position in the conversation; absent if there is no text.
     pub position: Option<u64>,
-    /// Text; empty when it failed. May repeat personal data.
+    /// Text of the reply; empty if it failed. May repeat personal data.
     pub content: String,
-    /// Final state.
+    /// Final state of the reply.
     pub status: ReplyStatus,
-    /// What the provider said of the end.
+    /// Finish reason reported by the provider.
     pub finish_reason: Option<FinishReason>,
-    /// Name of the failure, if it is one.
+    /// Code of the failure, if the reply failed.
     pub failure: Option<String>,
-    /// Model that answered.
+    /// Model that generated the reply.
     pub model: String,
-    /// Tokens read.
+    /// Tokens of the prompt.
     pub prompt_tokens: u64,
-    /// Tokens written.
+    /// Tokens of the reply.
     pub completion_tokens: u64,
-    /// Whether the token figures are ours.
+    /// `true` if the token counts are estimated.
     pub usage_estimated: bool,
     /// Milliseconds from acceptance to the end.
     pub response_time_ms: u64,
     /// Milliseconds from acceptance to the first text; absent without text.
     pub first_text_ms: Option<u64>,
-    /// Which attempt it was.
+    /// Number of the attempt that produced the reply.
     pub attempt: u32,
-    /// Why this agent, for a team's message.
+    /// Reason for the choice of the agent, for a team's message.
     pub routing_reason: Option<String>,
-    /// What that decision stood on: the stage that made it, its time, and a score for each member.
+    /// Details of the routing decision: its stage, its duration and a score for each member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing: Option<RoutingFacts>,
-    /// Structured data that was shown.
+    /// Structured data shown with the reply.
     pub ui_spec: Option<Value>,
 }
 
-/// A change of metadata.
+/// A change of a conversation's metadata.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversationUpdatedFact {
-    /// Keys as they are now; `null` where one was cleared. Personal data.
+    /// Current values of the changed keys; `null` for a cleared one. Personal data.
     pub changes: Map<String, Value>,
-    /// Whether the conversation was deleted: everything that was told of it before is to be deleted too.
+    /// `true` if the conversation was deleted; readers must delete all earlier events of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
 }

@@ -1,4 +1,4 @@
-//! Networks in CIDR notation, as operators write them where some addresses are to be treated apart.
+//! Networks in CIDR notation, used in settings that treat some addresses differently.
 
 use std::{
     fmt,
@@ -16,13 +16,14 @@ pub struct Network {
     prefix_bits: u32,
 }
 
-/// The text is neither an address nor a network.
+/// The error for a text that is neither an address nor a network.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("not an address or a network such as 10.0.0.0/8")]
 pub struct InvalidNetwork;
 
 impl Network {
-    /// Whether `address` lies in it; an IPv4 address written as an IPv6 one does not lie in an IPv4 network.
+    /// Returns `true` if the network contains `address`. An IPv4-mapped IPv6 address is not part of
+    /// an IPv4 network.
     pub fn contains(self, address: IpAddr) -> bool {
         match (self.address, address) {
             (IpAddr::V4(network), IpAddr::V4(address)) => {
@@ -80,12 +81,12 @@ impl fmt::Display for Network {
     }
 }
 
-/// The leading bits of an address.
+/// Returns the address with only its leading bits.
 pub fn mask_v4(address: Ipv4Addr, bits: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(address.to_bits() & u32::MAX.checked_shl(32 - bits).unwrap_or(0))
 }
 
-/// The leading bits of an address.
+/// Returns the address with only its leading bits.
 pub fn mask_v6(address: Ipv6Addr, bits: u32) -> Ipv6Addr {
     Ipv6Addr::from_bits(address.to_bits() & u128::MAX.checked_shl(128 - bits).unwrap_or(0))
 }

@@ -1,4 +1,4 @@
-//! An organization: the tenant that owns agents, teams, keys and conversations.
+//! Organizations, the tenants that own agents, teams, keys and conversations.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,10 +8,10 @@ use crate::ids::OrgId;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Organization {
-    /// Identifier, derived from the slug.
+    /// Id of the organization, derived from the slug.
     pub id: OrgId,
-    /// Name in documents and commands.
+    /// Name of the organization in documents and commands.
     pub slug: String,
-    /// Display name.
+    /// Display name of the organization.
     pub name: String,
 }

@@ -35,7 +35,7 @@ pub struct TeamPlaygroundJob {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentPlaygroundRun {
-    /// The draft agent.
+    /// The draft agent under test.
     pub agent: Agent,
     /// Earlier messages of the run, oldest first.
     pub past: Vec<PlaygroundMessage>,
@@ -45,9 +45,9 @@ pub struct AgentPlaygroundRun {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TeamPlaygroundRun {
-    /// The draft team.
+    /// The draft team under test.
     pub team: Team,
-    /// The test message.
+    /// Text of the test message.
     pub message: String,
     /// Earlier messages of the run, oldest first.
     pub past: Vec<PlaygroundMessage>,
@@ -63,14 +63,14 @@ pub struct TeamPlaygroundRun {
 pub enum PlaygroundMessage {
     /// A message of the editor.
     User {
-        /// Message text.
+        /// Text of the message.
         content: String,
     },
     /// A reply of an agent.
     Assistant {
         /// The agent that replied.
         agent_id: AgentId,
-        /// Reply text.
+        /// Text of the reply.
         content: String,
         /// Structured data shown with the reply.
         #[serde(default)]

@@ -1,4 +1,4 @@
-//! The number in a price as shops write it: `19.99 EUR`, `€ 1.299,00`, `CHF 1'299.–`, `from $5`.
+//! Parser for prices as shops write them: `19.99 EUR`, `€ 1.299,00`, `CHF 1'299.–`, `from $5`.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use serde::{
     de::{Error, Visitor},
 };
 
-/// Longest run of digits and separators that is read as one number.
+/// Maximum number of digits and separators of one number.
 const NUMBER_CHARS_MAX: usize = 24;
-/// Digits of a group of thousands.
+/// Number of digits of a group of thousands.
 const GROUP_DIGITS: usize = 3;
 
-/// The first number in `text`; none when there is none, or none that a shop could ask.
+/// Returns the first number in `text`, or `None` if there is none that could be a price.
 pub fn amount(text: &str) -> Option<f64> {
     let begin = text.find(|character: char| character.is_ascii_digit())?;
     if text[..begin].trim_end().ends_with(['-', '−']) {
@@ -21,17 +21,17 @@ pub fn amount(text: &str) -> Option<f64> {
     amount_at_start(&text[begin..]).map(|(amount, _)| amount)
 }
 
-/// The number with which `text` begins, and the bytes that it takes; none when it does not begin with a digit.
+/// Parses the number at the start of `text` and returns it with its length in bytes.
 pub fn amount_at_start(text: &str) -> Option<(f64, usize)> {
     let (number, bytes) = number_at(text);
     let amount = canonical(&number).parse::<f64>().ok()?;
     amount.is_finite().then_some((amount, bytes))
 }
 
-/// Reads the text of a price, or a number as its text.
+/// Deserializes a price from text or a number.
 ///
 /// # Errors
-/// It is neither.
+/// The value is neither.
 pub fn text_or_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     struct TextOrNumber;
 
@@ -62,7 +62,8 @@ pub fn text_or_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Stri
     deserializer.deserialize_any(TextOrNumber)
 }
 
-/// Digits with the separators between them, and the bytes of all that; a space separates only groups of thousands.
+/// Splits digits and separators from the start of a text and returns them with their length in
+/// bytes. A space separates only groups of thousands.
 fn number_at(text: &str) -> (String, usize) {
     let characters: Vec<char> = text.chars().take(NUMBER_CHARS_MAX).collect();
     let (mut number, mut bytes) = (String::new(), 0);
@@ -85,7 +86,7 @@ fn number_at(text: &str) -> (String, usize) {
     (number, bytes)
 }
 
-/// The number with a point before its decimals and no other separator.
+/// Normalizes a number: a point before the decimals and no other separator.
 fn canonical(number: &str) -> String {
     let points = number.matches('.').count();
     let commas = number.matches(',').count();
@@ -108,7 +109,8 @@ fn canonical(number: &str) -> String {
     kept.collect()
 }
 
-/// Whether the one separator at `index` stands before thousands: `1.299` is far more often that than three decimals.
+/// Returns `true` if the only separator, at `index`, separates thousands. `1.299` means that far
+/// more often than three decimals.
 fn is_group(number: &str, index: usize) -> bool {
     number.len() - index - 1 == GROUP_DIGITS && !number.starts_with('0') && index <= GROUP_DIGITS
 }

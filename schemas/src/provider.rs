@@ -1,27 +1,27 @@
-//! A model provider: an OpenAI-compatible endpoint that an organization brings.
+//! Model providers: OpenAI-compatible endpoints that an organization configures.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{OrgId, ProviderId};
 
-/// An endpoint, without its key: the catalogue hands the key out apart, and only to workers.
+/// A model provider without its API key, which the catalog returns separately and only to workers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Provider {
-    /// Identifier, derived from the slug.
+    /// Id of the provider, derived from the slug.
     pub id: ProviderId,
-    /// Owner.
+    /// Organization that owns the provider.
     pub org_id: OrgId,
-    /// Name in documents and commands.
+    /// Name of the provider in documents and commands.
     pub slug: String,
-    /// Base of the OpenAI-compatible API, for instance `https://api.example/v1`.
+    /// Base URL of the OpenAI-compatible API, for instance `https://api.example/v1`.
     pub base_url: String,
-    /// Model that agents use when they name none.
+    /// Model for agents that name none.
     pub model: String,
-    /// Model for embeddings, where the provider has one.
+    /// Model for embeddings, if the provider has one.
     pub embedding_model: Option<String>,
-    /// Whether the endpoint continues an unfinished assistant message that ends the prompt, so that a reply
-    /// whose worker died goes on where it stopped.
+    /// `true` if the endpoint continues an unfinished assistant message at the end of the prompt,
+    /// so that a reply whose worker died continues where it stopped.
     #[serde(default)]
     pub continues_prefix: bool,
 }

@@ -1,53 +1,55 @@
-//! 256 random bits as text: what proves a session, or opens a one-time link. Only a keyed hash of it is ever kept.
+//! Random tokens of 256 bits for dashboard sessions and one-time links. Only a keyed hash is
+//! stored.
 
 use std::str::FromStr;
 
 use crate::{base32, secret::InstallationSecret};
 
-/// Parts of 128 bits.
+/// Number of parts of 128 bits.
 const PARTS: usize = 2;
-/// Characters of a token.
+/// Length of a token, in characters.
 pub const TOKEN_CHARS: usize = PARTS * base32::ENCODED_CHARS;
 
-/// The text in clear, as its holder sends it; never printed but in the one answer that makes it, never stored.
+/// A token in clear text, as its holder sends it. It is shown only in the response that creates it
+/// and never stored.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RandomToken(String);
 
-/// The keyed hash under which a token is known.
+/// The keyed hash by which a token is found.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TokenHash(pub [u8; 32]);
 
-/// What a token is for: one that was made for one thing proves nothing elsewhere.
+/// The purpose of a token. A token for one purpose is invalid for every other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenPurpose {
     /// A session of the dashboard.
     Session,
-    /// A link that works once.
+    /// A one-time link.
     Link,
 }
 
-/// The text has not the form of a token.
+/// The error for a text that does not have the form of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a token")]
 pub struct InvalidToken;
 
 impl RandomToken {
-    /// Draws a new one.
+    /// Generates a random token.
     pub fn generate() -> Self {
         Self((0..PARTS).map(|_| base32::encode(rand::random())).collect())
     }
 
-    /// The text, for its holder alone.
+    /// Returns the clear text, for its holder alone.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// The hash under which it is kept and found.
+    /// Returns the hash under which the token is stored.
     pub fn hash(&self, secret: &InstallationSecret, purpose: TokenPurpose) -> TokenHash {
         TokenHash(secret.mac(purpose.name(), self.0.as_bytes()))
     }
 
-    /// Whether `hash` is this token's, in a time that does not tell how much of it is right.
+    /// Returns `true` if `hash` is the hash of this token. The comparison takes constant time.
     pub fn has_hash(
         &self,
         secret: &InstallationSecret,

@@ -1,8 +1,9 @@
-//! The reply on its way from a worker to the connection that waits (step 8 of the path): length-prefixed bytes,
-//! because a reply has hundreds of chunks and each passes here; only its two ends carry JSON.
+//! Frames of a reply on their way from a worker to the waiting connection, as length-prefixed
+//! bytes.
 //!
-//! A text frame says where its bytes begin, so that a reader can tell a repeat from a gap without counting frames.
-//! Bytes of two generations are never joined.
+//! A reply has hundreds of chunks, and each passes here; only head and end contain JSON. A text
+//! frame contains its byte offset, so that a reader can tell a repeat from a gap without counting
+//! frames. Texts of two generations are never concatenated.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
@@ -17,147 +18,150 @@ use crate::{
 
 /// Version of the byte layout.
 const LAYOUT_VERSION: u8 = 1;
-/// Version, kind, attempt, generation, sequence number, offset.
+/// Size of the header: version, kind, attempt, generation, sequence number, offset.
 const FRAME_HEADER_BYTES: usize = 1 + 1 + 4 + 4 + 8 + 8;
-/// Largest frame that is read; a reply has at most 64 KiB of text by default, a snapshot holds all of it.
+/// Maximum size of a frame. A reply has at most 64 KiB of text by default, and a snapshot contains
+/// all of it.
 pub const FRAME_BYTES_MAX: usize = 4 << 20;
 
-/// One step of a reply.
+/// One entry of a reply log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
-    /// The attempt that wrote it.
+    /// Attempt that wrote the frame.
     pub attempt: u32,
-    /// The text that it belongs to.
+    /// Generation of the text.
     pub generation: u32,
-    /// Place in the reply's log, rising from 1 within a generation; 0 for beats, which are not logged.
+    /// Position in the reply log, rising from 1 within a generation; 0 for heartbeats, which are
+    /// not logged.
     pub seq: u64,
-    /// What it says.
+    /// Content of the frame.
     pub body: FrameBody,
 }
 
-/// What a frame says.
+/// The content of a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FrameBody {
-    /// Sign that the worker is alive.
+    /// The worker is alive.
     Heartbeat,
-    /// The reply begins: what the client's headers need. Its user message is stored.
+    /// The start of a reply, with the data of the response headers. Its user message is stored.
     Head(Box<ReplyHead>),
-    /// Text, whole characters only, beginning at this byte of the reply.
+    /// A chunk of text in whole characters.
     Text {
-        /// Byte of the reply at which `text` begins.
+        /// Byte offset of `text` in the reply.
         offset: u64,
-        /// The bytes.
+        /// UTF-8 bytes of the text.
         text: Bytes,
     },
     /// Structured data that was found after the head.
     Ui(Value),
-    /// A tool call's progress.
+    /// Progress of a tool call.
     Tool(ToolProgress),
-    /// The reply has its final state, and it is stored.
+    /// The final state of the reply, which is stored.
     End(Box<ReplyEnd>),
 }
 
-/// The beginning of a reply.
+/// The start of a reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplyHead {
-    /// Conversation.
+    /// Conversation of the reply.
     pub conversation_id: ConversationId,
-    /// Who answers.
+    /// Agent that replies.
     pub agent_id: AgentId,
-    /// Its name.
+    /// Name of the agent.
     pub agent_name: String,
-    /// Why it, for a team's message.
+    /// Reason for the choice of the agent, for a team's message.
     pub routing_reason: Option<String>,
-    /// The model.
+    /// Model that generates the reply.
     pub model: String,
-    /// Structured data to show.
+    /// Structured data to show with the reply.
     pub ui_spec: Option<Value>,
 }
 
-/// Progress of a tool call.
+/// The progress of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolProgress {
-    /// Name of the tool.
+    /// Name of the called tool.
     pub name: String,
-    /// How far it is.
+    /// State of the tool call.
     pub status: ToolStatus,
 }
 
-/// How far a tool call is.
+/// The state of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolStatus {
-    /// Running.
+    /// The call is running.
     Started,
-    /// Gave its result.
+    /// The call returned a result.
     Finished,
-    /// Gave none.
+    /// The call returned no result.
     Failed,
 }
 
 /// The end of a reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplyEnd {
-    /// Final state.
+    /// Final state of the reply.
     pub status: ReplyStatus,
-    /// What the provider said of the end.
+    /// Finish reason reported by the provider.
     pub finish_reason: Option<FinishReason>,
-    /// Tokens used.
+    /// Tokens read and generated.
     pub usage: TokenUsage,
-    /// Bytes of the whole text.
+    /// Length of the whole text, in bytes.
     pub length: u64,
-    /// SHA-256 of the whole text in hexadecimal, which the ingress compares with what it sent.
+    /// SHA-256 of the whole text in hexadecimal. The ingress compares it with the text that it
+    /// sent.
     pub sha256: String,
     /// Milliseconds from acceptance to the end.
     pub response_time_ms: u64,
-    /// Why there is no complete text.
+    /// Reason why there is no complete text.
     pub failure: Option<ReplyFailure>,
 }
 
-/// Why a reply failed, in the words of the public API's codes.
+/// The reason why a reply failed, named like the error codes of the public API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplyFailure {
-    /// The provider refused, or sent what is no answer.
+    /// The provider rejected the request or sent an invalid response.
     ModelError,
     /// Neither the provider nor its fallback can be reached, or both are overloaded.
     ModelUnavailable,
-    /// The provider stayed silent.
+    /// The provider did not respond in time.
     ModelTimeout,
-    /// The turn did not begin, or end, in its time.
+    /// The turn did not start or end in time.
     DeadlineExceeded,
-    /// Every attempt died.
+    /// Every attempt failed or died.
     AttemptsExhausted,
-    /// The agent is gone or may no longer answer.
+    /// The agent was removed or may no longer answer.
     AgentUnavailable,
     /// No member of the team can answer.
     NoRoute,
-    /// A fault of ours.
+    /// The service itself failed.
     Internal,
 }
 
-/// A message on an ingress process's channel.
+/// A message on the channel of an ingress process.
 #[derive(Clone, Debug, PartialEq)]
 pub enum IngressEnvelope {
-    /// A step of a reply.
+    /// A frame of a reply.
     Reply(MessageId, Frame),
-    /// The outcome of a change of metadata.
+    /// The outcome of a metadata change.
     Patch(EventId, PatchOutcome),
     /// Routing result of a team's playground run.
     Playground(MessageId, PlaygroundRouting),
 }
 
-/// What became of a change of metadata.
+/// The outcome of a metadata change or a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PatchOutcome {
-    /// Stored, and on its way to analytics.
+    /// The change is stored and will be published to analytics.
     Applied,
-    /// There is no such conversation.
+    /// The conversation does not exist.
     NotFound,
 }
 
-/// Bytes that are no frame or no envelope; they are counted and dropped.
+/// The error for bytes that are not a frame or an envelope; they are counted and dropped.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("malformed reply frame")]
 pub struct MalformedFrame;
@@ -174,7 +178,7 @@ const PATCH: u8 = 1;
 const PLAYGROUND: u8 = 2;
 
 impl Frame {
-    /// The frame as bytes.
+    /// Encodes the frame.
     pub fn encode(&self) -> Bytes {
         let (kind, offset, body) = match &self.body {
             FrameBody::Heartbeat => (HEARTBEAT, 0, Bytes::new()),
@@ -195,7 +199,7 @@ impl Frame {
         bytes.freeze()
     }
 
-    /// Reads a frame; text that is not UTF-8 is none.
+    /// Decodes a frame. Text that is not UTF-8 is malformed.
     pub fn decode(mut bytes: Bytes) -> Result<Self, MalformedFrame> {
         if bytes.len() < FRAME_HEADER_BYTES
             || bytes.len() > FRAME_BYTES_MAX
@@ -228,12 +232,23 @@ impl Frame {
 }
 
 impl IngressEnvelope {
-    /// What stands before the frame on a channel: kind, length of the address, address.
+    /// Creates the notification that the reply's message waits in the queue.
+    pub const fn waiting(reply: MessageId) -> Self {
+        let frame = Frame {
+            attempt: 0,
+            generation: 0,
+            seq: 0,
+            body: FrameBody::Heartbeat,
+        };
+        Self::Reply(reply, frame)
+    }
+
+    /// Encodes the header that precedes a frame on a channel: kind, length of the address, address.
     pub fn encode_address(message_id: &MessageId) -> Bytes {
         address(REPLY, message_id.as_str())
     }
 
-    /// The envelope as bytes.
+    /// Encodes the envelope.
     pub fn encode(&self) -> Bytes {
         let (head, body) = match self {
             Self::Reply(id, frame) => (address(REPLY, id.as_str()), frame.encode()),
@@ -243,7 +258,7 @@ impl IngressEnvelope {
         [head, body].concat().into()
     }
 
-    /// Reads an envelope.
+    /// Decodes an envelope.
     pub fn decode(mut bytes: Bytes) -> Result<Self, MalformedFrame> {
         if bytes.len() < 2 {
             return Err(MalformedFrame);
@@ -282,7 +297,7 @@ fn address(kind: u8, address: &str) -> Bytes {
     bytes.freeze()
 }
 
-/// Our own types, with string keys and finite numbers, always serialize.
+/// Serializes a value. Types with string keys and finite numbers always serialize.
 fn json(value: &impl Serialize) -> Bytes {
     serde_json::to_vec(value).unwrap_or_default().into()
 }

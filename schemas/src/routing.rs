@@ -1,4 +1,4 @@
-//! How a member of a team was chosen, for whoever wants to understand or repeat it.
+//! The facts about a routing decision, for those who explain or repeat it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,46 +6,46 @@ use utoipa::ToSchema;
 
 use crate::ids::AgentId;
 
-/// What a decision stood on.
+/// The facts about a routing decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RoutingFacts {
-    /// Which stage decided.
+    /// Stage that decided.
     pub stage: RoutingStage,
-    /// Milliseconds that it took.
+    /// Duration of the decision, in milliseconds.
     pub took_ms: u64,
-    /// How likely each member was meant, as the local stage saw it; none where nothing was compared.
+    /// Score of each member in the local stage; empty if nothing was compared.
     pub scores: Vec<MemberScore>,
 }
 
-/// How likely one member was meant.
+/// The probability that one member was meant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MemberScore {
-    /// The member.
+    /// Id of the member.
     pub agent_id: AgentId,
-    /// Of a thousand; the rest is the chance that nobody was meant.
+    /// Probability in thousandths; the rest is the probability that no member was meant.
     pub permille: u16,
 }
 
-/// Which stage decided.
+/// The stage of a routing decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RoutingStage {
-    /// The conversation stayed where it was.
+    /// The conversation stayed with its agent.
     Continuity,
-    /// Words and concepts.
+    /// Comparison of words and concepts.
     Words,
-    /// Words, concepts and vectors.
+    /// Comparison of words, concepts and vectors.
     Meaning,
-    /// A model was asked.
+    /// A model decided.
     Model,
-    /// The team's strategy, or that there was nobody to choose from.
+    /// The team's strategy, or the only possible member.
     Strategy,
 }
 
 impl RoutingStage {
-    /// All of them.
+    /// All stages in the order of their use.
     pub const ALL: [Self; 5] = [
         Self::Continuity,
         Self::Words,
@@ -54,7 +54,7 @@ impl RoutingStage {
         Self::Strategy,
     ];
 
-    /// Its name, in records and metrics.
+    /// Returns the name used in records and metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Continuity => "continuity",

@@ -24,7 +24,7 @@ impl TopicRecord for RoutingJob {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ChatJob")]
 pub struct TeamMessageJob {
-    /// The addressed team.
+    /// The team to which the message is addressed.
     pub team_id: TeamId,
     /// The user message and its context.
     pub turn: Turn,

@@ -1,29 +1,30 @@
-//! The installation secret: one value shared by all processes, from which ids, key hashes and encryption keys derive.
+//! The installation secret, shared by all processes, from which ids, key hashes and encryption keys
+//! are derived.
 
 use std::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// Shortest secret that is accepted, in bytes.
+/// Minimum length of the secret, in bytes.
 pub const SECRET_BYTES_MIN: usize = 16;
 
-/// The installation secret; never printed.
+/// The installation secret. It is never printed.
 #[derive(Clone)]
 pub struct InstallationSecret(Vec<u8>);
 
-/// The secret is shorter than [`SECRET_BYTES_MIN`].
+/// The error for a secret shorter than [`SECRET_BYTES_MIN`].
 #[derive(Debug, thiserror::Error)]
 #[error("the installation secret must have at least {SECRET_BYTES_MIN} bytes")]
 pub struct SecretTooShort;
 
 impl InstallationSecret {
-    /// A secret of random bytes.
+    /// Creates a secret from random bytes.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes.to_vec())
     }
 
-    /// A secret as an operator writes it.
+    /// Parses a secret as an operator writes it.
     pub fn parse(text: &str) -> Result<Self, SecretTooShort> {
         let text = text.trim();
         if text.len() < SECRET_BYTES_MIN {
@@ -33,12 +34,12 @@ impl InstallationSecret {
         }
     }
 
-    /// A key for one purpose; knowing it tells nothing about another purpose's.
+    /// Derives a key for one purpose, which reveals nothing about the keys of other purposes.
     pub fn derive_key(&self, purpose: &str) -> [u8; 32] {
         self.mac(purpose, &[])
     }
 
-    /// HMAC-SHA-256 of `message` for one purpose.
+    /// Returns the HMAC-SHA-256 of `message` for one purpose.
     pub fn mac(&self, purpose: &str, message: &[u8]) -> [u8; 32] {
         self.running_mac(purpose, message)
             .finalize()
@@ -46,7 +47,7 @@ impl InstallationSecret {
             .into()
     }
 
-    /// Whether `tag` is [`Self::mac`] of `message`, in a time that does not tell how much of it is right.
+    /// Returns `true` if `tag` is [`Self::mac`] of `message`. The comparison takes constant time.
     pub fn verify_mac(&self, purpose: &str, message: &[u8], tag: &[u8]) -> bool {
         self.running_mac(purpose, message).verify_slice(tag).is_ok()
     }

@@ -1,4 +1,5 @@
-//! A team: agents behind one address, and how a message finds its member (specification: Team).
+//! Teams: several agents at one address, with a strategy that routes each message (specification:
+//! Team).
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -8,29 +9,29 @@ use crate::{
     ids::{AgentId, OrgId, TeamId},
 };
 
-/// A team as it is configured.
+/// A configured team.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Team {
-    /// Identifier, derived from the slug.
+    /// Id of the team, derived from the slug.
     pub id: TeamId,
-    /// Owner.
+    /// Organization that owns the team.
     pub org_id: OrgId,
-    /// Name in documents and commands.
+    /// Name of the team in documents and commands.
     pub slug: String,
-    /// Display name.
+    /// Display name of the team.
     pub name: String,
-    /// What the team handles.
+    /// Description of the team's responsibilities.
     pub description: String,
-    /// How a member is chosen.
+    /// Strategy that chooses the member.
     pub routing: RoutingStrategy,
-    /// Answers when no member matches.
+    /// Agent that answers if no member matches.
     pub default_agent: Option<AgentId>,
-    /// The members.
+    /// Members in the order of the configuration.
     pub members: Vec<TeamMember>,
-    /// Whether the public API reaches it.
+    /// `true` if the public API can reach the team.
     pub public: bool,
-    /// Whether it answers.
+    /// Activation status; only an active team answers.
     pub status: ActivationStatus,
 }
 
@@ -38,20 +39,20 @@ pub struct Team {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TeamMember {
-    /// The agent.
+    /// Id of the member's agent.
     pub agent: AgentId,
-    /// What it is good at.
+    /// Description of the member's responsibilities.
     pub specialization: String,
 }
 
-/// How a team chooses.
+/// The strategy by which a team chooses the member that answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RoutingStrategy {
-    /// By what the message asks for.
+    /// The member that matches the intent of the message.
     Intent,
-    /// Each in turn.
+    /// Each member in turn.
     RoundRobin,
-    /// Any.
+    /// Any member at random.
     Random,
 }

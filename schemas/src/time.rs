@@ -1,4 +1,4 @@
-//! Points in time as the product stores and prints them: microseconds since the epoch inside, RFC 3339 UTC outside.
+//! Points in time: microseconds since the Unix epoch in memory, RFC 3339 in UTC as text.
 
 use std::{borrow::Cow, fmt, time::Duration};
 
@@ -15,22 +15,22 @@ use utoipa::{
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The wall clock of this process.
+    /// Returns the wall-clock time of this process.
     pub fn now() -> Self {
         Self(Utc::now().timestamp_micros())
     }
 
-    /// From microseconds since the epoch.
+    /// Creates a point in time from microseconds since the Unix epoch.
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
 
-    /// Microseconds since the epoch.
+    /// Returns microseconds since the Unix epoch.
     pub const fn micros(self) -> i64 {
         self.0
     }
 
-    /// This much later; the end of time where there is no such moment.
+    /// Returns the point in time after `wait`, capped at the latest one.
     pub fn after(self, wait: Duration) -> Self {
         Self(
             self.0
@@ -38,10 +38,15 @@ impl Timestamp {
         )
     }
 
-    /// Milliseconds from `earlier` to this; zero when the clock went back.
+    /// Returns the milliseconds from `earlier` to this, or zero if `earlier` is later.
     pub fn millis_since(self, earlier: Self) -> u64 {
         u64::try_from((self.0 - earlier.0) / 1000).unwrap_or(0)
     }
+}
+
+/// Returns a duration in whole milliseconds, capped at `u64::MAX`.
+pub fn whole_millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl fmt::Display for Timestamp {
@@ -51,7 +56,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Microseconds are kept in the text, so that a record that is read and written again is the same record.
+/// Serializes with microseconds, so that a record that is read and written again stays the same.
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)

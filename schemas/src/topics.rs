@@ -1,26 +1,32 @@
-//! The one table of topics: name, key, who writes, who reads, how many partitions, how long kept.
+//! The topics of the bus: name, key, writers, readers, partitions and retention.
 
 use std::fmt;
 
-/// A topic of the bus; its name on the wire stands behind the installation's prefix.
+/// A topic of the bus. Its full name starts with the prefix of the installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Topic {
-    /// Messages to a team. Key: conversation (team and session). Written by ingress, read by routing workers.
+    /// Messages to a team. Key: conversation (team and session). Written by ingress, read by
+    /// routing workers.
     Route,
-    /// Work of a conversation. Key: conversation. Written by ingress and routing, read by inference workers.
+    /// Jobs of conversations. Key: conversation. Written by ingress and routing workers, read by
+    /// inference workers.
     Jobs,
-    /// Hints that a job's worker has gone. Key: conversation. Written by ingress, read by inference workers.
+    /// Hints that the worker of a job is gone. Key: conversation. Written by ingress, read by
+    /// inference workers.
     JobsRetry,
-    /// Records that cannot be handled, byte for byte, with the reason in their headers. Key: as it was.
+    /// Records that cannot be processed, byte for byte, with the reason in their headers. Key: that
+    /// of the record.
     DeadLetters,
-    /// What happened, for analytics. Key: conversation. Written by workers, read by anyone.
+    /// Events of conversations for analytics. Key: conversation. Written by workers, read by
+    /// anyone.
     Messages,
-    /// Which configured thing changed last. Key: its id. Compacted. Written by the admin API, read by anyone.
+    /// Last change of each configured resource. Key: resource id. Compacted. Written by the admin
+    /// API, read by anyone.
     Control,
 }
 
 impl Topic {
-    /// All topics.
+    /// All topics in a fixed order.
     pub const ALL: [Self; 6] = [
         Self::Route,
         Self::Jobs,
@@ -30,7 +36,7 @@ impl Topic {
         Self::Control,
     ];
 
-    /// Name without the installation's prefix.
+    /// Returns the name without the prefix of the installation.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Route => "chat.route",
@@ -42,12 +48,13 @@ impl Topic {
         }
     }
 
-    /// The topic of this name.
+    /// Returns the topic with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|topic| topic.name() == name)
     }
 
-    /// Hours that records are kept; none where compaction keeps the last of each key for ever.
+    /// Returns the retention in hours; `None` for a compacted topic, which keeps the last record of
+    /// each key.
     pub const fn retention_hours(self) -> Option<u32> {
         match self {
             Self::Route | Self::Jobs | Self::JobsRetry => Some(24),

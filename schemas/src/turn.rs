@@ -1,4 +1,5 @@
-//! An accepted message on its way through the bus: everything that a worker needs and nothing that it can look up.
+//! Turns: accepted user messages on their way through the bus, with everything that a worker cannot
+//! look up.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,68 +11,68 @@ use crate::{
     time::Timestamp,
 };
 
-/// One user message and its circumstances.
+/// A user message and its context.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Turn {
-    /// Tenant.
+    /// Organization that owns the conversation.
     pub org_id: OrgId,
-    /// Conversation, the key of every record of this turn.
+    /// Id of the conversation, the key of every record of this turn.
     pub conversation_id: ConversationId,
-    /// The user message; the reply's id follows from it.
+    /// Id of the user message, from which the id of the reply follows.
     pub message_id: MessageId,
-    /// The request that brought it.
+    /// HTTP request of the message.
     pub request_id: RequestId,
-    /// The key that was used.
+    /// API key of the request.
     pub key_id: Option<KeyId>,
-    /// The client's name of the conversation.
+    /// Session id chosen by the client.
     pub session_id: SessionId,
-    /// User text.
+    /// Text of the user message.
     pub content: String,
-    /// Who wrote.
+    /// Visitor data sent by the client.
     #[serde(default)]
     pub visitor: Visitor,
-    /// What the client attached.
+    /// Metadata sent by the client.
     #[serde(default)]
     pub metadata: Map<String, Value>,
-    /// Where it came from.
+    /// Channel of the message.
     pub source: MessageSource,
-    /// Client address, already cut to what may be kept.
+    /// Client address, truncated to the part that may be stored.
     pub ip_address: Option<String>,
-    /// When the ingress accepted it.
+    /// Time at which the ingress accepted the message.
     pub accepted_at: Timestamp,
-    /// The ingress whose connection waits; none when nobody does.
+    /// Ingress process that waits for the reply; absent if none does.
     pub reply_to: Option<IngressId>,
-    /// Names this one attempt to publish: a publish that was answered with 503 is voided by it.
+    /// Nonce of this publish. A publish that was answered with 503 is voided by it.
     pub publish_nonce: String,
 }
 
 impl Turn {
-    /// The assistant message that answers this turn.
+    /// Returns the id of the reply to this turn.
     pub fn reply_id(&self) -> MessageId {
         self.message_id.reply()
     }
 }
 
-/// What a client says of its visitor.
+/// Visitor data sent by the client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Visitor {
-    /// Across sessions.
+    /// Id of the visitor across sessions.
     pub id: Option<VisitorId>,
-    /// For leads.
+    /// E-mail address, for leads.
     pub email: Option<String>,
-    /// Display name.
+    /// Display name of the visitor.
     pub name: Option<String>,
 }
 
-/// Where a message came from.
+/// The channel of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Source")]
 pub enum MessageSource {
-    /// A program.
+    /// A program that calls the API.
     Api,
-    /// The chat widget.
+    /// The embeddable chat widget.
     Widget,
 }

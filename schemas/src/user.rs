@@ -1,4 +1,4 @@
-//! People who use the dashboard: accounts of an organization, each known by an e-mail address.
+//! Users of the dashboard: accounts of an organization, each identified by an e-mail address.
 
 use std::fmt;
 
@@ -11,112 +11,113 @@ use crate::{
     time::Timestamp,
 };
 
-/// A person as others see it.
+/// A user without credentials.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct User {
-    /// Identifier, derived from the address.
+    /// Id of the account, derived from the address.
     pub id: UserId,
-    /// The one organization that the account belongs to.
+    /// Organization of the account.
     pub org_id: OrgId,
-    /// The account's name: one address is one account of the installation.
+    /// E-mail address of the account, unique in the installation.
     pub email: EmailAddress,
-    /// Display name.
+    /// Display name of the user.
     pub name: String,
-    /// What the person may do.
+    /// Role of the user.
     pub role: UserRole,
-    /// Whether the person may sign in.
+    /// Sign-in state of the account.
     pub state: UserState,
-    /// When the account was made.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
-/// What a person may do; each may what those before it may.
+/// The role of a user. Each role includes the permissions of those before it.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum UserRole {
-    /// Looks.
+    /// Reads everything except secrets.
     Viewer,
-    /// Looks after conversations.
+    /// Manages conversations, too.
     Operator,
-    /// Configures.
+    /// Changes the configuration, too.
     Editor,
-    /// Decides who else may.
+    /// Manages users, too.
     Owner,
 }
 
 impl UserRole {
-    /// All of them, from the least.
+    /// All roles, in the order of their permissions.
     pub const ALL: [Self; 4] = [Self::Viewer, Self::Operator, Self::Editor, Self::Owner];
 }
 
-/// Whether a person may sign in.
+/// The sign-in state of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum UserState {
-    /// Was sent a link and has not used it.
+    /// The user has received an invitation link and has not used it.
     Invited,
-    /// May sign in.
+    /// The user can sign in.
     Active,
-    /// May not.
+    /// The user cannot sign in.
     Disabled,
 }
 
-/// An account whole, with what proves its holder; kept by the catalogue and shown to nobody.
+/// An account with its credentials. It is stored in the catalog and never shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserAccount {
-    /// The person.
+    /// The user of the account.
     pub user: User,
-    /// None before a password was set.
+    /// Password hash; absent until a password is set.
     pub password: Option<PasswordHash>,
-    /// The one link that works; a new one replaces it.
+    /// The only valid link; a new one replaces it.
     pub link: Option<OneTimeLink>,
-    /// Sessions that began under another number have ended: one write ends all of a person's, on every process. Drawn at
-    /// random, so that an account that is made again does not find those of its predecessor.
+    /// Epoch of the account's sessions. Sessions of another epoch are invalid, so that one write
+    /// ends all of them in every process. It is random, so that a recreated account does not accept
+    /// sessions of its predecessor.
     pub session_epoch: u64,
 }
 
-/// A password's hash in PHC text form.
+/// A password hash in PHC text form.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PasswordHash(pub String);
 
-/// A link that works once, as it is kept.
+/// The stored form of a one-time link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OneTimeLink {
-    /// Of the secret in the link.
+    /// Hash of the secret in the link.
     pub hash: [u8; 32],
-    /// What it does.
+    /// Purpose of the link.
     pub purpose: LinkPurpose,
-    /// From this moment on it does nothing.
+    /// Time from which the link is invalid.
     pub expires_at: Timestamp,
 }
 
-/// What a link does.
+/// The purpose of a sign-in link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkPurpose {
     /// Sets the first password.
     Invitation,
-    /// Sets another password.
+    /// Sets another password and signs in.
     Reset,
-    /// Signs in, and sets a password only if one is sent along.
+    /// Signs in, and sets a password only if one is sent.
     SignIn,
 }
 
 impl LinkPurpose {
-    /// Whether the link does nothing without a password.
+    /// Returns `true` if the link requires a password.
     pub const fn needs_password(self) -> bool {
         matches!(self, Self::Invitation | Self::Reset)
     }
 }
 
 impl UserAccount {
-    /// Ends all sessions of the person.
+    /// Ends all sessions of the user.
     pub fn end_sessions(&mut self) {
         self.session_epoch = rand::random();
     }

@@ -1,5 +1,5 @@
-//! How a record says which version of its schema it has: written in the lowest that can say it, read in every one that was
-//! ever written.
+//! Schema versions of records. A record is written in the lowest version that can express it, and
+//! every version ever written can be read.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -8,26 +8,26 @@ pub trait TopicRecord: Serialize + DeserializeOwned {
     /// Newest version, up to which records are read.
     const VERSION: u32;
 
-    /// The lowest version that can say what this record says, in which it is written: whoever knows no newer one puts aside
-    /// only what it could not understand.
+    /// Returns the lowest version that can express this record, in which it is written. A reader of
+    /// an older version then parks only records that it cannot understand.
     fn version(&self) -> u32 {
         Self::VERSION
     }
 }
 
-/// Why bytes are not a record.
+/// The reason why bytes are not a valid record.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
-    /// No JSON, or not of this shape. The text of the error names fields, never values.
+    /// The bytes are not JSON of the expected shape. The message names fields, never values.
     #[error("malformed record: {0}")]
     Malformed(String),
-    /// Written by a newer program: to be parked and tried again, not thrown away.
+    /// The record was written by a newer version. It is parked and retried, not dropped.
     #[error("record of unknown version {0}")]
     UnknownVersion(u32),
 }
 
 #[derive(Serialize)]
-struct Outgoing<'a, T> {
+struct VersionedRecord<'a, T> {
     version: u32,
     #[serde(flatten)]
     record: &'a T,
@@ -38,15 +38,15 @@ struct VersionOnly {
     version: u32,
 }
 
-/// The record as JSON, with its version.
+/// Serializes the record with its version.
 pub fn encode<T: TopicRecord>(record: &T) -> Result<Vec<u8>, serde_json::Error> {
-    serde_json::to_vec(&Outgoing {
+    serde_json::to_vec(&VersionedRecord {
         version: record.version(),
         record,
     })
 }
 
-/// Reads a record of any version up to the newest; unknown fields are ignored.
+/// Parses a record of any version up to the newest. Unknown fields are ignored.
 pub fn decode<T: TopicRecord>(bytes: &[u8]) -> Result<T, DecodeError> {
     let VersionOnly { version } =
         serde_json::from_slice(bytes).map_err(|error| malformed(&error))?;
@@ -60,7 +60,7 @@ pub fn decode<T: TopicRecord>(bytes: &[u8]) -> Result<T, DecodeError> {
     serde_json::from_slice(bytes).map_err(|error| malformed(&error))
 }
 
-/// The kind and place of the mistake only: serde's own text can quote what a visitor wrote.
+/// Reports kind and position only, because serde's own message can quote text of a visitor.
 fn malformed(error: &serde_json::Error) -> DecodeError {
     DecodeError::Malformed(format!(
         "{:?} error at line {} column {}",

@@ -1,21 +1,28 @@
-//! Visitor tokens: what a page holds instead of an API key. A statement about one visitor of one agent, signed with the
-//! installation secret, so that every ingress reads it without asking anybody.
+//! Visitor tokens, the credentials of web pages without an API key.
 //!
-//! Two kinds differ in their prefix and in what they are signed for. The *token* goes with every request and lives for
-//! minutes. The *secret* goes only to the route that makes tokens, lives for weeks, and proves that a visitor who comes
-//! back is the one who left.
+//! A token is a statement about one visitor of one agent, signed with the installation secret, so
+//! that every ingress verifies it locally. The two kinds differ in prefix and signature domain. A
+//! *token* authenticates requests and lives for minutes. A *secret* is accepted only by the route
+//! that creates tokens, lives for weeks, and proves that a returning visitor is the same one.
 //!
 //! # Threats
-//! - *A page's source is public.* It holds an agent's id or a chat key, neither of which opens a conversation.
-//! - *A token leaks* (a proxy's log, an extension): it reads and writes one visitor's sessions with one agent until it
-//!   expires, and cannot be renewed. It ends within 2 s with the key it was made from.
-//! - *A secret leaks* (script in the page): the visitor can be impersonated until it expires unused. It is good for
-//!   nothing but a new token, on the same agent and origin, under the checks and limits of that route.
-//! - *Somebody claims to be a visitor*: the visitor's id is drawn here and believed from a signed statement only.
-//! - *Somebody guesses*: 256 bits, compared in constant time, and each attempt counts as a failed authentication.
-//! - *A program forges `Origin`*: it can, as with keys. The binding keeps one page's token from other pages' scripts.
+//! - *The source of a page is public.* It contains an agent id or a chat key, neither of which
+//! opens a conversation.
+//! - *A token leaks* (proxy log, browser extension): it reads and writes the sessions of one
+//! visitor with one agent until it expires, and cannot be renewed. It ends within 2 s with the key
+//! that it was created from.
+//! - *A secret leaks* (script in the page): the visitor can be impersonated until it expires
+//! unused. It only creates tokens, for the same agent and origin, under the checks and limits of
+//! that route.
+//! - *A client claims to be a visitor*: visitor ids are generated here and accepted only in a
+//! signed credential.
+//! - *A client guesses*: a credential has 256 bits, is compared in constant time, and each failure
+//! counts as a failed authentication.
+//! - *A program forges `Origin`*: possible, as with API keys. The binding protects a page's token
+//! from scripts of other pages.
 //!
-//! Inside are ids of ours, an expiry and a keyed hash of the origin: nothing that the visitor did not get from us.
+//! A credential contains ids of this installation, an expiry and a keyed hash of the origin,
+//! nothing secret to the visitor.
 
 use std::{fmt, str::FromStr};
 
@@ -27,37 +34,38 @@ use crate::{
     time::Timestamp,
 };
 
-/// What every token begins with, its version included.
+/// Prefix of every visitor token, including its version.
 pub const TOKEN_PREFIX: &str = "svt_1";
-/// What every visitor's secret begins with, its version included.
+/// Prefix of every visitor secret, including its version.
 pub const SECRET_PREFIX: &str = "svs_1";
-/// What every visitor's id that is drawn here begins with.
+/// Prefix of every generated visitor id.
 const VISITOR_PREFIX: &str = "vis_";
-/// Blocks of 128 bits that say something.
+/// Number of 128-bit blocks of claims.
 const CLAIMS: usize = 6;
-/// Blocks of the signature.
+/// Number of 128-bit blocks of the signature.
 const SIGNATURE: usize = 2;
 const PREFIX_CHARS: usize = TOKEN_PREFIX.len();
 const SIGNED_CHARS: usize = PREFIX_CHARS + CLAIMS * ENCODED_CHARS;
-/// Length of a token and of a secret: 213 characters.
+/// Length of a token and of a secret, in characters.
 pub const CREDENTIAL_CHARS: usize = SIGNED_CHARS + SIGNATURE * ENCODED_CHARS;
-/// Stands where there is no key or no origin; no hash is zero.
+/// Placeholder for an absent key or origin; no hash is zero.
 const NONE: u128 = 0;
 
-/// What a token says.
+/// The claims of a visitor token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VisitorClaims {
-    /// Tenant.
+    /// Organization of the agent.
     pub org_id: OrgId,
-    /// The one agent that it opens.
+    /// Agent that the token gives access to.
     pub agent_id: AgentId,
-    /// Whose it is; drawn by [`new_visitor_id`].
+    /// Id of the visitor, created by [`new_visitor_id`].
     pub visitor_id: VisitorId,
-    /// The key that it was made with and ends with; none when a page asked for it.
+    /// API key with which the token was created and ends; absent if a page without a key created
+    /// it.
     pub key_id: Option<KeyId>,
-    /// The page that it was made for; none when a program asked for it.
+    /// Origin of the page that created the token; absent if a program created it.
     pub origin: Option<OriginHash>,
-    /// From this moment on it is refused.
+    /// Time from which the token is rejected.
     pub expires_at: Timestamp,
 }
 
@@ -65,28 +73,30 @@ pub struct VisitorClaims {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OriginHash(u128);
 
-/// Which of the two statements.
+/// The kind of a visitor credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CredentialKind {
-    /// Used like a key.
+    /// Authenticates requests like an API key.
     Token,
-    /// Used to get a token.
+    /// Creates tokens.
     Secret,
 }
 
-/// A signed statement in clear, as its holder sends it; never printed, never stored.
+/// A signed visitor credential in clear text, as its holder sends it. It is never printed or
+/// stored.
 #[derive(Clone, PartialEq, Eq)]
 pub struct VisitorCredential {
     kind: CredentialKind,
     text: String,
 }
 
-/// The text is no statement of this installation; says nothing about why, so that it cannot be echoed.
+/// The error for a text that is not a credential of this installation. It gives no reason, so that
+/// the text cannot be echoed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("not a visitor token")]
 pub struct InvalidVisitorToken;
 
-/// Draws the id of a visitor who comes for the first time.
+/// Generates the id of a new visitor.
 pub fn new_visitor_id() -> VisitorId {
     let text = format!("{VISITOR_PREFIX}{}", base32::encode(rand::random()));
     match text.parse() {
@@ -96,7 +106,7 @@ pub fn new_visitor_id() -> VisitorId {
 }
 
 impl OriginHash {
-    /// The print of an origin in its canonical form.
+    /// Returns the hash of an origin in canonical form.
     pub fn of(secret: &InstallationSecret, origin: &str) -> Self {
         let mac = secret.mac("visitor-origin", origin.as_bytes());
         Self(
@@ -115,7 +125,7 @@ impl CredentialKind {
         }
     }
 
-    /// What the signature is for: one kind never passes for the other.
+    /// Returns the domain of the signature, so that one kind is never accepted as the other.
     const fn purpose(self) -> &'static str {
         match self {
             Self::Token => "visitor-token",
@@ -125,12 +135,12 @@ impl CredentialKind {
 }
 
 impl VisitorClaims {
-    /// Whether the time is over: at that moment and after it.
+    /// Returns `true` if the token has expired at `now`.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         now >= self.expires_at
     }
 
-    /// Signs what is said. Each id's payload is one block, so that a statement has one spelling.
+    /// Signs claims. Each id is one block, so that a credential has one spelling.
     pub fn sign(&self, kind: CredentialKind, secret: &InstallationSecret) -> VisitorCredential {
         let none = base32::encode(NONE);
         let key = self
@@ -166,20 +176,20 @@ impl VisitorClaims {
 }
 
 impl VisitorCredential {
-    /// The text, for the one answer that shows it.
+    /// Returns the clear text, for the one response that shows it.
     pub fn expose(&self) -> &str {
         &self.text
     }
 
-    /// Which of the two it is.
+    /// Returns the kind of the credential.
     pub const fn kind(&self) -> CredentialKind {
         self.kind
     }
 
-    /// What it says, if this installation signed it; whether it has expired is for the caller to ask.
+    /// Verifies the signature and returns the claims. Expiry is checked by the caller.
     ///
     /// # Errors
-    /// Another installation signed it, or nobody did.
+    /// The credential was not signed by this installation.
     pub fn open(&self, secret: &InstallationSecret) -> Result<VisitorClaims, InvalidVisitorToken> {
         let (signed, signature) = self
             .text
@@ -212,7 +222,7 @@ impl VisitorCredential {
     }
 }
 
-/// Looks at the form alone; the signature is [`VisitorCredential::open`]'s.
+/// Checks the form only; [`VisitorCredential::open`] checks the signature.
 impl FromStr for VisitorCredential {
     type Err = InvalidVisitorToken;
 
@@ -242,7 +252,7 @@ impl fmt::Debug for VisitorCredential {
     }
 }
 
-/// The digits behind an id's prefix, which has no other underscore.
+/// Returns the digits after an id's prefix, which contains no other underscore.
 fn payload(id: &str) -> &str {
     id.split_once('_').map_or(id, |(_, payload)| payload)
 }

@@ -16,7 +16,7 @@ pub(crate) async fn load_run<T: serde::de::DeserializeOwned>(
     backends: &Backends,
     run_id: &MessageId,
 ) -> Option<T> {
-    match backends.relay.trial(run_id).await {
+    match backends.relay.playground_run(run_id).await {
         Ok(text) => serde_json::from_str(&text?).ok(),
         Err(error) => {
             tracing::warn!(%error, "could not read the input of a playground run");

@@ -1,4 +1,4 @@
-//! Sessions and the audit log of the embedded twin: two SQLite tables.
+//! Sessions and the audit log of the embedded backend, in two SQLite tables.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::{
     sqlite::SqliteDatabase,
 };
 
-/// Tables, oldest change first.
+/// Schema migrations, oldest first.
 const MIGRATIONS: &[&str] = &[include_str!("embedded.sql")];
 
 const BEGIN: &str =
@@ -30,17 +30,18 @@ const END: &str = "DELETE FROM sessions WHERE hash = ?1";
 const RECORD: &str = "INSERT OR IGNORE INTO audit_log (org_id, id, body) VALUES (?1, ?2, ?3)";
 const LOG: &str = "SELECT body FROM audit_log WHERE org_id = ?1 AND (?2 IS NULL OR id < ?2) ORDER BY id DESC LIMIT ?3";
 
-/// Sessions and the audit log in a file of this machine.
+/// Sessions and the audit log in a local file.
 #[derive(Clone)]
 pub struct EmbeddedAccounts {
     database: SqliteDatabase,
 }
 
 impl EmbeddedAccounts {
-    /// Opens the file, or makes it.
+    /// Opens or creates the file.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when it cannot be used, [`StoreError::Malformed`] when a newer program wrote it.
+    /// [`StoreError::Unavailable`] if the file cannot be used, [`StoreError::Malformed`] if a newer
+    /// version wrote it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Ok(Self {
             database: SqliteDatabase::open(path, MIGRATIONS)?,

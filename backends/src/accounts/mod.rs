@@ -1,15 +1,17 @@
-//! What signed-in people leave behind: their sessions, and the log of what they changed. The accounts themselves lie in
-//! the catalogue.
+//! Dashboard sessions and the audit log. The accounts themselves are stored in the catalog.
 //!
 //! # Contract
-//! - **Visibility**: a read that begins after a write returned sees it, on any process. There is no cache: an ended
-//!   session is refused everywhere at once.
-//! - **An end is an end**: no [`AccountStore::touch_session`], however late it arrives, opens an ended session again.
-//! - **Expiry**: a session that is past its end is not found, and nothing of it is kept for long.
-//! - **Append-only**: an entry of the log is never changed and never removed; recording it again changes nothing.
-//! - **Order**: the log is read latest first, by the entries' ids.
-//! - **Tenancy**: the log of one organization never shows another's. A session is found by its hash alone, because that
-//!   read is how the service finds out whose it is; hashes cannot be guessed.
+//! - **Visibility**: a read that begins after a write has returned sees the write, on any process.
+//! There is no cache: an ended session is rejected everywhere at once.
+//! - **Finality**: no [`AccountStore::touch_session`], however late it arrives, reopens an ended
+//! session.
+//! - **Expiry**: an expired session is not found, and its data is deleted soon after.
+//! - **Append-only**: an entry of the log is never changed or removed; recording it again has no
+//! effect.
+//! - **Order**: the log is read latest first, in the order of entry ids.
+//! - **Tenancy**: the log of an organization never contains entries of another one. A session is
+//! found by its hash alone, because that lookup resolves its organization; hashes cannot be
+//! guessed.
 //! - **Durability**: as in [`crate::store`].
 
 #[cfg(test)]
@@ -28,33 +30,34 @@ use switchboard_schemas::{
 
 use crate::error::StoreError;
 
-/// Where sessions and the audit log are kept.
+/// The store of dashboard sessions and the audit log.
 #[async_trait]
 pub trait AccountStore: Send + Sync {
-    /// Keeps a new session under the hash of its token.
+    /// Stores a new session under the hash of its token.
     async fn begin_session(
         &self,
         hash: &TokenHash,
         session: &DashboardSession,
     ) -> Result<(), StoreError>;
 
-    /// The session with this hash.
+    /// Returns the session with this hash.
     async fn session(&self, hash: &TokenHash) -> Result<Option<DashboardSession>, StoreError>;
 
-    /// Notes that `session` was used at its `seen_at`.
+    /// Records that `session` was used at its `seen_at`.
     async fn touch_session(
         &self,
         hash: &TokenHash,
         session: &DashboardSession,
     ) -> Result<(), StoreError>;
 
-    /// Ends a session; one that is not there has ended already.
+    /// Ends a session. Ending an unknown session has no effect.
     async fn end_session(&self, hash: &TokenHash) -> Result<(), StoreError>;
 
-    /// Appends to the log.
+    /// Appends an entry to the audit log.
     async fn record(&self, entry: &AuditEntry) -> Result<(), StoreError>;
 
-    /// At most `limit` entries of an organization's log, latest first; those before `before`, if it is given.
+    /// Returns at most `limit` entries of an organization's log, latest first, starting before
+    /// `before` if given.
     async fn log(
         &self,
         org: &OrgId,
@@ -62,22 +65,23 @@ pub trait AccountStore: Send + Sync {
         limit: u32,
     ) -> Result<Vec<AuditEntry>, StoreError>;
 
-    /// Whether both can be reached.
+    /// Fails if the store does not respond.
     async fn check(&self) -> Result<(), StoreError>;
 }
 
-/// A person who signed in, on one browser.
+/// A signed-in user on one browser.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DashboardSession {
-    /// Who.
+    /// Id of the signed-in user.
     pub user: UserId,
-    /// The account's [`switchboard_schemas::user::UserAccount::session_epoch`] when it began.
+    /// Value of [`switchboard_schemas::user::UserAccount::session_epoch`] at the start of the
+    /// session.
     pub epoch: u64,
-    /// When it began.
+    /// Time of the sign-in.
     pub began_at: Timestamp,
-    /// When it was used last, roughly.
+    /// Approximate time of the last use.
     pub seen_at: Timestamp,
-    /// Its end, however busy it is.
+    /// Time at which the session ends, regardless of its use.
     pub expires_at: Timestamp,
 }

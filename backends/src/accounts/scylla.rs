@@ -1,7 +1,7 @@
-//! Sessions and the audit log of the production twin.
+//! Sessions and the audit log on ScyllaDB or Cassandra.
 //!
-//! The cells of a session live as long as it does and go by themselves. Its end is written into its body, and a touch
-//! writes another cell, so that of the two, in any order of arrival, the end stands.
+//! The cells of a session expire with it. Its end is written into its body, while a touch writes
+//! another cell, so that the end wins in any order of arrival.
 
 use std::sync::Arc;
 
@@ -34,23 +34,23 @@ const RECORD: &str =
 const RECORD_PERIOD: &str = "INSERT INTO switchboard.audit_periods (org_id, period) VALUES (?, ?)";
 const GET_PERIODS: &str = "SELECT period FROM switchboard.audit_periods WHERE org_id = ?";
 const GET_LOG: &str = "SELECT body FROM switchboard.audit_log WHERE org_id = ? AND period = ? AND id < ? ORDER BY id DESC LIMIT ?";
-/// The body of a session that has ended.
+/// Body of an ended session.
 const ENDED: &str = "";
-/// Greater than every id, whose digits end with `z`.
+/// Greater than every id, whose digits end at `z`.
 const BEHIND_ALL: &str = "aud_~";
-/// Changes of so long a time share a partition: at a change a minute about 20 MB.
+/// Period whose changes share a partition: about 20 MB at one change per minute.
 const PERIOD_MICROS: i64 = 30 * 24 * 3_600_000_000;
 const MICROS_PER_SECOND: i64 = 1_000_000;
-/// Longest life of a cell that the database takes: 20 years.
+/// Maximum TTL of a cell in the database, 20 years.
 const TTL_SECONDS_MAX: i32 = 630_720_000;
 
 /// Sessions and the audit log in a cluster.
 pub struct ScyllaAccounts {
     link: Arc<ScyllaLink>,
-    prepared: OnceCell<Prepared>,
+    prepared: OnceCell<AccountStatements>,
 }
 
-struct Prepared {
+struct AccountStatements {
     begin: PreparedStatement,
     touch: PreparedStatement,
     end: PreparedStatement,
@@ -61,11 +61,11 @@ struct Prepared {
     get_log: PreparedStatement,
 }
 
-/// A session's row; cells of one whose body has gone may outlive it by a moment.
-type Row = (Option<String>, Option<i64>, Option<i64>);
+/// The row of a session. Cells may outlive an expired body for a moment.
+type SessionRow = (Option<String>, Option<i64>, Option<i64>);
 
 impl ScyllaAccounts {
-    /// On this link; the cluster need not be there yet.
+    /// Creates the store on a link. The cluster need not be reachable yet.
     pub fn connect(link: Arc<ScyllaLink>) -> Self {
         Self {
             link,
@@ -73,17 +73,17 @@ impl ScyllaAccounts {
         }
     }
 
-    async fn prepared(&self) -> Result<&Prepared, StoreError> {
+    async fn prepared(&self) -> Result<&AccountStatements, StoreError> {
         self.prepared
-            .get_or_try_init(|| Box::pin(Prepared::new(&self.link)))
+            .get_or_try_init(|| Box::pin(AccountStatements::new(&self.link)))
             .await
     }
 
-    /// The session with the moment at which its body was written.
+    /// Returns the session and the time at which its body was written.
     async fn read(&self, hash: &TokenHash) -> Result<Option<(DashboardSession, i64)>, StoreError> {
         let rows = self
             .link
-            .rows::<Row>(&self.prepared().await?.get, (hash.0.as_slice(),))
+            .rows::<SessionRow>(&self.prepared().await?.get, (hash.0.as_slice(),))
             .await?;
         let Some((Some(body), seen_at, Some(written_at))) = rows.into_iter().next() else {
             return Ok(None);
@@ -130,7 +130,8 @@ impl AccountStore for ScyllaAccounts {
         self.link.write(&self.prepared().await?.touch, values).await
     }
 
-    /// Later than the body that it replaces, also where that was written by a clock that is ahead.
+    /// Writes with a later timestamp than the body that it replaces, even if that was written by a
+    /// clock that is ahead.
     async fn end_session(&self, hash: &TokenHash) -> Result<(), StoreError> {
         let Some((session, written_at)) = self.read(hash).await? else {
             return Ok(());
@@ -143,7 +144,7 @@ impl AccountStore for ScyllaAccounts {
     async fn record(&self, entry: &AuditEntry) -> Result<(), StoreError> {
         let (prepared, period) = (self.prepared().await?, period_of(&entry.id));
         let org = entry.org_id.as_str();
-        // The entry is there before any reader is told of its period.
+        // Write the entry before its period is announced to readers.
         self.link
             .write(
                 &prepared.record,
@@ -196,7 +197,7 @@ impl AccountStore for ScyllaAccounts {
     }
 }
 
-impl Prepared {
+impl AccountStatements {
     async fn new(link: &ScyllaLink) -> Result<Self, StoreError> {
         Ok(Self {
             begin: link.prepare_write(BEGIN).await?,
@@ -215,7 +216,7 @@ fn period_of(id: &AuditId) -> i64 {
     id.made_at().micros().div_euclid(PERIOD_MICROS)
 }
 
-/// What is left of a session; at least a second, because 0 means for ever.
+/// Returns the remaining lifetime of a session in seconds, at least one because 0 means no expiry.
 fn ttl_seconds(session: &DashboardSession) -> i32 {
     let left = session
         .expires_at

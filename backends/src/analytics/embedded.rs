@@ -1,4 +1,5 @@
-//! Facts of the embedded twin: tables of the store's own file, written in the transaction of what they tell.
+//! Facts of the embedded backend, in tables of the conversation store's file and written in the
+//! same transaction.
 
 use std::collections::BTreeMap;
 
@@ -25,10 +26,10 @@ const GET_FACTS: &str = "SELECT id, body FROM facts
 const PUT_KEPT: &str = "INSERT OR REPLACE INTO day_figures (org_id, day, body) VALUES (?1, ?2, ?3)";
 const GET_KEPT: &str =
     "SELECT day, body FROM day_figures WHERE org_id = ?1 AND day BETWEEN ?2 AND ?3";
-/// The one writer of a file.
+/// Name of the only writer of a file.
 const WRITER: &str = "";
 
-/// Notes a fact, within the transaction of what it tells.
+/// Records a fact within the transaction of the turn that it describes.
 pub(crate) fn put_fact(
     connection: &Connection,
     org: &OrgId,

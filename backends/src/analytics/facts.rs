@@ -1,5 +1,5 @@
-//! The facts that are noted: one of each turn, one of each conversation that is rated. They hold no text, and nothing of a
-//! visitor but the id of the conversation.
+//! The recorded facts: one for each turn and one for each rated conversation. They contain no text,
+//! and of the visitor only the conversation id.
 
 use serde::{Deserialize, Serialize};
 use switchboard_schemas::{
@@ -15,62 +15,63 @@ use crate::{
     store::TurnEnd,
 };
 
-/// What is counted of a turn: a message and its reply.
+/// The counted facts about a turn, a message and its reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnFact {
-    /// The conversation, if this is its first turn.
+    /// Id of the conversation, if this is its first turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opens: Option<ConversationId>,
-    /// Who answered; none when nobody could.
+    /// Agent that replied; `None` if no agent could.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
-    /// The team that was addressed, if one was.
+    /// Team to which the message was addressed, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team_id: Option<TeamId>,
-    /// How the reply ended.
+    /// Final state of the reply.
     pub status: ReplyStatus,
-    /// Milliseconds from acceptance to the end, of a reply with text.
+    /// Milliseconds from acceptance to the end, for replies with text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_time_ms: Option<u64>,
-    /// Milliseconds from acceptance to the first text, where it is known.
+    /// Milliseconds from acceptance to the first text, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_text_ms: Option<u64>,
-    /// Tokens used.
+    /// Tokens read and generated.
     pub usage: TokenUsage,
 }
 
-/// A fact as it lies there, under the id of a reply or of a rated conversation.
+/// A stored fact with the id of its reply or rated conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FactRow {
-    /// What it is about.
+    /// Id of the turn or conversation.
     pub id: String,
-    /// JSON; none: cleared.
+    /// JSON of the fact; `None` if it was cleared.
     pub body: Option<String>,
 }
 
-/// A fact that is read.
+/// A parsed fact.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum AnalyticsFact {
-    /// Of a turn.
+    /// A fact about a turn.
     Turn(Box<TurnFact>),
     /// The last rating of a conversation.
     Rating(ConversationId, f64),
 }
 
-/// A fact to be written. It lies in the hour of the acceptance of its turn, or of its conversation's first one, which no
-/// repeat moves; an hour is what a partition of the production twin holds.
+/// A fact to write. It belongs to the hour in which its turn, or the first turn of its
+/// conversation, was accepted, which no retry changes. An hour of an organization is one partition
+/// in Scylla.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FactWrite {
     pub(crate) hour: i64,
     pub(crate) id: String,
-    /// None: cleared.
+    /// JSON of the fact; `None` clears it.
     pub(crate) body: Option<String>,
     pub(crate) stamp: i64,
 }
 
 impl FactWrite {
-    /// The fact of a turn that ends, under the stamp of its reply's record.
+    /// Creates the fact of a finished turn, with the stamp of its reply record.
     pub(crate) fn of_turn(end: &TurnEnd, stamp: i64) -> Result<Self, StoreError> {
         let (record, has_text) = (&end.record, end.record.position.is_some());
         let fact = TurnFact {
@@ -91,7 +92,7 @@ impl FactWrite {
         })
     }
 
-    /// No fact of the turn of a message that was accepted then: it was deleted.
+    /// Creates the write that removes the fact of a deleted turn.
     pub(crate) fn without_turn(
         user_message: &MessageId,
         accepted_at: Timestamp,
@@ -105,7 +106,8 @@ impl FactWrite {
         }
     }
 
-    /// The rating of a conversation that began then, as its metadata has it; none when it was cleared.
+    /// Creates the rating fact of a conversation from its metadata; a cleared rating clears the
+    /// fact.
     pub(crate) fn of_rating(
         id: &ConversationId,
         began_at: Timestamp,

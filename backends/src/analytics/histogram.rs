@@ -1,30 +1,31 @@
-//! Times as counts of lengths, so that those of many days add up and their percentiles can still be told.
+//! Histograms of durations, which can be added up over many days and still yield percentiles.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Binary digits of a time that are kept: below 128 ms it is exact, above it a percentile is off by 0.8 % at most.
+/// Number of binary digits kept. Durations below 128 ms are exact; above, a percentile is off by at
+/// most 0.8 %.
 const DIGITS_KEPT: u32 = 7;
 
-/// How often times of each length were seen.
+/// A histogram of durations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurationHistogram {
-    /// Of the times as they were, so that an average is exact.
+    /// Sum of the exact durations, so that the average is exact.
     sum_ms: u64,
-    /// By the shortest time of a length.
+    /// Counts by the shortest duration of each bucket.
     counts: BTreeMap<u64, u64>,
 }
 
 impl DurationHistogram {
-    /// Adds a time.
+    /// Adds a duration in milliseconds.
     pub fn add(&mut self, ms: u64) {
         self.sum_ms = self.sum_ms.saturating_add(ms);
         let shift = digits_dropped(ms);
         *self.counts.entry(ms >> shift << shift).or_default() += 1;
     }
 
-    /// Adds all times of another one.
+    /// Adds all durations of another histogram.
     pub fn merge(&mut self, other: &Self) {
         self.sum_ms = self.sum_ms.saturating_add(other.sum_ms);
         for (shortest, count) in &other.counts {
@@ -32,25 +33,26 @@ impl DurationHistogram {
         }
     }
 
-    /// How many times it holds.
+    /// Returns the number of recorded durations.
     pub fn count(&self) -> u64 {
         self.counts.values().sum()
     }
 
-    /// Their average in whole milliseconds; none without any.
+    /// Returns the average in whole milliseconds, or `None` for an empty histogram.
     pub fn average_ms(&self) -> Option<u64> {
         let count = self.count();
         (self.sum_ms + count / 2).checked_div(count)
     }
 
-    /// The time that `percent` of them do not exceed (nearest rank); none without any.
+    /// Returns the duration that `percent` of all do not exceed (nearest rank), or `None` for an
+    /// empty histogram.
     pub fn percentile_ms(&self, percent: u64) -> Option<u64> {
         let rank = (self.count() * percent).div_ceil(100).max(1);
         let mut seen = 0;
         for (shortest, count) in &self.counts {
             seen += count;
             if seen >= rank {
-                // The middle of what this length may have been.
+                // Return the middle of the bucket.
                 return Some(shortest + (1 << digits_dropped(*shortest) >> 1));
             }
         }

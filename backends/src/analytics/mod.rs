@@ -1,20 +1,23 @@
-//! What is counted of conversations, by day, agent and team.
+//! Analytics: daily totals of conversations by agent and team.
 //!
-//! The store itself notes one fact of each turn that ends, and the rating of each conversation, beside what it stores
-//! and under keys that any repeat computes again. Figures are counts of these facts, so that they equal a recount of the
-//! store whatever was delivered twice, came late, or died on the way.
+//! The conversation store itself records one fact for each finished turn and for the rating of each
+//! conversation, under keys that every retry computes again. Totals are counts of these facts, so
+//! that they equal a recount of the store even after duplicate deliveries, late events and crashes.
 //!
 //! # Contract
-//! - **Facts**: a fact is there before the reply whose end it tells is final, and is single, however often it is written;
-//!   of two different writes the one wins that wins in the store.
-//! - **Marks**: a day's marks change with every fact of it, after the fact can be read. Figures that were counted after
-//!   their marks were read are right as long as the marks are the same.
-//! - **Work**: a fact costs the same whatever is there already; a page of facts costs work in proportion to the page.
-//! - **Tenancy**: facts lie under their organization; another one finds none.
+//! - **Facts**: a fact can be read before the reply that it describes is final, and exists once
+//! however often it is written. Of two different writes the one wins that wins in the store.
+//! - **Change marks**: the marks of a day change with each of its facts, after the fact can be
+//! read. Totals that were counted after their marks were read are valid as long as the marks are
+//! the same.
+//! - **Cost**: writing a fact costs the same whatever is stored already; reading a page of facts
+//! costs work in proportion to the page.
+//! - **Tenancy**: facts are stored under their organization, and no other organization finds them.
 //! - **Durability**: as in [`crate::store`].
 //!
-//! Reading order: [`fact`] is what is noted, [`tally`] how it is added up, [`histogram`] how times are, and [`reading`]
-//! what a reader does. Both twins are held to this by the store's conformance suite.
+//! Reading order: [`facts`] defines the records, [`totals`] adds them up, [`histogram`] summarizes
+//! durations and [`reader`] answers queries. The conformance tests of the store cover both
+//! backends.
 
 mod embedded;
 pub mod facts;
@@ -31,30 +34,31 @@ use switchboard_schemas::{day::Day, ids::OrgId};
 pub(crate) use self::{embedded::put_fact, facts::FactWrite, scylla::PreparedAnalytics};
 use crate::error::StoreError;
 
-/// How often each writer noted something of a day. Every process is a writer of its own, so that no two of them share a
-/// count, and no clock is asked what came first.
+/// Number of facts that each writer recorded for a day. Every process is a writer of its own, so
+/// that no two share a counter and no clocks are compared.
 pub type ChangeMarks = BTreeMap<String, i64>;
 
-/// Days, both ends included.
+/// An inclusive range of days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DayRange {
-    /// The first.
+    /// First day of the range.
     pub first: Day,
-    /// The last.
+    /// Last day of the range, inclusive.
     pub last: Day,
 }
 
-/// Where facts lie, and what was counted of them.
+/// The store of facts and daily totals.
 #[async_trait]
 pub trait AnalyticsStore: Send + Sync {
-    /// The days of which something was noted, with their marks.
+    /// Returns the days with facts and their change marks.
     async fn marked_days(
         &self,
         org: &OrgId,
         days: DayRange,
     ) -> Result<BTreeMap<Day, ChangeMarks>, StoreError>;
 
-    /// Facts of an hour (see [`switchboard_schemas::day::hour_of`]) by their ids, from behind `behind` on.
+    /// Returns the facts of an hour (see [`switchboard_schemas::day::hour_of`]) in the order of
+    /// ids, starting after `behind`.
     async fn facts(
         &self,
         org: &OrgId,
@@ -63,15 +67,15 @@ pub trait AnalyticsStore: Send + Sync {
         limit: u32,
     ) -> Result<Vec<facts::FactRow>, StoreError>;
 
-    /// What was counted of days before, in the counter's own words.
+    /// Returns the totals that were stored for these days, in the reader's own format.
     async fn kept(&self, org: &OrgId, days: DayRange) -> Result<BTreeMap<Day, String>, StoreError>;
 
-    /// Keeps what was counted of a day.
+    /// Stores the totals of a day.
     async fn keep(&self, org: &OrgId, day: Day, body: String) -> Result<(), StoreError>;
 }
 
 impl DayRange {
-    /// All of them, in order.
+    /// Returns all days of the range in order.
     pub fn iter(self) -> impl Iterator<Item = Day> {
         (self.first.number()..=self.last.number()).map(Day::from_number)
     }

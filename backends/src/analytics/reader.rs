@@ -1,4 +1,5 @@
-//! Reads figures: what was counted before where it still holds, and a new count where it does not.
+//! The analytics reader: returns stored totals where they are still valid, and recounts the other
+//! days.
 
 use std::collections::BTreeMap;
 
@@ -18,28 +19,29 @@ use crate::{
     json::{decode, encode},
 };
 
-/// Facts that one reading counts before it begins no further day: a second or two of work. What it has counted is kept, so
-/// that the next reading goes on from there.
+/// Number of facts after which a request counts no further day, a second or two of work. Counted
+/// days are stored, so that the next request continues there.
 const FACTS_PER_READING_MAX: u64 = 500_000;
-/// Facts that are read at once.
+/// Number of facts read at once.
 const FACTS_PER_PAGE: u32 = 1000;
-/// Hours that are counted at once; the embedded twin has as many readers, and others wait for them too.
+/// Number of hours counted at once. The embedded backend has this many readers, and other requests
+/// need them too.
 const HOURS_AT_ONCE: usize = 3;
-/// Changes with the meaning of what is kept, so that older counts are not taken for it.
+/// Version of the stored totals, changed with their meaning so that older ones are not used.
 const KEPT_SHAPE: u32 = 1;
 
-/// Why there are no figures.
+/// The reason why there are no totals.
 #[derive(Debug, thiserror::Error)]
 pub enum AnalyticsError {
-    /// The store did not give what is needed.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There was too much to count for one reading; the next one goes on.
+    /// There was too much to count for one request; the next one continues.
     #[error("counting goes on")]
     Unfinished,
 }
 
-/// What was counted of a day, and the marks that it had then.
+/// The totals of a day and its change marks at that time.
 #[derive(Serialize, Deserialize)]
 struct StoredTotals {
     shape: u32,
@@ -47,7 +49,7 @@ struct StoredTotals {
     groups: Vec<(TotalsGroup, DailyTotals)>,
 }
 
-/// The figures of each of these days that has any.
+/// Returns the totals of the days that have any.
 ///
 /// # Errors
 /// [`AnalyticsError`].
@@ -65,7 +67,8 @@ async fn read_bounded(
     days: DayRange,
     facts_max: u64,
 ) -> Result<BTreeMap<Day, GroupedTotals>, AnalyticsError> {
-    // The marks first: what is counted after them is at least what they stand for.
+    // Read the marks first: what is counted after them includes at least the facts that they stand
+    // for.
     let marked = figures.marked_days(org, days).await?;
     let kept = figures.kept(org, days).await?;
     let (mut read, mut facts_counted) = (BTreeMap::new(), 0);
@@ -106,7 +109,7 @@ fn still_right(body: &str, marks: &ChangeMarks) -> Option<GroupedTotals> {
         .then(|| GroupedTotals(kept.groups.into_iter().collect()))
 }
 
-/// A day's figures from its facts, and how many facts there are.
+/// Counts the facts of a day and returns its totals and the number of facts.
 async fn count(
     figures: &dyn AnalyticsStore,
     org: &OrgId,

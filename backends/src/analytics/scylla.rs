@@ -1,4 +1,5 @@
-//! Facts of the production twin: a partition for each hour of an organization, about 300 bytes a turn.
+//! Facts on ScyllaDB or Cassandra: one partition for each hour of an organization, about 300 bytes
+//! per turn.
 
 use std::{
     collections::BTreeMap,
@@ -30,7 +31,7 @@ const PUT_KEPT: &str = "INSERT INTO switchboard.day_figures (org_id, day, body) 
 const GET_KEPT: &str =
     "SELECT day, body FROM switchboard.day_figures WHERE org_id = ? AND day >= ? AND day <= ?";
 
-/// The statements of figures, and this process as a writer of marks.
+/// Prepared statements of analytics, and this process as a writer of change marks.
 pub(crate) struct PreparedAnalytics {
     put_fact: PreparedStatement,
     clear_fact: PreparedStatement,
@@ -58,7 +59,7 @@ impl PreparedAnalytics {
         })
     }
 
-    /// Notes a fact.
+    /// Writes a fact and changes the marks of its day.
     pub(crate) async fn put(
         &self,
         link: &ScyllaLink,
@@ -76,8 +77,9 @@ impl PreparedAnalytics {
                     .await?
             }
         }
-        // Counted behind the write, so that whoever reads this mark or a higher one of ours finds the fact. Its stamp is
-        // the mark itself: of two that overtake each other the higher stays.
+        // Count after the write, so that a reader of this mark or a higher one of this process
+        // finds the fact. The stamp is the mark itself: of two reordered writes the higher one
+        // stays.
         let changes = 1 + self.changes.fetch_add(1, Ordering::SeqCst);
         let values = (
             org.as_str(),

@@ -1,4 +1,4 @@
-//! Facts, added up.
+//! Totals: sums of facts by day, hour, agent and team.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,63 +13,63 @@ use super::{
     histogram::DurationHistogram,
 };
 
-/// Ratings may have fractions; this many parts of one are told apart.
+/// Resolution of fractional ratings: parts of one point.
 const PARTS_OF_RATING: f64 = 100.0;
 
-/// By whom a message was answered, and which team it was sent to.
+/// A group of messages: the agent that replied and the addressed team.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TotalsGroup {
-    /// None when nobody could answer.
+    /// Agent that replied; `None` if no agent could.
     pub agent_id: Option<AgentId>,
-    /// None for a message to an agent.
+    /// Addressed team; `None` for a message to an agent.
     pub team_id: Option<TeamId>,
 }
 
-/// The figures of a group, or of several together.
+/// The totals of a group, or of several groups together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DailyTotals {
-    /// Conversations that began, by their first message.
+    /// Number of conversations that began, counted by their first message.
     pub conversations: u64,
-    /// Replies that the provider finished.
+    /// Number of replies that the provider finished.
     pub completed: u64,
-    /// Replies that were broken off.
+    /// Number of replies that ended early.
     pub incomplete: u64,
-    /// Messages that got no text.
+    /// Number of replies that failed without text.
     pub failed: u64,
-    /// Replies that were stopped.
+    /// Number of canceled replies.
     pub cancelled: u64,
-    /// Tokens read.
+    /// Tokens of all prompts.
     pub prompt_tokens: u64,
-    /// Tokens written.
+    /// Tokens of all replies.
     pub completion_tokens: u64,
-    /// Replies whose tokens are estimates.
+    /// Number of replies with estimated token counts.
     pub estimated: u64,
-    /// From acceptance to the end, of replies with text.
+    /// Durations from acceptance to the end, for replies with text.
     pub response_time: DurationHistogram,
-    /// From acceptance to the first text, where it is known.
+    /// Durations from acceptance to the first text, where known.
     pub first_text: DurationHistogram,
-    /// Ratings of conversations that began, in hundredths, with how many there are of each.
+    /// Counts of the ratings of conversations that began, by rating in hundredths.
     pub ratings: BTreeMap<u64, u64>,
 }
 
-/// The figures of a time, by group.
+/// Totals of a period by group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupedTotals(pub BTreeMap<TotalsGroup, DailyTotals>);
 
 impl DailyTotals {
-    /// Messages of visitors; each has one reply.
+    /// Returns the number of visitor messages; each has one reply.
     pub const fn messages(&self) -> u64 {
         self.completed + self.incomplete + self.failed + self.cancelled
     }
 
-    /// How many conversations were rated.
+    /// Returns the number of rated conversations.
     pub fn rated(&self) -> u64 {
         self.ratings.values().sum()
     }
 
-    /// Their average rating in hundredths; none without any.
+    /// Returns the average rating in hundredths, or `None` without ratings.
     pub fn average_rating(&self) -> Option<u64> {
         let sum: u64 = self
             .ratings
@@ -80,7 +80,7 @@ impl DailyTotals {
         (sum + count / 2).checked_div(count)
     }
 
-    /// Adds another one to it.
+    /// Adds other totals to these.
     pub fn merge(&mut self, other: &Self) {
         self.conversations += other.conversations;
         self.completed += other.completed;
@@ -103,7 +103,7 @@ impl DailyTotals {
             ReplyStatus::Completed => self.completed += 1,
             ReplyStatus::Incomplete => self.incomplete += 1,
             ReplyStatus::Cancelled => self.cancelled += 1,
-            // A turn is noted at its end; no other state is one.
+            // A turn is recorded at its end, so that no other state occurs.
             ReplyStatus::Failed
             | ReplyStatus::Queued
             | ReplyStatus::Routing
@@ -127,7 +127,7 @@ impl DailyTotals {
 }
 
 impl GroupedTotals {
-    /// Adds those of another time.
+    /// Adds the totals of another period.
     pub fn merge(&mut self, other: Self) {
         for (group, tally) in other.0 {
             self.0.entry(group).or_default().merge(&tally);
@@ -135,8 +135,8 @@ impl GroupedTotals {
     }
 }
 
-/// Adds up the facts of an hour. A rating belongs to the group of its conversation's first message, which lies in the
-/// same hour, and counts once that has its reply.
+/// The sum of the facts of an hour. A rating belongs to the group of its conversation's first
+/// message, which is in the same hour, and counts once that message has its reply.
 #[derive(Default)]
 pub(super) struct HourlyTotals {
     ratings: HashMap<ConversationId, f64>,
@@ -144,7 +144,7 @@ pub(super) struct HourlyTotals {
 }
 
 impl HourlyTotals {
-    /// Adds a fact; ratings come first, as their ids do.
+    /// Adds a fact. Ratings come first, in the order of ids.
     pub(super) fn add(&mut self, fact: AnalyticsFact) {
         match fact {
             AnalyticsFact::Rating(conversation, rating) => {

@@ -12,7 +12,9 @@ use futures::FutureExt;
 use switchboard_schemas::{time::Timestamp, topics::Topic};
 use tokio::time::{Instant, timeout};
 
-use self::support::{Owner, Worker, join, next, place, publish_owned, run_until, text};
+use self::support::{
+    FinishingConsumer, OwningConsumer, join, next, place, publish_owned, run_until, text,
+};
 pub(super) use self::support::{publish, records, texts};
 use super::{BusEvent, CommitMark, IncomingRecord, MessageBus, OutgoingRecord, PartitionId};
 
@@ -125,7 +127,10 @@ pub(super) async fn a_committed_mark_comes_back_at_the_next_assignment(bus: &imp
 pub(super) async fn consumers_of_a_group_share_partitions_and_take_over_from_one_that_leaves(
     bus: &impl MessageBus,
 ) {
-    let (mut one, mut two) = (Owner::join(bus).await, Owner::join(bus).await);
+    let (mut one, mut two) = (
+        OwningConsumer::join(bus).await,
+        OwningConsumer::join(bus).await,
+    );
     run_until(&mut one, &mut two, |one, two| {
         one.owned.len() == 2 && two.owned.len() == 2
     })
@@ -157,11 +162,11 @@ pub(super) async fn consumers_of_a_group_share_partitions_and_take_over_from_one
 pub(super) async fn a_mark_for_a_partition_that_is_no_longer_owned_is_dropped(
     bus: &impl MessageBus,
 ) {
-    let mut one = Owner::join(bus).await;
+    let mut one = OwningConsumer::join(bus).await;
     while one.owned.len() < 4 {
         one.step().await;
     }
-    let mut two = Owner::join(bus).await;
+    let mut two = OwningConsumer::join(bus).await;
     run_until(&mut one, &mut two, |one, two| {
         one.owned.len() == 2 && two.owned.len() == 2
     })
@@ -197,7 +202,7 @@ pub(super) async fn a_mark_for_a_partition_that_is_no_longer_owned_is_dropped(
 pub(super) async fn marks_that_were_given_are_written_when_a_partition_is_revoked(
     bus: &impl MessageBus,
 ) {
-    let mut one = Owner::join(bus).await;
+    let mut one = OwningConsumer::join(bus).await;
     while one.owned.len() < 4 {
         one.step().await;
     }
@@ -205,7 +210,7 @@ pub(super) async fn marks_that_were_given_are_written_when_a_partition_is_revoke
         next_offset: given,
         finished: "v1:C".to_owned(),
     };
-    let give = |owner: &mut Owner, given: u64| {
+    let give = |owner: &mut OwningConsumer, given: u64| {
         owner
             .partitions()
             .into_iter()
@@ -235,7 +240,7 @@ pub(super) async fn nothing_is_lost_or_left_unmarked_while_members_come_and_go(
 ) {
     const ROUNDS: u32 = 6;
     const RECORDS: u32 = 50;
-    let (mut workers, mut finished) = (vec![Worker::join(bus).await], BTreeSet::new());
+    let (mut workers, mut finished) = (vec![FinishingConsumer::join(bus).await], BTreeSet::new());
     for round in 0..ROUNDS {
         for number in 0..RECORDS {
             publish(
@@ -247,9 +252,9 @@ pub(super) async fn nothing_is_lost_or_left_unmarked_while_members_come_and_go(
         }
         // One joins; then one that has just joined leaves, by closing or by being dropped.
         match round % 3 {
-            0 => workers.push(Worker::join(bus).await),
+            0 => workers.push(FinishingConsumer::join(bus).await),
             1 => workers.remove(0).consumer.close().await.unwrap(),
-            _ => drop(workers.splice(0..1, [Worker::join(bus).await])),
+            _ => drop(workers.splice(0..1, [FinishingConsumer::join(bus).await])),
         }
         while finished.len() < ((round + 1) * RECORDS) as usize {
             let steps = workers.iter_mut().map(|worker| worker.step().boxed());
@@ -305,7 +310,7 @@ pub(super) async fn a_consumer_that_is_not_polled_stays_in_its_group_and_loses_n
     bus: &impl MessageBus,
 ) {
     const RECORDS: u32 = 3000;
-    let mut idle = Owner::join(bus).await;
+    let mut idle = OwningConsumer::join(bus).await;
     while idle.owned.len() < 4 {
         idle.step().await;
     }
@@ -313,7 +318,7 @@ pub(super) async fn a_consumer_that_is_not_polled_stays_in_its_group_and_loses_n
         .map(|number| publish_owned(bus, format!("key {}", number % 40), number.to_string()));
     futures::future::join_all(publishes).await;
     // Had the idle one left, the other would get all four.
-    let mut other = Owner::join(bus).await;
+    let mut other = OwningConsumer::join(bus).await;
     while other.owned.len() < 2 {
         other.step().await;
     }

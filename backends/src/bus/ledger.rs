@@ -1,17 +1,19 @@
-//! Offsets finished in any order, committed as a contiguous prefix.
+//! The offset ledger: offsets finish in any order and are committed as a contiguous prefix.
 //!
-//! Many jobs of one partition run at once, yet a consumer group remembers one offset. The ledger gives that offset (the
-//! low-water mark) and packs what was finished above it into the commit's metadata, so that the next owner of the
-//! partition runs exactly what is unfinished.
+//! Many jobs of one partition run at once, but a consumer group stores one offset. The ledger
+//! returns that offset (the low-water mark) and encodes the offsets finished above it into the
+//! metadata of the commit, so that the next owner of the partition runs exactly the unfinished
+//! jobs.
 
 use std::collections::BTreeSet;
 
 use super::CommitMark;
 
-/// Offsets between the low-water mark and the newest one that may be taken; the metadata has one bit for each.
+/// Maximum distance of the newest taken offset from the low-water mark; the metadata has one bit
+/// per offset.
 pub const LEDGER_WINDOW_OFFSETS: u64 = 16_384;
 
-/// Tells our metadata from what an operator's tool may have written.
+/// Prefix of the metadata, to distinguish it from that of other tools.
 const METADATA_PREFIX: &str = "v1:";
 const BITS_PER_CHAR: u64 = 6;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -19,9 +21,9 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 /// The ledger of one assignment of one partition.
 #[derive(Debug, Default)]
 pub struct OffsetLedger {
-    /// Every offset below is finished.
+    /// All offsets below are finished.
     next: u64,
-    /// One more than the newest offset taken; not below `next`.
+    /// One more than the newest taken offset; at least `next`.
     end: u64,
     open: BTreeSet<u64>,
     /// Finished offsets from `next` on.
@@ -29,17 +31,18 @@ pub struct OffsetLedger {
     moved: bool,
 }
 
-/// What to do with a record.
+/// The state of a record in the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OffsetState {
-    /// Run it, then call [`OffsetLedger::finish`].
+    /// The record is to be run, then reported by [`OffsetLedger::finish`].
     Run,
-    /// An earlier owner finished it.
+    /// An earlier owner finished the record.
     AlreadyFinished,
 }
 
 impl OffsetLedger {
-    /// Goes on where the last owner stopped; metadata that is not ours counts as empty.
+    /// Creates a ledger that continues where the last owner stopped. Foreign metadata counts as
+    /// empty.
     pub fn resume(mark: Option<&CommitMark>) -> Self {
         let Some(mark) = mark else {
             return Self::default();
@@ -53,7 +56,7 @@ impl OffsetLedger {
         }
     }
 
-    /// Takes a record; offsets rise from call to call, gaps are allowed.
+    /// Takes a record. Offsets rise from call to call and may have gaps.
     pub fn take(&mut self, offset: u64) -> OffsetState {
         if offset < self.next || self.open.contains(&offset) {
             return OffsetState::AlreadyFinished;
@@ -69,7 +72,7 @@ impl OffsetLedger {
         take
     }
 
-    /// Notes that the job of an offset is final; an offset that is not open is ignored.
+    /// Marks the job of an offset as finished. An offset that is not open is ignored.
     pub fn finish(&mut self, offset: u64) {
         if self.open.remove(&offset) {
             self.finished.insert(offset);
@@ -78,7 +81,7 @@ impl OffsetLedger {
         }
     }
 
-    /// What to commit, if it moved since the last call.
+    /// Returns the mark to commit if it has changed since the last call.
     pub fn mark(&mut self) -> Option<CommitMark> {
         std::mem::take(&mut self.moved).then(|| CommitMark {
             next_offset: self.next,
@@ -86,13 +89,13 @@ impl OffsetLedger {
         })
     }
 
-    /// Jobs that were taken and are not finished.
+    /// Returns the number of taken and unfinished jobs.
     pub fn open(&self) -> usize {
         self.open.len()
     }
 
-    /// Whether nothing more may be taken until the low-water mark moves. What is finished beyond the window is not
-    /// remembered by the mark and would run again.
+    /// Returns `true` if no further record may be taken until the low-water mark moves. Records
+    /// finished beyond the window are not part of the mark and would run again.
     pub fn is_full(&self) -> bool {
         self.end - self.next >= LEDGER_WINDOW_OFFSETS
     }
@@ -115,7 +118,7 @@ fn encode(next: u64, finished: &BTreeSet<u64>) -> String {
         .take_while(|far| *far < LEDGER_WINDOW_OFFSETS)
     {
         let index = usize::try_from(distance / BITS_PER_CHAR).unwrap_or(usize::MAX);
-        // Ends with the last finished offset, so that a small set stays small.
+        // End with the last finished offset, so that a small set stays small.
         sextets.resize(sextets.len().max(index + 1), 0);
         sextets[index] |= 1 << (distance % BITS_PER_CHAR);
     }

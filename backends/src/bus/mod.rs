@@ -1,18 +1,23 @@
-//! The bus: jobs and events, in partitions, in order per key.
+//! The bus: jobs and events in partitions, ordered by key.
 //!
 //! # Contract
-//! - **Order**: records of one key are delivered in the order in which their publishes were acknowledged.
-//! - **Delivery**: at least once. [`MessageBus::publish`] returns once the record survives a crash of this process (and, with
-//!   Kafka, of any broker less than the replication allows). A record is delivered to one consumer of a group at a
-//!   time, and again to the next owner of its partition if its offset was not committed.
-//! - **Commit**: [`BusConsumer::commit`] is asynchronous; a mark that was given is written by [`BusConsumer::close`] and by a
-//!   revoke at the latest. A mark for a partition that is no longer owned is dropped silently.
-//! - **Flow**: a consumer that is not polled holds a bounded number of records; it never leaves its group for that.
-//! - **Cancellation**: dropping a publish future does not take the record back; dropping [`BusConsumer::next`] loses nothing.
-//! - **Expiry**: records are kept as long as [`Topic::retention_hours`] says, whether consumed or not.
+//! - **Order**: records of one key are delivered in the order in which their publishes were
+//!   acknowledged.
+//! - **Delivery**: at least once. [`MessageBus::publish`] returns once the record survives a crash
+//!   of this process (on Kafka, also the loss of brokers within the replication). A record is
+//!   delivered to one consumer of a group at a time, and again to the next owner of its partition
+//!   if its offset was not committed.
+//! - **Commit**: [`BusConsumer::commit`] is asynchronous. A recorded mark is written at the latest
+//!   by [`BusConsumer::close`] or a revocation. A mark of a partition that is no longer owned is
+//!   dropped silently.
+//! - **Flow control**: a consumer that is not polled buffers a bounded number of records and never
+//!   leaves its group for that.
+//! - **Cancellation**: dropping a publish future does not withdraw the record; dropping
+//!   [`BusConsumer::next`] loses nothing.
+//! - **Expiry**: records are kept for [`Topic::retention_hours`], whether consumed or not.
 //!
-//! The embedded twin is a log in SQLite with partitions, consumer groups and committed offsets; it rebalances when
-//! a consumer joins or leaves and redelivers what was not committed, like the real one.
+//! The embedded backend is a log in SQLite with partitions, consumer groups and committed offsets.
+//! It rebalances when a consumer joins or leaves and redelivers uncommitted records, like Kafka.
 
 pub mod embedded;
 pub mod kafka;
@@ -20,7 +25,6 @@ pub mod ledger;
 
 #[cfg(test)]
 mod conformance;
-mod lock;
 mod placement;
 
 use std::{fmt, time::Duration};
@@ -29,55 +33,58 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use switchboard_schemas::{time::Timestamp, topics::Topic};
 
-/// Where records are published and consumed.
+/// A bus with topics, partitions and consumer groups.
 #[async_trait]
 pub trait MessageBus: Send + Sync {
-    /// Appends a record; `Ok` means durable. Not acknowledged within `timeout`: [`BusError::Unavailable`], and the
-    /// record may or may not arrive later.
+    /// Appends a record and returns once it is durable. Without an acknowledgement within `timeout`
+    /// it returns [`BusError::Unavailable`], and the record may still arrive later.
     async fn publish(&self, record: OutgoingRecord, timeout: Duration) -> Result<(), BusError>;
 
-    /// Joins a consumer group; the records of one partition go to one consumer of it.
+    /// Joins a consumer group. The records of one partition go to one consumer of the group.
     async fn consume(
         &self,
         group: &str,
         topics: &[Topic],
     ) -> Result<Box<dyn BusConsumer>, BusError>;
 
-    /// Makes the topics that are missing; those that exist are left as they are.
+    /// Creates missing topics; existing ones are not changed.
     async fn migrate(&self) -> Result<(), BusError>;
 
-    /// Whether the bus answers, within two seconds.
+    /// Fails if the bus does not respond within two seconds.
     async fn check(&self) -> Result<(), BusError>;
 }
 
-/// One member of a consumer group.
+/// A member of a consumer group.
 #[async_trait]
 pub trait BusConsumer: Send {
-    /// The next thing that happened. Cancel-safe. An error ends the consumer; its records go to another one.
+    /// Returns the next event. Cancel-safe. After an error the consumer is unusable, and its
+    /// records go to another one.
     async fn next(&mut self) -> Result<BusEvent, BusError>;
 
-    /// Notes how far a partition is done; written within a second, without waiting here.
+    /// Records the progress of a partition. It is committed within a second, without waiting here.
     fn commit(&mut self, partition: PartitionId, mark: CommitMark);
 
-    /// Stops delivery of one partition until [`Self::resume`]. What was fetched before may still come.
+    /// Pauses the delivery of a partition until [`Self::resume`]. Records fetched before may still
+    /// be delivered.
     fn pause(&mut self, partition: PartitionId);
 
-    /// Goes on with delivery.
+    /// Resumes the delivery of a partition.
     fn resume(&mut self, partition: PartitionId);
 
-    /// Records behind the newest one, for each partition that is owned; as of the last few seconds.
+    /// Returns the number of undelivered records of each owned partition, as of the last few
+    /// seconds.
     fn lag(&self) -> Vec<(PartitionId, u64)>;
 
-    /// Writes the last marks and leaves the group, within five seconds.
+    /// Commits the last marks and leaves the group, within five seconds.
     async fn close(self: Box<Self>) -> Result<(), BusError>;
 }
 
 /// A partition of a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PartitionId {
-    /// Topic.
+    /// Topic of the partition.
     pub topic: Topic,
-    /// Number, from 0.
+    /// Number of the partition, from 0.
     pub number: u32,
 }
 
@@ -90,75 +97,76 @@ impl fmt::Display for PartitionId {
 /// A record to publish.
 #[derive(Clone, Debug)]
 pub struct OutgoingRecord {
-    /// Topic.
+    /// Topic of the record.
     pub topic: Topic,
-    /// Equal keys go to one partition.
+    /// Key of the record; equal keys go to one partition.
     pub key: String,
-    /// The record.
+    /// Payload of the record.
     pub payload: Bytes,
-    /// Names in lower case; the trace context travels here.
+    /// Headers with names in lower case, including the trace context.
     pub headers: Headers,
 }
 
-/// A record as it was delivered.
+/// A delivered record.
 #[derive(Clone, Debug)]
 pub struct IncomingRecord {
-    /// Where it lies.
+    /// Partition of the record.
     pub partition: PartitionId,
-    /// Which assignment of the partition delivered it; a record of an older one is to be dropped.
+    /// Epoch of the assignment that delivered the record; a record of an older epoch is to be
+    /// dropped.
     pub epoch: u64,
-    /// Its place.
+    /// Offset in the partition.
     pub offset: u64,
-    /// Key; empty when the producer gave none or one that is not UTF-8.
+    /// Key of the record; empty if it has none or one that is not UTF-8.
     pub key: String,
-    /// The record.
+    /// Payload of the record.
     pub payload: Bytes,
     /// Headers whose values are UTF-8.
     pub headers: Headers,
-    /// When it was appended.
+    /// Time at which the record was appended.
     pub published_at: Timestamp,
 }
 
-/// Headers of a record.
+/// Names and values of a record's headers.
 pub type Headers = Vec<(String, String)>;
 
-/// Everything that can happen to a consumer.
+/// An event of a consumer.
 #[derive(Debug)]
 pub enum BusEvent {
-    /// The partition is ours from here on; its records follow.
+    /// A partition was assigned; its records follow.
     Assigned {
-        /// Which.
+        /// The assigned partition.
         partition: PartitionId,
-        /// Rises with each assignment.
+        /// Epoch of the assignment, rising with each one.
         epoch: u64,
-        /// Where the last owner stopped.
+        /// Mark that the last owner committed.
         committed: Option<CommitMark>,
     },
-    /// The partition is another's; marks that were given before are written.
+    /// A partition was revoked; marks recorded before are written.
     Revoked {
-        /// Which.
+        /// The revoked partition.
         partition: PartitionId,
     },
-    /// A record.
+    /// A record was delivered.
     Record(IncomingRecord),
 }
 
-/// How far a partition is done.
+/// The progress of a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitMark {
-    /// Every offset below this one is finished.
+    /// All offsets below this one are finished.
     pub next_offset: u64,
-    /// Which offsets from `next_offset` on are finished too, as [`ledger`] writes them; travels with the commit.
+    /// Offsets finished from `next_offset` on, encoded by [`ledger`] and committed as metadata.
     pub finished: String,
 }
 
-/// Why the bus did not do it.
+/// An error of the bus.
 #[derive(Debug, thiserror::Error)]
 pub enum BusError {
-    /// No acknowledgement in time, or no room to wait for one. Safe to try again.
+    /// There was no acknowledgement in time, or no room to wait for one. Retrying is safe.
     #[error("bus unavailable: {0}")]
     Unavailable(String),
-    /// It will not work next time either.
+    /// A retry cannot succeed.
     #[error("bus failed: {0}")]
     Fatal(String),
 }

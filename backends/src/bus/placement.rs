@@ -1,22 +1,22 @@
-//! How many partitions a topic has and which of them a key goes to, the same for both twins.
+//! Partition counts of topics and the partition of a key, the same for both backends.
 
 use switchboard_schemas::topics::Topic;
 
-/// Dead letters are few; more partitions would only cost.
+/// Maximum number of partitions of the dead-letter topic, which has few records.
 const DEAD_LETTER_PARTITIONS_MAX: u32 = 8;
 
-/// Partitions of a topic when it is made.
+/// Returns the number of partitions of a new topic.
 pub(super) fn partition_count(topic: Topic, configured: u32) -> u32 {
     let configured = configured.max(1);
     match topic {
         Topic::Route | Topic::Jobs | Topic::JobsRetry | Topic::Messages => configured,
         Topic::DeadLetters => configured.min(DEAD_LETTER_PARTITIONS_MAX),
-        // One partition keeps the changes of all things in one order.
+        // One partition keeps the changes of all resources in one order.
         Topic::Control => 1,
     }
 }
 
-/// Partition of a key: what Kafka's own clients choose.
+/// Returns the partition of a key, the same one that Kafka clients choose.
 pub(super) fn partition_of_key(key: &str, count: u32) -> u32 {
     (murmur2(key.as_bytes()) & 0x7fff_ffff) % count.max(1)
 }

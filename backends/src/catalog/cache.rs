@@ -1,7 +1,9 @@
-//! The catalogue as requests read it: from memory, never older than a moment, and for a while without the store.
+//! A cache in front of the catalog, never more than two seconds behind, which also serves requests
+//! while the store is unavailable for a short time.
 //!
-//! There is no push and no invalidation: a value is read again once it is older than
-//! [`FRESH`](super::freshness::FRESH), so that a change is live on every process within 2 s whatever was lost.
+//! There is no push and no invalidation. A value is read again once it is older than
+//! [`FRESH`](super::freshness::FRESH), so that a change takes effect in every process within 2 s
+//! even if notifications are lost.
 
 use std::{sync::Arc, time::Instant};
 
@@ -16,53 +18,54 @@ use switchboard_schemas::{
 
 use super::{
     CatalogEntry, CatalogStore, EntryKind,
-    freshness::{Clock, Fresh},
+    freshness::{CacheClock, FreshValues},
 };
 use crate::error::StoreError;
 
-/// The catalogue behind a cache; clones share it.
+/// A cache in front of the catalog; clones share it.
 ///
-/// Every read gives [`StoreError`] only when the store cannot be read and no value of the last minute is known.
+/// Reads fail with [`StoreError`] only if the store cannot be read and no value of the last minute
+/// is cached.
 #[derive(Clone)]
 pub struct CatalogCache {
     catalog: Arc<dyn CatalogStore>,
-    agents: Fresh<AgentId, Agent>,
-    teams: Fresh<TeamId, Team>,
-    keys: Fresh<ApiKeyHash, ApiKey>,
-    keys_by_id: Fresh<KeyId, ApiKey>,
-    providers: Fresh<ProviderId, SealedProvider>,
-    organizations: Fresh<OrgId, Organization>,
+    agents: FreshValues<AgentId, Agent>,
+    teams: FreshValues<TeamId, Team>,
+    keys: FreshValues<ApiKeyHash, ApiKey>,
+    keys_by_id: FreshValues<KeyId, ApiKey>,
+    providers: FreshValues<ProviderId, SealedProvider>,
+    organizations: FreshValues<OrgId, Organization>,
 }
 
-/// A provider and its key as [`crate::vault::SecretVault`] sealed it; empty when it needs none.
+/// A provider with its API key, encrypted by [`crate::vault::SecretVault`]; empty if it needs none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SealedProvider {
-    /// The endpoint.
+    /// Settings of the endpoint.
     pub provider: Provider,
-    /// Its key, sealed.
+    /// Encrypted API key of the endpoint.
     pub sealed_key: Vec<u8>,
 }
 
 impl CatalogCache {
-    /// An empty cache.
+    /// Creates an empty cache.
     pub fn new(catalog: Arc<dyn CatalogStore>) -> Self {
-        let clock: Clock = Arc::new(Instant::now);
+        let clock: CacheClock = Arc::new(Instant::now);
         Self::with_clock(catalog, &clock)
     }
 
-    fn with_clock(catalog: Arc<dyn CatalogStore>, clock: &Clock) -> Self {
+    fn with_clock(catalog: Arc<dyn CatalogStore>, clock: &CacheClock) -> Self {
         Self {
             catalog,
-            agents: Fresh::new(clock),
-            teams: Fresh::new(clock),
-            keys: Fresh::new(clock),
-            keys_by_id: Fresh::new(clock),
-            providers: Fresh::new(clock),
-            organizations: Fresh::new(clock),
+            agents: FreshValues::new(clock),
+            teams: FreshValues::new(clock),
+            keys: FreshValues::new(clock),
+            keys_by_id: FreshValues::new(clock),
+            providers: FreshValues::new(clock),
+            organizations: FreshValues::new(clock),
         }
     }
 
-    /// The agent with this id, of whatever organization: the caller compares.
+    /// Returns the agent with this id, of any organization: the caller compares it.
     pub async fn agent(&self, id: &AgentId) -> Result<Option<Arc<Agent>>, StoreError> {
         let read = self.read(EntryKind::Agent, id.as_str(), |entry| match entry {
             CatalogEntry::Agent(agent) => Some(*agent),
@@ -71,7 +74,7 @@ impl CatalogCache {
         self.agents.get(id.clone(), read).await
     }
 
-    /// The team with this id, of whatever organization: the caller compares.
+    /// Returns the team with this id, of any organization: the caller compares it.
     pub async fn team(&self, id: &TeamId) -> Result<Option<Arc<Team>>, StoreError> {
         let read = self.read(EntryKind::Team, id.as_str(), |entry| match entry {
             CatalogEntry::Team(team) => Some(team),
@@ -80,12 +83,12 @@ impl CatalogCache {
         self.teams.get(id.clone(), read).await
     }
 
-    /// The key with this hash.
+    /// Returns the key with this hash.
     pub async fn key(&self, hash: &ApiKeyHash) -> Result<Option<Arc<ApiKey>>, StoreError> {
         self.keys.get(*hash, self.catalog.key_by_hash(hash)).await
     }
 
-    /// The key with this id, for what was made with it and ends with it.
+    /// Returns the key with this id, for credentials that were created with it and end with it.
     pub async fn key_by_id(&self, id: &KeyId) -> Result<Option<Arc<ApiKey>>, StoreError> {
         let read = self.read(EntryKind::Key, id.as_str(), |entry| match entry {
             CatalogEntry::Key { key, .. } => Some(key),
@@ -94,12 +97,13 @@ impl CatalogCache {
         self.keys_by_id.get(id.clone(), read).await
     }
 
-    /// Whether the key with this hash was found within the last minute; reads nothing.
+    /// Returns `true` if a key with this hash was found within the last minute. Reads only the
+    /// cache.
     pub async fn knows_key(&self, hash: &ApiKeyHash) -> bool {
         self.keys.knows(hash).await
     }
 
-    /// The organization's provider with this id.
+    /// Returns the organization's provider with this id.
     pub async fn provider(
         &self,
         org: &OrgId,
@@ -119,7 +123,7 @@ impl CatalogCache {
         Ok(sealed.filter(|sealed| sealed.provider.org_id == *org))
     }
 
-    /// The organization with this id.
+    /// Returns the organization with this id.
     pub async fn organization(&self, id: &OrgId) -> Result<Option<Arc<Organization>>, StoreError> {
         let read = self.read(EntryKind::Organization, id.as_str(), |entry| match entry {
             CatalogEntry::Organization(organization) => Some(organization),
@@ -275,7 +279,7 @@ mod tests {
         let org = entry.org_id().clone();
         scripted.holds(Some(entry));
         let (begun, time) = (Instant::now(), Arc::clone(&scripted));
-        let clock: Clock = Arc::new(move || begun + *time.passed.lock().unwrap());
+        let clock: CacheClock = Arc::new(move || begun + *time.passed.lock().unwrap());
         (
             Arc::clone(&scripted),
             CatalogCache::with_clock(scripted, &clock),

@@ -1,4 +1,4 @@
-//! The catalogue of the embedded twin: one SQLite table, whose single writer decides between simultaneous changes.
+//! The catalog of the embedded backend, in one SQLite table with a single writer.
 
 use std::path::Path;
 
@@ -17,14 +17,15 @@ use crate::{
     sqlite::SqliteDatabase,
 };
 
-/// Tables, oldest change first.
+/// Schema migrations, oldest first.
 const MIGRATIONS: &[&str] = &[
     include_str!("embedded.sql"),
     include_str!("embedded_versions.sql"),
     include_str!("embedded_key_uses.sql"),
 ];
 
-/// The clock is the version, as in the production twin; what it replaces may be of a clock that was ahead.
+/// Versions are clock times, as on Scylla. A replaced entry may have been written by a clock that
+/// was ahead.
 const PUT: &str = "INSERT INTO entries (kind, id, org_id, key_hash, body, version) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
     ON CONFLICT DO UPDATE SET org_id = excluded.org_id, key_hash = excluded.key_hash, body = excluded.body,
         version = max(excluded.version, version + 1)";
@@ -39,17 +40,18 @@ const PUT_USE: &str = "INSERT INTO key_uses VALUES (?1, ?2, ?3)
 const REMOVE_USE: &str = "DELETE FROM key_uses WHERE org_id = ?1 AND key_id = ?2";
 const LIST_USES: &str = "SELECT key_id, used_at FROM key_uses WHERE org_id = ?1";
 
-/// Configuration in a file of this machine.
+/// Configuration in a local file.
 #[derive(Clone)]
 pub struct EmbeddedCatalog {
     database: SqliteDatabase,
 }
 
 impl EmbeddedCatalog {
-    /// Opens the file, or makes it.
+    /// Opens or creates the file.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when it cannot be used, [`StoreError::Malformed`] when a newer program wrote it.
+    /// [`StoreError::Unavailable`] if the file cannot be used, [`StoreError::Malformed`] if a newer
+    /// version wrote it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Ok(Self {
             database: SqliteDatabase::open(path, MIGRATIONS)?,

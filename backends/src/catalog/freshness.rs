@@ -1,4 +1,5 @@
-//! Values that are read again before they are too old, once for all who wait, and kept for a while when that fails.
+//! Cached values that are read again before they are too old, once for all concurrent callers, and
+//! served for a while if that fails.
 
 use std::{
     hash::Hash,
@@ -11,41 +12,45 @@ use tokio::sync::Mutex;
 
 use crate::error::StoreError;
 
-/// A value that was read less than this ago is served from memory: with the read itself, a change is live within 2 s.
+/// Maximum age of a value served without another read. Together with the read, a change takes
+/// effect within 2 s.
 pub(super) const FRESH: Duration = Duration::from_millis(1500);
-/// Oldest value that is served while it cannot be read again.
+/// Maximum age of a value served while it cannot be read again.
 pub(super) const STALE_MAX: Duration = Duration::from_secs(60);
-/// Values of one kind in memory. Guessed ids fill it with absences; the cache keeps what is asked for often.
+/// Maximum number of cached values of one kind. Guessed ids fill the cache with absences;
+/// frequently used values stay.
 const VALUES_MAX: u64 = 10_000;
-/// What nobody asks for goes out of memory.
+/// Time after which unused values are dropped from memory.
 const IDLE_MAX: Duration = Duration::from_secs(600);
 
-/// A clock that only goes forward; tests set their own.
-pub(super) type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
+/// A monotonic clock; tests set their own.
+pub(super) type CacheClock = Arc<dyn Fn() -> Instant + Send + Sync>;
 
-/// Values of one kind; what is known to be absent is a value as well.
+/// Cached values of one kind. A known absence is a value too.
 #[derive(Clone)]
-pub(super) struct Fresh<K, V> {
-    slots: Cache<K, Arc<Mutex<Slot<V>>>>,
-    clock: Clock,
+pub(super) struct FreshValues<K, V> {
+    slots: Cache<K, Arc<Mutex<CachedValue<V>>>>,
+    clock: CacheClock,
 }
 
-/// The lock is held while the value is read, so that those who ask meanwhile wait for that read and share it.
-struct Slot<V> {
+/// A cached value. Its lock is held during a read, so that concurrent callers wait for that read
+/// and share it.
+struct CachedValue<V> {
     value: Option<Arc<V>>,
-    /// When the read of `value` began; none before the first one that succeeded.
+    /// Start of the read of `value`; `None` before the first successful one.
     read_at: Option<Instant>,
-    /// Until when `value` is served without another read.
+    /// Time until which `value` is served without another read.
     served_until: Option<Instant>,
     failure: Option<(Instant, StoreError)>,
 }
 
-impl<V> Slot<V> {
+impl<V> CachedValue<V> {
     fn is_fresh(&self, now: Instant) -> bool {
         self.served_until.is_some_and(|end| now < end)
     }
 
-    /// A failure that happened after this caller came: it waited for that read and shares its end.
+    /// Returns the error of a read that failed after this caller arrived, whose result the caller
+    /// shares.
     fn failure_since(&self, came: Instant) -> Option<StoreError> {
         self.failure
             .as_ref()
@@ -60,7 +65,8 @@ impl<V> Slot<V> {
         self.failure = None;
     }
 
-    /// Serves the old value for as long as a fresh one, so that an absent store is not asked on every request.
+    /// Serves the old value for as long as a fresh one, so that an unavailable store is not asked
+    /// on every request.
     fn keep_stale(&mut self, error: StoreError, now: Instant) -> Result<(), StoreError> {
         let until = now + FRESH;
         let young = self
@@ -75,12 +81,12 @@ impl<V> Slot<V> {
     }
 }
 
-impl<K, V> Fresh<K, V>
+impl<K, V> FreshValues<K, V>
 where
     K: Hash + Eq + Send + Sync + 'static,
     V: Send + Sync + 'static,
 {
-    pub(super) fn new(clock: &Clock) -> Self {
+    pub(super) fn new(clock: &CacheClock) -> Self {
         let slots = Cache::builder()
             .max_capacity(VALUES_MAX)
             .time_to_idle(IDLE_MAX)
@@ -91,7 +97,8 @@ where
         }
     }
 
-    /// Whether `key` had a value when it was last read, not long ago; reads nothing.
+    /// Returns `true` if `key` had a value when it was last read, not long ago. Reads only the
+    /// cache.
     pub(super) async fn knows(&self, key: &K) -> bool {
         let Some(slot) = self.slots.get(key).await else {
             return false;
@@ -103,14 +110,14 @@ where
                 .is_some_and(|read_at| (self.clock)() <= read_at + STALE_MAX)
     }
 
-    /// The value of `key`, from memory or by `read`.
+    /// Returns the value of `key` from the cache or from `read`.
     pub(super) async fn get(
         &self,
         key: K,
         read: impl Future<Output = Result<Option<V>, StoreError>> + Send,
     ) -> Result<Option<Arc<V>>, StoreError> {
         let came = (self.clock)();
-        let empty = Slot {
+        let empty = CachedValue {
             value: None,
             read_at: None,
             served_until: None,

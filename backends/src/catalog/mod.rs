@@ -1,17 +1,20 @@
-//! The catalogue: what organizations configure. Read on every request through a cache, written by the admin API.
+//! The catalog: the configuration of organizations, read on every request through a cache and
+//! written by the admin API.
 //!
 //! # Contract
-//! - **Visibility**: a read that begins after a write returned sees it, on any process.
-//! - **Idempotence**: [`CatalogStore::put`] makes it so, whether or not it was so; [`CatalogStore::remove`] of what is not there
-//!   succeeds.
-//! - **Tenancy**: an entry is written and listed under its organization. Reading one by its id needs none, because that
-//!   read is how the service finds out whose it is; ids cannot be guessed.
-//! - **Versions**: a put gives an entry a version greater than that of what it replaces, and, as far as clocks go
-//!   forward, than that of what was removed before. Editors compare versions; the catalogue does not.
-//! - **Uses**: when a key was last used is kept beside it and is no version of it; of several uses the latest stays,
-//!   in whatever order they arrive. It goes with its key.
+//! - **Visibility**: a read that begins after a write has returned sees the write, on any process.
+//! - **Idempotence**: [`CatalogStore::put`] stores the entry whether or not it exists;
+//!   [`CatalogStore::remove`] of an unknown entry succeeds.
+//! - **Tenancy**: an entry is written and listed under its organization. A read by id needs none,
+//!   because that lookup resolves the organization; ids cannot be guessed.
+//! - **Versions**: a put assigns a version greater than that of the replaced entry and, as far as
+//!   clocks go forward, than that of an entry removed before. Editors compare versions; the catalog
+//!   does not.
+//! - **Uses**: the last use of a key is stored beside it and does not change its version. Of
+//!   several uses the latest is kept, in any order of arrival. It is removed with its key.
 //! - **Durability**: as in [`crate::store`].
-//! - **Secrets**: provider keys lie here sealed, API keys and links only as keyed hashes, passwords as slow ones.
+//! - **Secrets**: provider keys are stored encrypted, API keys and links only as keyed hashes,
+//!   passwords as slow hashes.
 
 pub mod cache;
 #[cfg(test)]
@@ -35,84 +38,85 @@ use switchboard_schemas::{
 
 use crate::error::StoreError;
 
-/// Where configuration is kept.
+/// The store of the configuration.
 #[async_trait]
 pub trait CatalogStore: Send + Sync {
-    /// The entry of this kind and id.
+    /// Returns the entry of this kind and id.
     async fn get(&self, kind: EntryKind, id: &str) -> Result<Option<CatalogEntry>, StoreError>;
 
-    /// The same with its version.
+    /// Returns the entry with its version.
     async fn versioned(
         &self,
         kind: EntryKind,
         id: &str,
     ) -> Result<Option<VersionedEntry>, StoreError>;
 
-    /// The key with this hash.
+    /// Returns the key with this hash.
     async fn key_by_hash(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError>;
 
-    /// Makes or replaces an entry.
+    /// Creates or replaces an entry.
     async fn put(&self, entry: &CatalogEntry) -> Result<(), StoreError>;
 
-    /// Removes an entry; a removed key is no longer found by its hash.
+    /// Removes an entry. A removed key is no longer found by its hash.
     async fn remove(&self, kind: EntryKind, org: &OrgId, id: &str) -> Result<(), StoreError>;
 
-    /// All entries of a kind of one organization, by id; with no organization, all organizations themselves.
+    /// Returns all entries of a kind of one organization by id; without an organization, all
+    /// organizations.
     async fn list(
         &self,
         kind: EntryKind,
         org: Option<&OrgId>,
     ) -> Result<Vec<CatalogEntry>, StoreError>;
 
-    /// Notes that keys were used.
+    /// Records uses of keys.
     async fn note_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError>;
 
-    /// When the organization's keys were last used, as far as that was noted.
+    /// Returns the recorded last uses of the organization's keys.
     async fn uses(&self, org: &OrgId) -> Result<Vec<KeyUse>, StoreError>;
 
-    /// Whether the catalogue answers.
+    /// Fails if the catalog does not respond.
     async fn check(&self) -> Result<(), StoreError>;
 }
 
-/// An entry as one put left it.
+/// An entry with its version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VersionedEntry {
-    /// What lies there.
+    /// The stored entry.
     pub entry: CatalogEntry,
-    /// Of the put that wrote it.
+    /// Version of the write.
     pub version: i64,
 }
 
-/// The last use of a key.
+/// The last use of an API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyUse {
-    /// Its owner.
+    /// Organization of the key.
     pub org_id: OrgId,
-    /// The key.
+    /// Id of the key.
     pub key_id: KeyId,
-    /// When.
+    /// Time of the use.
     pub at: Timestamp,
 }
 
-/// Kinds of entries.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EntryKind {
-    /// [`Organization`].
+    /// An [`Organization`].
     Organization,
-    /// [`Provider`] with its sealed key.
+    /// A [`Provider`] with its encrypted key.
     Provider,
-    /// [`Agent`].
+    /// An [`Agent`] with its settings.
     Agent,
-    /// [`Team`].
+    /// A [`Team`] with its members.
     Team,
-    /// [`ApiKey`] with its hash.
+    /// An [`ApiKey`] with its hash.
     Key,
-    /// [`UserAccount`].
+    /// A [`UserAccount`] with its credentials.
     User,
 }
 
 impl EntryKind {
-    /// Name in the store.
+    /// Returns the name used in the store.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Organization => "organization",
@@ -125,36 +129,38 @@ impl EntryKind {
     }
 }
 
-/// One configured thing.
+/// A configured resource.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum CatalogEntry {
-    /// An organization.
+    /// An organization of the installation.
     Organization(Organization),
-    /// A provider and its key, sealed by [`crate::vault::SecretVault`]; empty when it needs none.
+    /// A provider with its API key, encrypted by [`crate::vault::SecretVault`]; empty if it needs
+    /// none.
     Provider {
-        /// The endpoint.
+        /// Settings of the endpoint.
         provider: Provider,
-        /// Its key, sealed.
+        /// Encrypted API key of the endpoint.
         sealed_key: Vec<u8>,
     },
-    /// An agent.
+    /// An agent of an organization.
     Agent(Box<Agent>),
-    /// A team.
+    /// A team of an organization.
     Team(Team),
-    /// An API key and the hash under which it is found.
+    /// An API key with the hash by which it is found.
     Key {
-        /// What is known of it.
+        /// Stored form of the key.
         key: ApiKey,
-        /// HMAC-SHA-256 of its text.
+        /// HMAC-SHA-256 of the key's text.
         hash: [u8; 32],
     },
-    /// A person's account. Its id is derived from its e-mail address, so that a look-up by the one is a read of the other.
+    /// An account of a user. Its id is derived from its e-mail address, so that a lookup by address
+    /// is a read by id.
     User(Box<UserAccount>),
 }
 
 impl CatalogEntry {
-    /// Its kind.
+    /// Returns the kind of the entry.
     pub const fn kind(&self) -> EntryKind {
         match self {
             Self::Organization(_) => EntryKind::Organization,
@@ -166,7 +172,7 @@ impl CatalogEntry {
         }
     }
 
-    /// Its id.
+    /// Returns the id of the entry.
     pub fn id(&self) -> &str {
         match self {
             Self::Organization(organization) => organization.id.as_str(),
@@ -178,7 +184,7 @@ impl CatalogEntry {
         }
     }
 
-    /// Its owner.
+    /// Returns the organization of the entry.
     pub const fn org_id(&self) -> &OrgId {
         match self {
             Self::Organization(organization) => &organization.id,

@@ -1,8 +1,9 @@
-//! The catalogue of the production twin. Each change writes all its tables in one logged batch under one timestamp and
-//! with one text, so that two simultaneous changes end the same everywhere.
+//! The catalog on ScyllaDB or Cassandra. Each change writes all tables in one logged batch with one
+//! timestamp and one text, so that two simultaneous changes end the same everywhere.
 //!
-//! The timestamp is greater than that of what the change replaces, because an admin's next command may meet a process
-//! whose clock is behind. A removal writes an empty text, whose timestamp can be read, that of a deletion cannot.
+//! The timestamp is greater than that of the replaced entry, because the next command of an admin
+//! may reach a process whose clock is behind. A removal writes an empty text: its timestamp can be
+//! read, that of a deletion cannot.
 
 use std::sync::Arc;
 
@@ -35,18 +36,18 @@ const PUT_USE: &str =
 const REMOVE_USE: &str =
     "DELETE FROM switchboard.key_uses USING TIMESTAMP ? WHERE org_id = ? AND key_id = ?";
 const LIST_USES: &str = "SELECT key_id, used_at FROM switchboard.key_uses WHERE org_id = ?";
-/// The text of what was removed.
+/// Text of a removed entry.
 const REMOVED: &str = "";
-/// The owner under which organizations themselves are listed.
+/// Owner under which organizations themselves are listed.
 const INSTALLATION: &str = "";
 
 /// Configuration in a cluster.
 pub struct ScyllaCatalog {
     link: Arc<ScyllaLink>,
-    prepared: OnceCell<Prepared>,
+    prepared: OnceCell<CatalogStatements>,
 }
 
-struct Prepared {
+struct CatalogStatements {
     put: PreparedStatement,
     put_by_org: PreparedStatement,
     put_hash: PreparedStatement,
@@ -58,15 +59,15 @@ struct Prepared {
     list_uses: PreparedStatement,
 }
 
-/// What lies under an id, and when it was written.
+/// The stored entry of an id and its write time.
 #[derive(Default)]
-struct Current {
+struct StoredEntry {
     entry: Option<CatalogEntry>,
     written_at: Option<i64>,
 }
 
 impl ScyllaCatalog {
-    /// A catalogue on this link; the cluster need not be there yet.
+    /// Creates the catalog on a link. The cluster need not be reachable yet.
     pub fn connect(link: Arc<ScyllaLink>) -> Self {
         Self {
             link,
@@ -74,21 +75,21 @@ impl ScyllaCatalog {
         }
     }
 
-    async fn prepared(&self) -> Result<&Prepared, StoreError> {
+    async fn prepared(&self) -> Result<&CatalogStatements, StoreError> {
         self.prepared
-            .get_or_try_init(|| Box::pin(Prepared::new(&self.link)))
+            .get_or_try_init(|| Box::pin(CatalogStatements::new(&self.link)))
             .await
     }
 
-    async fn current(&self, kind: EntryKind, id: &str) -> Result<Current, StoreError> {
+    async fn current(&self, kind: EntryKind, id: &str) -> Result<StoredEntry, StoreError> {
         let rows = self
             .link
             .rows::<(String, i64)>(&self.prepared().await?.get, (kind.name(), id))
             .await?;
         let Some((body, written_at)) = rows.into_iter().next() else {
-            return Ok(Current::default());
+            return Ok(StoredEntry::default());
         };
-        Ok(Current {
+        Ok(StoredEntry {
             entry: read(&body)?,
             written_at: Some(written_at),
         })
@@ -99,7 +100,7 @@ impl ScyllaCatalog {
         &self,
         entry: &CatalogEntry,
         body: &str,
-        current: &Current,
+        current: &StoredEntry,
     ) -> Result<(), StoreError> {
         let prepared = self.prepared().await?;
         let stamp = Timestamp::now()
@@ -143,7 +144,7 @@ impl CatalogStore for ScyllaCatalog {
         kind: EntryKind,
         id: &str,
     ) -> Result<Option<VersionedEntry>, StoreError> {
-        let Current { entry, written_at } = self.current(kind, id).await?;
+        let StoredEntry { entry, written_at } = self.current(kind, id).await?;
         Ok(entry.map(|entry| VersionedEntry {
             entry,
             version: written_at.unwrap_or_default(),
@@ -158,7 +159,7 @@ impl CatalogStore for ScyllaCatalog {
         let Some((id,)) = rows.into_iter().next() else {
             return Ok(None);
         };
-        // The entry decides: it may be gone, or have another hash by now.
+        // The entry decides: it may be gone or have another hash by now.
         match self.get(EntryKind::Key, &id).await? {
             Some(CatalogEntry::Key { key, hash: current }) if current == hash.0 => Ok(Some(key)),
             _ => Ok(None),
@@ -233,7 +234,7 @@ impl CatalogStore for ScyllaCatalog {
     }
 }
 
-impl Prepared {
+impl CatalogStatements {
     async fn new(link: &ScyllaLink) -> Result<Self, StoreError> {
         Ok(Self {
             put: link.prepare_write(PUT).await?,
@@ -257,7 +258,7 @@ fn read(body: &str) -> Result<Option<CatalogEntry>, StoreError> {
     }
 }
 
-/// An id that is none is of no key that is listed.
+/// Parses the use of a key. A text that is not an id belongs to no listed key.
 fn read_use(org: &OrgId, key: &str, at: i64) -> Option<KeyUse> {
     let key_id: KeyId = key.parse().ok()?;
     Some(KeyUse {
@@ -292,7 +293,7 @@ mod tests {
         let catalog = ScyllaCatalog::connect(link().await);
         let org = organization("acme").org_id().clone();
         let (old, new) = (agent(&org, "shop", "Old"), agent(&org, "shop", "New"));
-        let ahead = Current {
+        let ahead = StoredEntry {
             entry: None,
             written_at: Some(Timestamp::now().micros() + AHEAD_MICROS),
         };

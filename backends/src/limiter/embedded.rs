@@ -1,36 +1,36 @@
-//! The limiter inside one process.
+//! The rate limiter inside one process.
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
 use super::{
     RateLimitOutcome, RateLimiter, RateLimiterError, RequestQuota,
-    window::{Micros, RollingWindow, micros},
+    window::{ClockMicros, RollingWindow, micros},
 };
 
-/// How often silent keys are forgotten.
+/// Interval at which idle keys are dropped.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Counts the requests of this process.
+/// Rate limits within this process.
 pub struct EmbeddedLimiter {
     born: Instant,
-    keys: Mutex<Keys>,
+    keys: Mutex<KeyWindows>,
 }
 
 #[derive(Default)]
-struct Keys {
-    /// Each key with the window that it was last asked about.
+struct KeyWindows {
+    /// Rolling window of each key, with the length it was last used with.
     windows: HashMap<String, (Duration, RollingWindow)>,
-    swept_at: Micros,
+    swept_at: ClockMicros,
 }
 
 impl EmbeddedLimiter {
-    /// A limiter that has seen no request.
+    /// Creates a limiter without requests.
     pub fn new() -> Self {
         Self {
             born: Instant::now(),
@@ -52,7 +52,7 @@ impl RateLimiter for EmbeddedLimiter {
         key: &str,
         quota: RequestQuota,
     ) -> Result<RateLimitOutcome, RateLimiterError> {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self.keys.lock();
         let now = micros(self.born.elapsed());
         keys.sweep(now);
         Ok(keys.take(key, now, quota))
@@ -63,9 +63,9 @@ impl RateLimiter for EmbeddedLimiter {
     }
 }
 
-impl Keys {
-    fn take(&mut self, key: &str, now: Micros, quota: RequestQuota) -> RateLimitOutcome {
-        // A known key costs no allocation.
+impl KeyWindows {
+    fn take(&mut self, key: &str, now: ClockMicros, quota: RequestQuota) -> RateLimitOutcome {
+        // A known key needs no allocation.
         if let Some((length, window)) = self.windows.get_mut(key) {
             *length = quota.window;
             return window.take(now, quota);
@@ -77,7 +77,7 @@ impl Keys {
         window.take(now, quota)
     }
 
-    fn sweep(&mut self, now: Micros) {
+    fn sweep(&mut self, now: ClockMicros) {
         if now.saturating_sub(self.swept_at) >= micros(SWEEP_INTERVAL) {
             self.swept_at = now;
             self.windows
@@ -96,7 +96,7 @@ mod tests {
             limit: 5,
             window: Duration::from_secs(60),
         };
-        let mut keys = Keys::default();
+        let mut keys = KeyWindows::default();
         keys.take("silent", 0, quota);
         keys.take("busy", 50_000_000, quota);
         keys.sweep(70_000_000);

@@ -1,12 +1,13 @@
-//! The limiter: how many requests a key may make in any rolling window.
+//! The rate limiter: a maximum number of requests per key in any rolling window.
 //!
 //! # Contract
-//! - **Exactness**: in any window of the quota's length at most `limit` requests are admitted, across all processes that
-//!   share the limiter, whatever they do at once.
-//! - **Refusal costs nothing**: a refused request does not count.
-//! - **Truth of the wait**: a request after `retry_after` of silence is admitted, and none is a second before it.
-//! - **Clock**: the limiter's own clock decides, never a caller's.
-//! - **Expiry**: a key that was silent for a window is forgotten.
+//! - **Exactness**: in any window of the quota's length at most `limit` requests are admitted,
+//!   across all processes that share the limiter and for any concurrency.
+//! - **Rejection is free**: a rejected request does not count.
+//! - **Retry time**: a request after `retry_after` of silence is admitted, and none is a second
+//!   before it.
+//! - **Clock**: the clock of the limiter decides, never that of a caller.
+//! - **Expiry**: a key that was idle for a window is dropped.
 
 #[cfg(test)]
 mod conformance;
@@ -18,46 +19,46 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-/// Counts requests.
+/// A rate limiter.
 #[async_trait]
 pub trait RateLimiter: Send + Sync {
-    /// Admits or refuses one request under `key`.
+    /// Admits or rejects one request of `key`.
     async fn take(
         &self,
         key: &str,
         quota: RequestQuota,
     ) -> Result<RateLimitOutcome, RateLimiterError>;
 
-    /// Whether the limiter answers.
+    /// Fails if the limiter does not respond.
     async fn check(&self) -> Result<(), RateLimiterError>;
 }
 
-/// So many requests in so long a window.
+/// A maximum number of requests in a rolling window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestQuota {
-    /// Requests.
+    /// Maximum number of requests in the window.
     pub limit: u32,
     /// Length of the window.
     pub window: Duration,
 }
 
-/// Whether a request may pass.
+/// The decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimitOutcome {
-    /// Whether it may.
+    /// `true` if the request may pass.
     pub admitted: bool,
-    /// Requests that would be admitted right after this one.
+    /// Requests that would be admitted directly after this one.
     pub remaining: u32,
-    /// Until the next request is admitted; zero when it would be now.
+    /// Time until the next request is admitted; zero if one would be admitted now.
     pub retry_after: Duration,
-    /// Until the whole quota is free again, if nothing more comes.
+    /// Time until the whole quota is free again without further requests.
     pub reset_after: Duration,
 }
 
-/// Why the limiter did not answer.
+/// An error of the limiter.
 #[derive(Debug, thiserror::Error)]
 pub enum RateLimiterError {
-    /// It cannot be reached.
+    /// The limiter cannot be reached.
     #[error("limiter unavailable: {0}")]
     Unavailable(String),
 }

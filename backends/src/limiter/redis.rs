@@ -1,4 +1,5 @@
-//! The limiter on Redis: one script per request, so that any number of processes share one exact window.
+//! The rate limiter on Redis: one script per request, so that any number of processes share one
+//! exact window.
 
 use std::time::Duration;
 
@@ -14,17 +15,17 @@ use crate::{
     redis_link::{LinkError, RedisLink},
 };
 
-/// Counts the requests of all processes of an installation.
+/// Rate limits across all processes of an installation.
 pub struct RedisLimiter {
     link: RedisLink,
     take: Script,
 }
 
 impl RedisLimiter {
-    /// Opens the limiter, whether or not Redis is there.
+    /// Opens the limiter. Redis need not be reachable yet.
     ///
     /// # Errors
-    /// The URL cannot be read.
+    /// The URL is invalid.
     pub async fn connect(config: &RedisConfig, namespace: &str) -> Result<Self, RateLimiterError> {
         let link = RedisLink::connect(config, namespace).await?;
         Ok(Self {
@@ -45,7 +46,7 @@ impl RateLimiter for RedisLimiter {
         call.arg(quota.limit)
             .arg(micros(quota.window))
             .arg(slice(quota));
-        // The first request after an outage may count twice: that admits one less, never one more.
+        // The first request after an outage may count twice: this admits one less, never one more.
         let (admitted, remaining, retry_after, reset_after) = self.link.invoke(&call).await?;
         Ok(RateLimitOutcome {
             admitted,

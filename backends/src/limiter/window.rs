@@ -1,41 +1,43 @@
-//! The rolling window of one key, pure: exact, constant work per request, and bounded however high the limit is.
+//! The rolling window of one key, a pure state machine: exact, with constant work per request and
+//! bounded memory for any limit.
 //!
-//! Requests are kept as marks: the time of the newest request of a slice of the window, and how many were admitted up to
-//! then since the key was first seen. What lies between two marks is then a subtraction, never a count. Merging a slice
-//! into its newest request can only refuse a request too long (by one slice), never admit one too many.
+//! Requests are stored as marks: the time of the newest request of a slice of the window, and the
+//! number of requests admitted until then since the key was first used. The number between two
+//! marks is a subtraction. Merging a slice into its newest request can only reject a request for
+//! too long (by one slice), never admit one too many.
 
 use std::{collections::VecDeque, time::Duration};
 
 use super::{RateLimitOutcome, RequestQuota};
 
-/// Microseconds on the limiter's own clock.
-pub(super) type Micros = u64;
+/// Microseconds on the clock of the limiter.
+pub(super) type ClockMicros = u64;
 
-/// Marks that one key may hold, while slices stay under [`SLICE_MAX`].
+/// Maximum number of marks per key, as long as slices stay below [`SLICE_MAX`].
 const MARKS_MAX: u64 = 8_192;
-/// Longest slice: the contract's wait is true to one second.
+/// Maximum length of a slice; the contract allows a retry time that is off by one second.
 const SLICE_MAX: Duration = Duration::from_millis(500);
-/// Shortest slice; requests of one slice share a mark.
+/// Minimum length of a slice; requests of one slice share a mark.
 const SLICE_MIN: Duration = Duration::from_millis(1);
 
-/// Requests of one key.
+/// The requests of one key.
 #[derive(Debug, Default)]
 pub(super) struct RollingWindow {
-    marks: VecDeque<Mark>,
-    /// Requests that have left the window.
+    marks: VecDeque<RequestMark>,
+    /// Number of requests that have left the window.
     expired: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Mark {
-    newest: Micros,
+struct RequestMark {
+    newest: ClockMicros,
     admitted: u64,
 }
 
 impl RollingWindow {
-    /// Admits or refuses one request at `now`.
-    pub(super) fn take(&mut self, now: Micros, quota: RequestQuota) -> RateLimitOutcome {
-        // A clock that went back must not let requests in that it has counted already.
+    /// Admits or rejects one request at `now`.
+    pub(super) fn take(&mut self, now: ClockMicros, quota: RequestQuota) -> RateLimitOutcome {
+        // A clock that went back must not admit requests that were already counted.
         let now = now.max(self.marks.back().map_or(0, |mark| mark.newest));
         let window = micros(quota.window);
         while let Some(mark) = self
@@ -54,31 +56,31 @@ impl RollingWindow {
         self.verdict(now, quota, admitted)
     }
 
-    /// Whether a window has passed since the last request.
-    pub(super) fn is_silent(&self, now: Micros, window: Duration) -> bool {
+    /// Returns `true` if a whole window has passed since the last request.
+    pub(super) fn is_silent(&self, now: ClockMicros, window: Duration) -> bool {
         self.marks
             .back()
             .is_none_or(|mark| mark.newest + micros(window) <= now)
     }
 
-    fn count(&mut self, now: Micros, slice: Micros) {
+    fn count(&mut self, now: ClockMicros, slice: ClockMicros) {
         let admitted = self.admitted() + 1;
         match self.marks.back_mut() {
             Some(mark) if mark.newest / slice == now / slice => {
-                *mark = Mark {
+                *mark = RequestMark {
                     newest: now,
                     admitted,
                 }
             }
-            _ => self.marks.push_back(Mark {
+            _ => self.marks.push_back(RequestMark {
                 newest: now,
                 admitted,
             }),
         }
     }
 
-    fn verdict(&self, now: Micros, quota: RequestQuota, admitted: bool) -> RateLimitOutcome {
-        let left = |mark: Option<&Mark>| {
+    fn verdict(&self, now: ClockMicros, quota: RequestQuota, admitted: bool) -> RateLimitOutcome {
+        let left = |mark: Option<&RequestMark>| {
             let end = mark.map_or(now, |mark| mark.newest + micros(quota.window));
             Duration::from_micros(end.saturating_sub(now))
         };
@@ -102,8 +104,8 @@ impl RollingWindow {
     }
 }
 
-/// Length of a slice under `quota`.
-pub(super) fn slice(quota: RequestQuota) -> Micros {
+/// Returns the length of a slice for a quota.
+pub(super) fn slice(quota: RequestQuota) -> ClockMicros {
     let bounded = micros(quota.window) / MARKS_MAX;
     let long = if u64::from(quota.limit) <= MARKS_MAX {
         0
@@ -113,7 +115,7 @@ pub(super) fn slice(quota: RequestQuota) -> Micros {
     long.clamp(micros(SLICE_MIN), micros(SLICE_MAX))
 }
 
-pub(super) fn micros(duration: Duration) -> Micros {
+pub(super) fn micros(duration: Duration) -> ClockMicros {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX / 2)
 }
 
@@ -173,7 +175,7 @@ mod tests {
             let quota = RequestQuota { limit, window: Duration::from_millis(100) };
             let mut window = RollingWindow::default();
             let mut now = 0;
-            let mut admitted: Vec<Micros> = Vec::new();
+            let mut admitted: Vec<ClockMicros> = Vec::new();
             for step in steps {
                 now += step;
                 let verdict = window.take(now, quota);

@@ -1,4 +1,4 @@
-//! Every figure of uploads, feeds and searches that an operator can set.
+//! Settings of product uploads, feeds and searches.
 
 use std::time::Duration;
 
@@ -9,21 +9,22 @@ use switchboard_schemas::network::Network;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProductsConfig {
-    /// Products of one agent.
+    /// Maximum number of products per agent.
     pub products_max: u64,
-    /// Bytes of one upload or feed.
+    /// Maximum size of an upload or a feed, in bytes.
     pub bytes_max: u64,
-    /// How long an upload may take.
+    /// Timeout of an upload, in milliseconds.
     pub upload_timeout_ms: u64,
-    /// How long the fetch of a feed may take, with storing it.
+    /// Timeout of fetching and storing a feed, in milliseconds.
     pub feed_timeout_ms: u64,
-    /// How long a connection to a feed's server may take.
+    /// Timeout of connecting to a feed's server, in milliseconds.
     pub feed_connect_timeout_ms: u64,
-    /// How often it is looked which feeds are due.
+    /// Interval at which due feeds are searched, in milliseconds.
     pub feed_scan_ms: u64,
-    /// Feeds that one process fetches at once.
+    /// Maximum number of feeds that one process fetches at once.
     pub feeds_at_once_max: usize,
-    /// Networks from which feeds may be fetched although they are not public, over http and on any port too.
+    /// Networks from which feeds may be fetched although they are not public, also over http and on
+    /// any port.
     pub feed_private_networks: Vec<Network>,
     /// Memory for the search indexes of one process, in bytes.
     pub index_bytes_max: u64,
@@ -46,7 +47,7 @@ impl Default for ProductsConfig {
 }
 
 impl ProductsConfig {
-    /// The keys whose value cannot work, each with the reason.
+    /// Returns the invalid keys with the reason of each.
     pub fn mistakes(&self) -> Vec<String> {
         let must_not_be_zero = [
             ("products_max", self.products_max),
@@ -63,7 +64,7 @@ impl ProductsConfig {
             .filter(|(_, value)| *value == 0)
             .map(|(key, _)| format!("products.{key} must not be 0"))
             .collect();
-        // What takes longer is taken for left behind by others.
+        // Longer uploads would be taken for abandoned by other processes.
         let longest = super::UPLOAD_TIME_MAX / 2;
         for (key, value) in [
             ("upload_timeout_ms", self.upload_timeout_ms),

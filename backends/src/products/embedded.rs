@@ -1,5 +1,5 @@
-//! The products of the embedded twin: three SQLite tables. A publish and the removal of what it leaves behind are one
-//! transaction.
+//! The products of the embedded backend, in three SQLite tables. A publish and the removal of
+//! replaced versions are one transaction.
 
 use std::{path::Path, sync::Arc};
 
@@ -22,7 +22,7 @@ use crate::{
     sqlite::SqliteDatabase,
 };
 
-/// Tables, oldest change first.
+/// Schema migrations, oldest first.
 const MIGRATIONS: &[&str] = &[include_str!("embedded.sql")];
 
 const STATUS: &str =
@@ -44,7 +44,7 @@ const DISCARD_CHUNKS: &str =
 const DISCARD: &str =
     "DELETE FROM product_versions WHERE org_id = ?1 AND agent_id = ?2 AND version = ?3";
 
-/// Products in a file of this machine.
+/// Products in a local file.
 #[derive(Clone)]
 pub struct EmbeddedProducts {
     database: SqliteDatabase,
@@ -52,10 +52,11 @@ pub struct EmbeddedProducts {
 }
 
 impl EmbeddedProducts {
-    /// Opens the file, or makes it.
+    /// Opens or creates the file.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when it cannot be used, [`StoreError::Malformed`] when a newer program wrote it.
+    /// [`StoreError::Unavailable`] if the file cannot be used, [`StoreError::Malformed`] if a newer
+    /// version wrote it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Ok(Self {
             database: SqliteDatabase::open(path, MIGRATIONS)?,
@@ -214,9 +215,9 @@ impl ProductStore for EmbeddedProducts {
 }
 
 fn status(connection: &Connection, org: &str, agent: &str) -> Result<ProductsStatus, StoreError> {
-    type Row = (Option<String>, Option<String>, Option<i64>);
+    type StatusColumns = (Option<String>, Option<String>, Option<i64>);
     let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-    let row: Option<Row> = connection
+    let row: Option<StatusColumns> = connection
         .prepare_cached(STATUS)?
         .query_row(params![org, agent], read)
         .optional()?;
@@ -232,7 +233,7 @@ fn decoded<T: DeserializeOwned>(body: Option<String>) -> Result<Option<T>, Store
     body.map(|body| decode(&body)).transpose()
 }
 
-/// Removes `replaced` and what nobody can be writing any more, but for `current`.
+/// Deletes the replaced version and abandoned uploads, keeping `current`.
 fn sweep(
     connection: &Connection,
     place: (&str, &str),

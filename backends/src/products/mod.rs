@@ -1,15 +1,21 @@
-//! The products that agents were given by uploads and feeds. Kept here; searched elsewhere, in an index that each worker
-//! derives, so that both profiles find the same and a cluster needs no search engine.
+//! Products that agents received by uploads and feeds. They are stored here and searched elsewhere,
+//! in an index that each worker derives, so that both profiles find the same products and a cluster
+//! needs no search engine.
 //!
 //! # Contract
-//! - **Replacement**: products come in versions. A version is written chunk by chunk, seen by nobody, and becomes current
-//!   as a whole with [`ProductStore::publish`]. A reader takes the version from the status and reads its chunks; a chunk that
-//!   is gone means that a later version is current, so that nobody joins halves of two versions.
-//! - **Visibility**: a read that begins after a publish, a removal or a note returned sees it, on any process.
-//! - **Last wins**: of two publishes, or a publish and a removal, the later one stands, also when clocks disagree.
-//! - **Leftovers**: chunks of a version that was never published, or is no longer current, go with a later publish or
-//!   removal, but for those that someone may still be writing ([`UPLOAD_TIME_MAX`]).
-//! - **Tenancy**: everything lies under an organization and its agent; another organization finds nothing.
+//! - **Replacement**: products are stored in versions. A version is written chunk by chunk,
+//!   invisible to readers, and becomes current as a whole with [`ProductStore::publish`]. A reader
+//!   gets the version from the status and reads its chunks; a missing chunk means that a later
+//!   version is current, so that nobody combines parts of two versions.
+//! - **Visibility**: a read that begins after a publish, a removal or a refresh record has returned
+//!   sees it, on any process.
+//! - **Last write wins**: of two publishes, or a publish and a removal, the later one wins, even if
+//!   clocks disagree.
+//! - **Cleanup**: chunks of a version that was never published, or is no longer current, are
+//!   deleted by a later publish or removal, except for those that may still be written
+//!   ([`UPLOAD_TIME_MAX`]).
+//! - **Tenancy**: all data belongs to an organization and its agent; another organization finds
+//!   nothing.
 //! - **Durability**: as in [`crate::store`].
 
 pub mod config;
@@ -36,16 +42,16 @@ use utoipa::ToSchema;
 pub use self::version::ProductsVersion;
 use crate::error::StoreError;
 
-/// Longest time for which a version may be written before it counts as left behind.
+/// Time after which an unfinished version counts as abandoned.
 pub const UPLOAD_TIME_MAX: Duration = Duration::from_secs(15 * 60);
 
-/// Where products are kept.
+/// The store of products.
 #[async_trait]
 pub trait ProductStore: Send + Sync {
-    /// What is known of an agent's products.
+    /// Returns the status of an agent's products.
     async fn status(&self, org: &OrgId, agent: &AgentId) -> Result<ProductsStatus, StoreError>;
 
-    /// Notes that a version is going to be written, so that it can be found if its writer dies.
+    /// Registers a new version, so that it can be deleted if its writer dies.
     async fn begin(
         &self,
         org: &OrgId,
@@ -53,7 +59,7 @@ pub trait ProductStore: Send + Sync {
         version: &ProductsVersion,
     ) -> Result<(), StoreError>;
 
-    /// Keeps a chunk of a version that was begun.
+    /// Stores a chunk of a registered version.
     async fn put_chunk(
         &self,
         org: &OrgId,
@@ -63,7 +69,7 @@ pub trait ProductStore: Send + Sync {
         body: Bytes,
     ) -> Result<(), StoreError>;
 
-    /// Makes a version the current one and removes those that it leaves behind.
+    /// Makes a version the current one and deletes replaced versions.
     async fn publish(
         &self,
         org: &OrgId,
@@ -71,7 +77,7 @@ pub trait ProductStore: Send + Sync {
         kept: &PublishedProducts,
     ) -> Result<(), StoreError>;
 
-    /// A chunk; none once its version is gone.
+    /// Returns a chunk, or `None` if its version is gone.
     async fn chunk(
         &self,
         org: &OrgId,
@@ -80,7 +86,7 @@ pub trait ProductStore: Send + Sync {
         number: u32,
     ) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Removes what was written of a version that is not to be published.
+    /// Deletes the chunks of a version that will not be published.
     async fn discard(
         &self,
         org: &OrgId,
@@ -88,10 +94,10 @@ pub trait ProductStore: Send + Sync {
         version: &ProductsVersion,
     ) -> Result<(), StoreError>;
 
-    /// Removes everything of an agent.
+    /// Deletes all products of an agent.
     async fn remove(&self, org: &OrgId, agent: &AgentId) -> Result<(), StoreError>;
 
-    /// Notes how the last fetch of a feed ended.
+    /// Records the outcome of the last fetch of a feed.
     async fn note_refresh(
         &self,
         org: &OrgId,
@@ -99,7 +105,7 @@ pub trait ProductStore: Send + Sync {
         refresh: &FeedRefresh,
     ) -> Result<(), StoreError>;
 
-    /// Asks that a feed be fetched soon.
+    /// Requests that a feed is fetched soon.
     async fn ask_refresh(
         &self,
         org: &OrgId,
@@ -107,95 +113,95 @@ pub trait ProductStore: Send + Sync {
         at: Timestamp,
     ) -> Result<(), StoreError>;
 
-    /// Comes back once a fetch was asked for in this process since it last came back. Whoever asks elsewhere is only seen in
-    /// the status.
+    /// Waits until a fetch was requested in this process since the last return. Requests in other
+    /// processes are only visible in the status.
     async fn asked(&self) {
         std::future::pending().await
     }
 
-    /// Whether the products can be reached.
+    /// Fails if the store does not respond.
     async fn check(&self) -> Result<(), StoreError>;
 }
 
-/// What is known of an agent's products.
+/// The status of an agent's products.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProductsStatus {
-    /// The current version.
+    /// Current version of the products.
     pub kept: Option<PublishedProducts>,
-    /// The last fetch of a feed.
+    /// Outcome of the last fetch of a feed.
     pub refresh: Option<FeedRefresh>,
-    /// When a fetch was last asked for.
+    /// Time at which a fetch was last requested.
     pub asked_at: Option<Timestamp>,
 }
 
-/// A version that is, or becomes, the current one.
+/// A version that is current or is about to be published.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PublishedProducts {
-    /// Which.
+    /// Name of the version.
     pub version: ProductsVersion,
-    /// Where its products are from.
+    /// Source of the products.
     pub source: ProductSource,
-    /// Products.
+    /// Number of products.
     pub count: u64,
-    /// Chunks, numbered from 0.
+    /// Number of chunks, which are numbered from 0.
     pub chunks: u32,
-    /// Bytes of all chunks.
+    /// Size of all chunks, in bytes.
     pub bytes: u64,
-    /// Rows of the source that are no products.
+    /// Rows of the source that are not products.
     pub rejected: FeedRejections,
-    /// When its last chunk was written.
+    /// Time at which the last chunk was written.
     pub stored_at: Timestamp,
 }
 
-/// Where products are from.
+/// The source of products.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum ProductSource {
-    /// An administrator sent them.
+    /// An administrator uploaded them.
     Upload,
-    /// They were fetched.
+    /// They were fetched from a feed.
     Feed {
-        /// From there.
+        /// URL of the feed.
         url: String,
     },
 }
 
-/// Rows that are no products.
+/// The rows of a source that are not products.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FeedRejections {
-    /// How many.
+    /// Number of rejected rows.
     pub count: u64,
-    /// The first of them.
+    /// The first rejected rows.
     pub first: Vec<RejectedRow>,
 }
 
-/// A row that is no product.
+/// A row that is not a product.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RejectedRow {
-    /// Its place: in CSV the head is row 1, in JSON the first object is.
+    /// Number of the row. In CSV the header is row 1, in JSON the first object is.
     pub row: u64,
-    /// Why.
+    /// Reason of the rejection.
     pub reason: String,
 }
 
-/// How the last fetch of a feed ended.
+/// The outcome of the last fetch of a feed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FeedRefresh {
-    /// Address that was asked.
+    /// Fetched URL.
     pub url: String,
-    /// When it began.
+    /// Time at which the fetch began.
     pub attempted_at: Timestamp,
-    /// When it ended; not told in notes of older versions.
+    /// Time at which the fetch ended; absent in records of older versions.
     #[serde(default)]
     pub ended_at: Option<Timestamp>,
-    /// When a fetch of this address last succeeded, whether or not there was anything new.
+    /// Time at which this URL was last fetched successfully, with or without changes.
     pub succeeded_at: Option<Timestamp>,
-    /// Why it failed; none when it succeeded.
+    /// Reason of the failure; absent if the fetch succeeded.
     pub error: Option<String>,
-    /// What the server said with the products that are kept, to ask whether they changed.
+    /// `ETag` of the stored products, sent to ask for changes.
     pub etag: Option<String>,
-    /// Likewise.
+    /// `Last-Modified` of the stored products, sent to ask for changes.
     pub last_modified: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Reads a version whole, and products out of its chunks.
+//! Reads the products of a version from its chunks.
 
 use switchboard_schemas::{
     catalog_product::CatalogProduct,
@@ -8,7 +8,7 @@ use switchboard_schemas::{
 use super::{ProductStore, PublishedProducts};
 use crate::error::StoreError;
 
-/// The chunks of a version, in order; none when it went away meanwhile.
+/// Returns the chunks of a version in order, or `None` if it was replaced meanwhile.
 ///
 /// # Errors
 /// Those of the store.
@@ -27,10 +27,10 @@ pub async fn read_chunks(
     Ok(Some(chunks))
 }
 
-/// The products of a chunk, in order.
+/// Parses the products of a chunk in order.
 ///
 /// # Errors
-/// [`StoreError::Malformed`] when it is damaged.
+/// [`StoreError::Malformed`] if the chunk is damaged.
 pub fn products_of(chunk: &[u8]) -> impl Iterator<Item = Result<CatalogProduct, StoreError>> {
     let lines = chunk
         .split(|byte| *byte == b'\n')

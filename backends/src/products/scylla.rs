@@ -1,8 +1,8 @@
-//! The products of the production twin. What is current is one cell, so that a publish is one write; chunks of a version
-//! are a partition, bounded by what an agent may have.
+//! The products on ScyllaDB or Cassandra. The current version is one cell, so that a publish is one
+//! write; the chunks of a version are a partition, bounded by the limits of an agent.
 //!
-//! The cell's timestamp is greater than that of what it replaces, and a removal writes an empty text, for the reasons
-//! given in [`crate::catalog::scylla`].
+//! The timestamp of the cell is greater than that of the value it replaces, and a removal writes an
+//! empty text, for the reasons given in [`crate::catalog::scylla`].
 
 use std::sync::Arc;
 
@@ -42,18 +42,18 @@ const PUT_CHUNK: &str = "INSERT INTO switchboard.product_chunks (org_id, agent_i
 const CHUNK: &str = "SELECT body FROM switchboard.product_chunks WHERE org_id = ? AND agent_id = ? AND version = ? AND number = ?";
 const DISCARD: &str =
     "DELETE FROM switchboard.product_chunks WHERE org_id = ? AND agent_id = ? AND version = ?";
-/// The text of what was removed.
+/// Text of a removed entry.
 const REMOVED: &str = "";
-/// The moment of what was removed.
+/// Time of a removed entry.
 const NEVER: i64 = 0;
 
 /// Products in a cluster.
 pub struct ScyllaProducts {
     link: Arc<ScyllaLink>,
-    prepared: OnceCell<Prepared>,
+    prepared: OnceCell<ProductStatements>,
 }
 
-struct Prepared {
+struct ProductStatements {
     status: PreparedStatement,
     put_kept: PreparedStatement,
     put_refresh: PreparedStatement,
@@ -76,9 +76,9 @@ type StatusRow = (
     Option<i64>,
 );
 
-/// What a row says, and above which timestamps the next writes must be.
+/// The stored status of an agent's products and the write times that later writes must exceed.
 #[derive(Default)]
-struct Current {
+struct StoredStatus {
     status: ProductsStatus,
     kept_at: i64,
     refresh_at: i64,
@@ -86,7 +86,7 @@ struct Current {
 }
 
 impl ScyllaProducts {
-    /// Products on this link; the cluster need not be there yet.
+    /// Creates the store on a link. The cluster need not be reachable yet.
     pub fn connect(link: Arc<ScyllaLink>) -> Self {
         Self {
             link,
@@ -94,13 +94,13 @@ impl ScyllaProducts {
         }
     }
 
-    async fn prepared(&self) -> Result<&Prepared, StoreError> {
+    async fn prepared(&self) -> Result<&ProductStatements, StoreError> {
         self.prepared
-            .get_or_try_init(|| Box::pin(Prepared::new(&self.link)))
+            .get_or_try_init(|| Box::pin(ProductStatements::new(&self.link)))
             .await
     }
 
-    async fn current(&self, org: &OrgId, agent: &AgentId) -> Result<Current, StoreError> {
+    async fn current(&self, org: &OrgId, agent: &AgentId) -> Result<StoredStatus, StoreError> {
         let statement = &self.prepared().await?.status;
         let rows = self
             .link
@@ -108,7 +108,7 @@ impl ScyllaProducts {
             .await?;
         let Some((kept, kept_at, refresh, refresh_at, asked, asked_at)) = rows.into_iter().next()
         else {
-            return Ok(Current::default());
+            return Ok(StoredStatus::default());
         };
         let asked = asked.filter(|moment| *moment != NEVER);
         let status = ProductsStatus {
@@ -117,7 +117,7 @@ impl ScyllaProducts {
             asked_at: asked.map(Timestamp::from_micros),
         };
         let at = Option::unwrap_or_default;
-        Ok(Current {
+        Ok(StoredStatus {
             status,
             kept_at: at(kept_at),
             refresh_at: at(refresh_at),
@@ -125,7 +125,7 @@ impl ScyllaProducts {
         })
     }
 
-    /// Removes `replaced` and what nobody can be writing any more, but for `current`.
+    /// Deletes the replaced version and abandoned uploads, keeping `current`.
     async fn sweep(
         &self,
         (org, agent): (&OrgId, &AgentId),
@@ -149,7 +149,8 @@ impl ScyllaProducts {
         Ok(())
     }
 
-    /// Tells of a failure to tidy up, which undoes nothing: the next publish tries again.
+    /// Deletes replaced versions and logs a failure, which is harmless: the next publish tries
+    /// again.
     async fn sweep_or_warn(
         &self,
         place: (&OrgId, &AgentId),
@@ -318,7 +319,7 @@ impl ProductStore for ScyllaProducts {
     }
 }
 
-impl Prepared {
+impl ProductStatements {
     async fn new(link: &ScyllaLink) -> Result<Self, StoreError> {
         Ok(Self {
             status: link.prepare_read(STATUS).await?,

@@ -1,11 +1,11 @@
-//! Names of versions: they sort by the moment at which they were begun, and no two are equal.
+//! Names of versions, unique and sorted by the time of their creation.
 
 use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use switchboard_schemas::time::Timestamp;
 
-/// Hexadecimal digits of the moment.
+/// Number of hexadecimal digits of the time.
 const MOMENT_DIGITS: usize = 16;
 
 /// A version of an agent's products.
@@ -14,12 +14,12 @@ const MOMENT_DIGITS: usize = 16;
 pub struct ProductsVersion(String);
 
 impl ProductsVersion {
-    /// One that is begun now.
+    /// Creates a version of this moment.
     pub fn begin() -> Self {
         Self::begun_at(Timestamp::now())
     }
 
-    /// The text under which it is kept.
+    /// Returns the stored text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -36,7 +36,7 @@ impl ProductsVersion {
         Self(text)
     }
 
-    /// Whether nobody can be writing it any more.
+    /// Returns `true` if the version is so old that no upload can still be writing it.
     pub(super) fn is_older_than(&self, age: Duration, now: Timestamp) -> bool {
         let moment = self
             .0

@@ -12,7 +12,7 @@ use switchboard_schemas::{
 use super::{FeedRejections, ProductSource, ProductStore, ProductsVersion, PublishedProducts};
 use crate::error::StoreError;
 
-/// A chunk is written once it has this many bytes; its last product may lie beyond them.
+/// Size from which a chunk is written, in bytes; its last product may exceed it.
 pub(super) const CHUNK_BYTES: usize = 256 << 10;
 
 /// A version that is being written.
@@ -28,7 +28,7 @@ pub struct ProductsWriter {
 }
 
 impl ProductsWriter {
-    /// Begins a version.
+    /// Registers a new version.
     ///
     /// # Errors
     /// Those of the store.
@@ -51,7 +51,7 @@ impl ProductsWriter {
         })
     }
 
-    /// Products so far.
+    /// Returns the number of products written so far.
     pub const fn count(&self) -> u64 {
         self.count
     }
@@ -73,7 +73,7 @@ impl ProductsWriter {
         }
     }
 
-    /// Makes the version current.
+    /// Makes the version the current one.
     ///
     /// # Errors
     /// Those of the store; nothing has changed then.
@@ -98,7 +98,7 @@ impl ProductsWriter {
         Ok(kept)
     }
 
-    /// Gives the version up. A failure leaves chunks that a later publish removes.
+    /// Abandons the version. If this fails, a later publish deletes its chunks.
     pub async fn discard(self) {
         if let Err(error) = self
             .products

@@ -1,115 +1,67 @@
-//! The log of one reply in memory: what the embedded relay keeps where the production twin keeps a Redis stream.
+//! Reply logs: the frames of each reply, stored for a while and pushed to the ingress that waits for them.
 
-use switchboard_schemas::reply_event::Frame;
+use std::time::Duration;
 
-use super::LOG_TTL;
+use async_trait::async_trait;
+use switchboard_schemas::{
+    ids::{IngressId, MessageId},
+    reply_event::{Frame, FrameBody, IngressEnvelope},
+};
+use tokio::sync::mpsc;
 
-/// Milliseconds on the relay's own clock.
-pub(super) type Millis = u64;
+use super::{ClaimStatus, ClaimToken, RelayError};
 
-/// Frames of one generation, in the order of their `seq`.
-#[derive(Debug, Default)]
-pub(super) struct ReplyLog {
-    frames: Vec<Placed>,
-    generation: u32,
-    /// After a restore one gap is accepted: the holder may have written its reply so far as fewer frames.
-    loose: bool,
-    expires_at: Millis,
+/// Lifetime of a log after its last frame.
+pub const LOG_TTL: Duration = Duration::from_secs(15 * 60);
+/// Capacity of a subscription, in envelopes.
+pub const LISTENER_ENVELOPES_MAX: usize = 16_384;
+
+/// Frames of replies, logged and pushed.
+///
+/// # Contract
+/// - **Order**: frames of a reply are stored in the order of their `seq`; a repeated `seq` is ignored. A frame of another
+///   generation starts the log anew.
+/// - **Expiry**: a log is deleted [`LOG_TTL`] after its last frame.
+/// - **Delivery**: each appended frame is also pushed to the waiting ingress, at most once and in order. Frames are lost
+///   while that process is disconnected or does not keep up; it reads them from the log.
+#[async_trait]
+pub trait ReplyLog: Send + Sync {
+    /// Logs frames, pushes them to `push_to` and renews the lease of the claim. Without frames, pushes a heartbeat that
+    /// is not logged. Returns [`ClaimStatus::StateLost`] if frames before the first one are missing.
+    async fn append_frames(
+        &self,
+        token: &ClaimToken,
+        push_to: Option<&IngressId>,
+        frames: &[Frame],
+    ) -> Result<ClaimStatus, RelayError>;
+
+    /// Returns the logged frames after `after_seq`, oldest first, including the end of a completed reply.
+    async fn read_frames(
+        &self,
+        reply: &MessageId,
+        after_seq: u64,
+    ) -> Result<Vec<Frame>, RelayError>;
+
+    /// Deletes the logged frames of a reply. Its final state stays known.
+    async fn delete_frames(&self, reply: &MessageId) -> Result<(), RelayError>;
+
+    /// Subscribes to the envelopes pushed to an ingress process; to be called before its first job is published. The
+    /// subscription is restored after outages and ends only when the receiver is dropped.
+    async fn subscribe(
+        &self,
+        ingress: &IngressId,
+    ) -> Result<mpsc::Receiver<IngressEnvelope>, RelayError>;
+
+    /// Pushes an envelope to an ingress process without logging it.
+    async fn push(&self, to: &IngressId, envelope: &IngressEnvelope) -> Result<(), RelayError>;
 }
 
-/// A frame and its place, which is its `seq`; only an end may carry a number that is taken.
-#[derive(Debug)]
-struct Placed {
-    place: u64,
-    frame: Frame,
-}
-
-/// What became of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Logged {
-    /// It is the newest frame now.
-    Added,
-    /// Known already.
-    Repeated,
-    /// Frames before it are missing.
-    Gap,
-}
-
-impl ReplyLog {
-    /// Adds the next frame; another generation begins anew, because bytes of two generations are never joined. A
-    /// generation is a random name without an order; that its writer holds the claim is what makes it the newer one.
-    pub(super) fn add(&mut self, now: Millis, frame: &Frame) -> Logged {
-        self.expire(now);
-        let logged = self.place(frame);
-        if logged == Logged::Added {
-            self.push(now, frame.clone());
-            self.loose = false;
-        }
-        logged
-    }
-
-    /// What would become of `frame`.
-    pub(super) fn place(&self, frame: &Frame) -> Logged {
-        let same = frame.generation == self.generation;
-        let last = if same { self.last_seq() } else { 0 };
-        if frame.seq <= last {
-            Logged::Repeated
-        } else if frame.seq > last + 1 && !(same && self.loose) {
-            Logged::Gap
-        } else {
-            Logged::Added
-        }
-    }
-
-    /// Adds the end, whatever stands before it.
-    pub(super) fn close(&mut self, now: Millis, end: &Frame) {
-        self.expire(now);
-        self.push(now, end.clone());
-    }
-
-    /// Forgets all and begins with `frames`.
-    pub(super) fn restore(&mut self, now: Millis, frames: &[Frame]) {
-        *self = Self {
-            loose: true,
-            ..Self::default()
-        };
-        for frame in frames {
-            if frame.generation != self.generation || frame.seq > self.last_seq() {
-                self.push(now, frame.clone());
-            }
-        }
-    }
-
-    /// Frames after `after_seq`.
-    pub(super) fn read(&mut self, now: Millis, after_seq: u64) -> Vec<Frame> {
-        self.expire(now);
-        let start = self
-            .frames
-            .partition_point(|placed| placed.place <= after_seq);
-        self.frames[start..]
-            .iter()
-            .map(|placed| placed.frame.clone())
-            .collect()
-    }
-
-    /// Forgets the frames when their time is over.
-    pub(super) fn expire(&mut self, now: Millis) {
-        if now >= self.expires_at {
-            self.frames = Vec::new();
-        }
-    }
-
-    fn push(&mut self, now: Millis, frame: Frame) {
-        if frame.generation != self.generation {
-            self.frames.clear();
-            self.generation = frame.generation;
-        }
-        let place = frame.seq.max(self.last_seq() + 1);
-        self.frames.push(Placed { place, frame });
-        self.expires_at = now + super::millis(LOG_TTL);
-    }
-
-    fn last_seq(&self) -> u64 {
-        self.frames.last().map_or(0, |placed| placed.place)
+/// Returns the heartbeat frame of a claim, which is pushed and never logged.
+pub(super) fn heartbeat(token: &ClaimToken) -> Frame {
+    Frame {
+        attempt: token.attempt,
+        generation: 0,
+        seq: 0,
+        body: FrameBody::Heartbeat,
     }
 }

@@ -1,16 +1,17 @@
-//! The keyspace of a namespace, and how its name gets into CQL, which cannot bind names as values.
+//! The keyspace of a namespace, and its insertion into CQL, which cannot bind names as values.
 
-/// Keyspace of an installation without a namespace, and the name that stands in our CQL.
+/// Keyspace of an installation without a namespace, and the name used in the CQL files.
 const DEFAULT_KEYSPACE: &str = "switchboard";
-/// Longest name that both databases take.
+/// Maximum length of a name in both databases.
 const KEYSPACE_CHARS_MAX: usize = 48;
 
-/// A name of lower-case letters, digits and underscores that begins with a letter: it needs no quotes.
+/// A keyspace name of lower-case letters, digits and underscores that starts with a letter and
+/// needs no quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Keyspace(String);
+pub(super) struct KeyspaceName(String);
 
-impl Keyspace {
-    /// The keyspace of a namespace; characters that no keyspace may have become underscores.
+impl KeyspaceName {
+    /// Returns the keyspace of a namespace. Invalid characters become underscores.
     pub(super) fn of_namespace(namespace: &str) -> Self {
         let name: String = namespace
             .trim_end_matches(['.', '-', '_'])
@@ -29,7 +30,7 @@ impl Keyspace {
         &self.0
     }
 
-    /// The statement with its tables in this keyspace.
+    /// Returns the statement with its tables in this keyspace.
     pub(super) fn qualify(&self, cql: &str) -> String {
         cql.replace("switchboard.", &format!("{}.", self.0))
     }
@@ -58,17 +59,17 @@ mod tests {
             ("é; DROP", "switchboard____drop"),
         ];
         for (namespace, keyspace) in cases {
-            assert_eq!(Keyspace::of_namespace(namespace).as_str(), keyspace);
+            assert_eq!(KeyspaceName::of_namespace(namespace).as_str(), keyspace);
         }
         assert_eq!(
-            Keyspace::of_namespace(&"n".repeat(100)).as_str().len(),
+            KeyspaceName::of_namespace(&"n".repeat(100)).as_str().len(),
             KEYSPACE_CHARS_MAX
         );
     }
 
     #[test]
     fn statements_name_tables_of_the_keyspace() {
-        let cql = Keyspace::of_namespace("a").qualify("SELECT body FROM switchboard.replies");
+        let cql = KeyspaceName::of_namespace("a").qualify("SELECT body FROM switchboard.replies");
         assert_eq!(cql, "SELECT body FROM a.replies");
     }
 }

@@ -1,8 +1,8 @@
-//! Makes the keyspace and its tables; may be repeated, and may run twice at once.
+//! Creation of the keyspace and its tables. It may be repeated and may run twice at once.
 //!
-//! Two nodes that make one table at the same moment can give it two identities, which Cassandra does not survive well.
-//! Every run therefore sends its statements through the same node, the one with the smallest id, which does them one
-//! after another.
+//! Two nodes that create one table at the same moment can give it two identities, which Cassandra
+//! does not survive well. Every run therefore sends its statements through the node with the
+//! smallest id, which executes them one after another.
 
 use std::time::Duration;
 
@@ -14,27 +14,28 @@ use scylla::{
 };
 use tokio::time::{self, Instant};
 
-use super::{connect, keyspace::Keyspace, unavailable};
+use super::{connect, keyspace::KeyspaceName, unavailable};
 use crate::{config::ScyllaConfig, error::StoreError};
 
 const KEYSPACE_CQL: &str = include_str!("../../../deploy/cql/keyspace.cql");
 const TABLES_CQL: &str = include_str!("../../../deploy/cql/tables.cql");
-/// What stands in `keyspace.cql` for the name and the number of copies.
+/// The part of `keyspace.cql` that holds the keyspace name.
 const KEYSPACE_NAME: &str = "EXISTS switchboard";
 const KEYSPACE_COPIES: &str = "'replication_factor': 3";
-/// Longest that one change of the schema may take.
+/// Timeout of one schema change.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a change is tried again when the cluster does not take it.
+/// Time for which a rejected schema change is retried.
 const MIGRATION_TIMEOUT: Duration = Duration::from_secs(120);
-/// Pause before that.
+/// Pause between retries of a schema change.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Makes what is missing of the keyspace and the tables of `namespace`, and waits until all nodes that are up agree.
+/// Creates the keyspace and the tables of `namespace` if missing, and waits until all nodes that
+/// are up agree.
 ///
 /// # Errors
-/// [`StoreError::Unavailable`] when the cluster is away or refuses.
+/// [`StoreError::Unavailable`] if the cluster is unavailable or rejects a statement.
 pub async fn migrate(config: &ScyllaConfig, namespace: &str) -> Result<(), StoreError> {
-    let keyspace = Keyspace::of_namespace(namespace);
+    let keyspace = KeyspaceName::of_namespace(namespace);
     let session = connect(config, &keyspace).await?;
     let deadline = Instant::now() + MIGRATION_TIMEOUT;
     if !keyspace_exists(&session, &keyspace).await? {
@@ -51,8 +52,9 @@ pub async fn migrate(config: &ScyllaConfig, namespace: &str) -> Result<(), Store
     Ok(())
 }
 
-/// An operator's own keyspace is kept, and needs no right to make one.
-async fn keyspace_exists(session: &Session, keyspace: &Keyspace) -> Result<bool, StoreError> {
+/// Returns `true` if the keyspace exists. One that an operator created is kept and needs no
+/// permission to create it.
+async fn keyspace_exists(session: &Session, keyspace: &KeyspaceName) -> Result<bool, StoreError> {
     let cql = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?";
     let reading = Box::pin(session.query_unpaged(cql, (keyspace.as_str(),)));
     let rows = reading
@@ -77,7 +79,7 @@ async fn change(session: &Session, cql: &str, deadline: Instant) -> Result<(), S
     }
 }
 
-/// What the database says of the statement itself will not change by asking again.
+/// Returns `true` for errors of the statement itself, which retrying cannot fix.
 const fn is_final(error: &ExecutionError) -> bool {
     let ExecutionError::LastAttemptError(RequestAttemptError::DbError(refusal, _)) = error else {
         return false;
@@ -103,19 +105,20 @@ async fn change_once(session: &Session, cql: &str) -> Result<(), ExecutionError>
             SingleTargetLoadBalancingPolicy::new(NodeIdentifier::HostId(node.host_id), None);
         statement.set_load_balancing_policy(Some(one_node));
     }
-    // The driver waits for agreement after a change; one that changed nothing may still meet another run's.
+    // The driver waits for schema agreement only after a change; an unchanged schema may still
+    // meet a change by another run.
     Box::pin(session.query_unpaged(statement, ())).await?;
     Box::pin(session.await_schema_agreement()).await?;
     Ok(())
 }
 
-fn keyspace_cql(keyspace: &Keyspace, copies: u16) -> String {
+fn keyspace_cql(keyspace: &KeyspaceName, copies: u16) -> String {
     KEYSPACE_CQL
         .replace(KEYSPACE_NAME, &format!("EXISTS {}", keyspace.as_str()))
         .replace(KEYSPACE_COPIES, &format!("'replication_factor': {copies}"))
 }
 
-fn table_statements(keyspace: &Keyspace) -> Vec<String> {
+fn table_statements(keyspace: &KeyspaceName) -> Vec<String> {
     let lines = TABLES_CQL
         .lines()
         .filter(|line| !line.trim_start().starts_with("--"));
@@ -161,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_files_give_statements_of_the_namespaces_keyspace() {
-        let keyspace = Keyspace::of_namespace("blue");
+        let keyspace = KeyspaceName::of_namespace("blue");
         let cql = keyspace_cql(&keyspace, 1);
         assert!(cql.contains("EXISTS blue\n") && cql.contains("'replication_factor': 1}"));
         let tables = table_statements(&keyspace);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use scylla::client::session::Session;
 use tokio::sync::OnceCell;
 
-use super::{ScyllaLink, connect, keyspace::Keyspace, migrate};
+use super::{ScyllaLink, connect, keyspace::KeyspaceName, migrate};
 use crate::config::ScyllaConfig;
 use switchboard_schemas::time::Timestamp;
 
@@ -45,7 +45,7 @@ pub(crate) fn new_namespace(name: &str) -> String {
 }
 
 pub(crate) async fn session() -> Session {
-    connect(&config(), &Keyspace::of_namespace(""))
+    connect(&config(), &KeyspaceName::of_namespace(""))
         .await
         .unwrap()
 }

@@ -1,8 +1,9 @@
-//! The deletion of a conversation: which stamps it covers, and what lies elsewhere and goes with it. Pure; both twins walk
-//! the same way.
+//! The deletion of a conversation as pure functions: the stamps that it covers and the data stored
+//! elsewhere. Both backends use them.
 //!
-//! A session's conversation has one id for ever, so that a visitor who comes back begins it anew under the same one. Its
-//! stamps then lie behind those of everything that was deleted: whatever a worker of the old life still writes loses.
+//! The conversation of a session always has the same id, so that a returning visitor starts it anew
+//! under that id. Its stamps are then above those of all deleted data, and late writes of an
+//! earlier worker lose.
 
 use std::collections::BTreeSet;
 
@@ -14,65 +15,66 @@ use switchboard_schemas::{
 };
 
 use super::{
-    rows::Origin,
-    stamp::{Phase, history_stamp, result_stamp},
+    rows::ConversationOrigin,
+    stamp::{TurnPhase, history_stamp, result_stamp},
 };
 use crate::{analytics::FactWrite, error::StoreError, json::decode};
 
-/// Messages that a deletion holds in memory at once.
+/// Maximum number of messages that a deletion holds in memory.
 pub(super) const DELETED_AT_ONCE: u64 = 100;
-/// Places that a life of a conversation uses up beside its counted messages: a turn that was not counted has two.
+/// Number of stamp positions used by a conversation beside its counted messages: an uncounted turn
+/// has two.
 const PLACES_UNCOUNTED: u64 = 2;
 
-/// A wish to delete a conversation.
+/// A request to delete a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationDeletion {
-    /// Tenant.
+    /// Organization that owns the conversation.
     pub org_id: OrgId,
-    /// The conversation.
+    /// Id of the conversation.
     pub conversation_id: ConversationId,
-    /// Names the deletion, so that a repeat is known.
+    /// Event id of the deletion, by which a repeat is recognized.
     pub event_id: EventId,
-    /// When it is done.
+    /// Time of the deletion.
     pub at: Timestamp,
 }
 
-/// What the next turn of a conversation stands on.
+/// The state of a conversation that its next turn builds on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HistoryState {
-    /// Messages in its history; none where it never began or was deleted.
+    /// Number of messages in the history; zero if it never began or was deleted.
     pub message_count: u64,
-    /// Its last deletion.
+    /// Last deletion of the conversation.
     pub tombstone: Option<Tombstone>,
 }
 
-/// What stays of a deleted conversation, and is known of it when it begins anew.
+/// The remains of a deleted conversation, known when it starts anew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tombstone {
-    /// The deletion.
+    /// Event id of the deletion.
     pub event_id: EventId,
-    /// Places in the order of writes that were used up before.
+    /// Number of stamp positions used before.
     pub places: u64,
-    /// Positions of the life that was deleted.
+    /// Number of positions of the deleted history.
     pub positions: u64,
-    /// No change of metadata up to this moment counts.
+    /// Changes of metadata up to this time have no effect.
     pub at: Timestamp,
 }
 
-/// What belongs to some messages and lies elsewhere.
+/// Data of messages that is stored elsewhere.
 #[derive(Debug, Default)]
-pub(super) struct Belongings {
+pub(super) struct RelatedData {
     /// Replies, each with the stamp that covers its record.
     pub(super) replies: Vec<(MessageId, i64)>,
-    /// Who answered.
+    /// Agents that replied.
     pub(super) agents: BTreeSet<AgentId>,
-    /// What was counted of their turns, cleared.
+    /// Facts of their turns, cleared.
     pub(super) facts: Vec<FactWrite>,
 }
 
 impl Tombstone {
-    /// Over a conversation of so many messages.
+    /// Creates the tombstone of a conversation with `positions` messages.
     pub(super) fn over(
         standing: &HistoryState,
         deletion: &ConversationDeletion,
@@ -87,32 +89,36 @@ impl Tombstone {
         }
     }
 
-    /// Covers every write of the turns before, and none behind it.
+    /// Returns the stamp that covers every write of earlier turns and none of later ones.
     pub(super) fn stamp(&self) -> i64 {
-        history_stamp(self.places, Phase::Begin, 0) - 1
+        history_stamp(self.places, TurnPhase::Begin, 0) - 1
     }
 }
 
-/// The moment of a change, behind a deletion that a slower clock saw later.
+/// Returns the time of a change, moved after a deletion that a faster clock recorded.
 pub(super) fn moment_behind(tombstone: Option<&Tombstone>, at: Timestamp) -> Timestamp {
     tombstone.map_or(at, |tombstone| {
         at.max(Timestamp::from_micros(tombstone.at.micros() + 1))
     })
 }
 
-/// Places that were used up before the first turn of this life.
+/// Returns the number of stamp positions used before the first turn of this history.
 pub(super) fn places_before(tombstone: Option<&Tombstone>) -> u64 {
     tombstone.map_or(0, |tombstone| tombstone.places)
 }
 
-/// No rating of the deleted life counts.
-pub(super) fn unrated(id: &ConversationId, origin: &Origin, tombstone: &Tombstone) -> FactWrite {
+/// Returns the write that clears the rating of the deleted history.
+pub(super) fn unrated(
+    id: &ConversationId,
+    origin: &ConversationOrigin,
+    tombstone: &Tombstone,
+) -> FactWrite {
     FactWrite::of_rating(id, origin.created_at, None, tombstone.at)
 }
 
-/// What belongs to these messages.
-pub(super) fn belongings(bodies: &[String], at: Timestamp) -> Result<Belongings, StoreError> {
-    let mut found = Belongings::default();
+/// Returns the data that is stored elsewhere for these messages.
+pub(super) fn belongings(bodies: &[String], at: Timestamp) -> Result<RelatedData, StoreError> {
+    let mut found = RelatedData::default();
     for body in bodies {
         let message: Message = decode(body)?;
         match message.author {
@@ -155,12 +161,12 @@ mod tests {
         ) {
             let first = Tombstone::over(&HistoryState { message_count: count, tombstone: None }, &deletion(), None);
             // The last turn that can have been begun stands behind the counted ones.
-            prop_assert!(history_stamp(count, Phase::End, attempt) < first.stamp());
-            prop_assert!(first.stamp() < history_stamp(first.places, Phase::Begin, 0));
+            prop_assert!(history_stamp(count, TurnPhase::End, attempt) < first.stamp());
+            prop_assert!(first.stamp() < history_stamp(first.places, TurnPhase::Begin, 0));
             let standing = HistoryState { message_count: again, tombstone: Some(first.clone()) };
             let second = Tombstone::over(&standing, &deletion(), None);
-            prop_assert!(history_stamp(first.places + again, Phase::End, attempt) < second.stamp());
-            prop_assert!(second.stamp() < history_stamp(second.places, Phase::Begin, 0));
+            prop_assert!(history_stamp(first.places + again, TurnPhase::End, attempt) < second.stamp());
+            prop_assert!(second.stamp() < history_stamp(second.places, TurnPhase::Begin, 0));
         }
     }
 

@@ -1,9 +1,11 @@
-//! The store of the embedded twin: one SQLite file, one transaction per write of a turn.
+//! The conversation store of the embedded backend: one SQLite file, one transaction per write of a
+//! turn.
 //!
-//! The rows and stamps are those of the production twin, compared here by hand: of two writes of one cell the higher
-//! stamp stays, of equal stamps the greater text, as ScyllaDB and Cassandra decide it.
+//! Rows and stamps are those of the Scylla backend and are compared here explicitly: of two writes
+//! of one cell the higher stamp wins, of equal stamps the greater text, as in ScyllaDB and
+//! Cassandra.
 
-mod rows;
+pub(super) mod rows;
 #[cfg(test)]
 mod tests;
 
@@ -20,11 +22,7 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
-pub(super) use self::rows::{PUT_ORIGIN, head, put_progress};
-use self::rows::{begin_turn, finish_turn};
-#[cfg(any(test, feature = "testing"))]
-pub(super) use self::rows::{put_listed, put_message};
-pub(super) use self::rows::{put_metadata, put_reply};
+use self::rows::{begin_turn, finish_turn, head, put_metadata, put_reply};
 use super::{
     AcceptedReply, ConversationStore, ReplyState, SESSION_LINKS_MAX, SessionLink, TurnEnd,
     TurnStart,
@@ -32,13 +30,13 @@ use super::{
     embedded_deletion, erasures,
     listing::{ListQuery, ListRange, ListedConversation, listed},
     rows::{
-        EndRows, MetadataChange, Progress, StartRows, accepted_cell, column, known_reply,
+        EndRows, MetadataChange, StartRows, TurnProgress, accepted_cell, column, known_reply,
         latest_first, page_range, read_page,
     },
 };
 use crate::{analytics::put_fact, error::StoreError, json::decode, sqlite::SqliteDatabase};
 
-/// Tables, oldest change first.
+/// Schema migrations, oldest first.
 const MIGRATIONS: &[&str] = &[
     include_str!("embedded.sql"),
     include_str!("embedded_links.sql"),
@@ -60,7 +58,7 @@ const GET_LISTED: &str = "SELECT began_at, conversation_id FROM conversation_lis
     WHERE org_id = ?1 AND list = ?2 AND began_at >= ?3 AND (began_at, conversation_id) < (?4, ?5)
     ORDER BY began_at DESC, conversation_id DESC LIMIT ?6";
 
-/// Conversations in a file of this machine.
+/// Conversations in a local file.
 #[derive(Clone)]
 pub struct EmbeddedStore {
     pub(crate) database: SqliteDatabase,
@@ -69,10 +67,11 @@ pub struct EmbeddedStore {
 }
 
 impl EmbeddedStore {
-    /// Opens the file, or makes it.
+    /// Opens or creates the file.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when it cannot be used, [`StoreError::Malformed`] when a newer program wrote it.
+    /// [`StoreError::Unavailable`] if the file cannot be used, [`StoreError::Malformed`] if a newer
+    /// version wrote it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Ok(Self {
             database: SqliteDatabase::open(path, MIGRATIONS)?,
@@ -325,10 +324,10 @@ fn message_count(
     let Some(progress) = progress.flatten() else {
         return Ok(0);
     };
-    Ok(decode::<Progress>(&progress)?.message_count)
+    Ok(decode::<TurnProgress>(&progress)?.message_count)
 }
 
-/// Steps of SQLite's machine, which would show rows that are skipped as well as rows that are returned.
+/// Counts the steps of SQLite's virtual machine, which include skipped rows.
 #[cfg(test)]
 fn count_work(statement: &rusqlite::Statement<'_>, work: &std::sync::atomic::AtomicU64) {
     let steps = statement.reset_status(rusqlite::StatementStatus::VmStep);

@@ -1,16 +1,16 @@
-//! Deletes a conversation in the embedded twin: what lies elsewhere in parts, so that no other write waits long, then the
-//! conversation itself in one transaction.
+//! Deletion of a conversation in the embedded store: first in parts what is stored elsewhere, so
+//! that no other write waits long, then the conversation itself in one transaction.
 
 use rusqlite::{Connection, params};
 use switchboard_schemas::ids::{ConversationId, OrgId};
 
 use super::{
     deletion::{
-        Belongings, ConversationDeletion, DELETED_AT_ONCE, HistoryState, Tombstone, belongings,
+        ConversationDeletion, DELETED_AT_ONCE, HistoryState, RelatedData, Tombstone, belongings,
         unrated,
     },
-    embedded::{PUT_ORIGIN, head, put_progress},
-    rows::{Origin, buried, column},
+    embedded::rows::{PUT_ORIGIN, head, put_progress},
+    rows::{ConversationOrigin, buried, column},
 };
 use crate::{analytics::put_fact, error::StoreError, sqlite::SqliteDatabase};
 
@@ -27,14 +27,15 @@ const DELETE_METADATA: &str = "DELETE FROM metadata WHERE org_id = ?1 AND conver
 const FORGET_METADATA_AT: &str =
     "UPDATE conversations SET metadata_at = NULL WHERE org_id = ?1 AND conversation_id = ?2";
 
-/// What there is to delete.
-struct Found {
-    origin: Origin,
+/// The conversation to delete.
+struct DeletionTarget {
+    origin: ConversationOrigin,
     standing: HistoryState,
     tombstone: Tombstone,
 }
 
-/// Deletes it; `false` when there is nothing, `true` when there was or when this deletion did it before.
+/// Deletes the conversation. Returns `false` if there is none, `true` if it existed or if this
+/// deletion has already removed it.
 pub(super) async fn delete(
     database: &SqliteDatabase,
     deletion: &ConversationDeletion,
@@ -65,11 +66,11 @@ pub(super) async fn delete(
     Ok(true)
 }
 
-/// What there is, or whether this deletion removed it.
+/// Finds the conversation. Returns `Err(true)` if this deletion has already removed it, `Err(false)` if there is none.
 fn find(
     connection: &Connection,
     deletion: &ConversationDeletion,
-) -> Result<Result<Found, bool>, StoreError> {
+) -> Result<Result<DeletionTarget, bool>, StoreError> {
     let Some(head) = head(connection, &deletion.org_id, &deletion.conversation_id)? else {
         return Ok(Err(false));
     };
@@ -80,7 +81,7 @@ fn find(
             .is_some_and(|tombstone| tombstone.event_id == deletion.event_id)));
     };
     let tombstone = Tombstone::over(&standing, deletion, head.metadata_at);
-    Ok(Ok(Found {
+    Ok(Ok(DeletionTarget {
         origin,
         standing,
         tombstone,
@@ -99,7 +100,7 @@ fn remove_belongings(
     session: &str,
 ) -> Result<(), StoreError> {
     let bodies = bodies(connection, org_id, conversation_id, from)?;
-    let Belongings {
+    let RelatedData {
         replies,
         agents,
         facts,
@@ -146,7 +147,7 @@ fn bodies(
 fn bury(
     connection: &Connection,
     deletion: &ConversationDeletion,
-    found: &Found,
+    found: &DeletionTarget,
 ) -> Result<(), StoreError> {
     let (org, id) = (&deletion.org_id, &deletion.conversation_id);
     let key = [org.as_str(), id.as_str()];

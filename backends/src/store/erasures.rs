@@ -1,4 +1,4 @@
-//! Receipts of erasures in the embedded twin.
+//! Records of erasures in the embedded store.
 
 use rusqlite::{OptionalExtension, params};
 use switchboard_schemas::{
@@ -19,10 +19,10 @@ const PUT: &str = "INSERT INTO erasures (org_id, erasure_id, body, steps) VALUES
 const GET: &str = "SELECT body FROM erasures WHERE org_id = ?1 AND erasure_id = ?2";
 const LIST: &str = "SELECT body FROM erasures WHERE org_id = ?1 AND erasure_id < ?2
     ORDER BY erasure_id DESC LIMIT ?3";
-/// Behind every id.
+/// A string greater than every id.
 pub(super) const LAST: &str = "\u{10ffff}";
 
-/// Keeps a state.
+/// Stores the state of an erasure.
 pub(super) async fn put(database: &SqliteDatabase, erasure: &Erasure) -> Result<(), StoreError> {
     let (body, steps) = (encode(erasure)?, column(erasure.steps)?);
     let (org, id) = (erasure.org_id.clone(), erasure.id.clone());
@@ -39,7 +39,7 @@ pub(super) async fn put(database: &SqliteDatabase, erasure: &Erasure) -> Result<
         .await
 }
 
-/// The latest state of one.
+/// Returns the latest state of an erasure.
 pub(super) async fn get(
     database: &SqliteDatabase,
     org: &OrgId,
@@ -57,7 +57,7 @@ pub(super) async fn get(
     body.as_deref().map(decode).transpose()
 }
 
-/// A page of them, latest first.
+/// Returns a page of erasures, latest first.
 pub(super) async fn list(
     database: &SqliteDatabase,
     org: &OrgId,

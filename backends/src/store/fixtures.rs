@@ -9,23 +9,26 @@ use switchboard_schemas::{
 };
 
 use super::{
-    ReplyRecord, StoreError,
+    ReplyRecord,
     embedded::{
-        EmbeddedStore, PUT_ORIGIN, put_listed, put_message as put_message_row, put_metadata,
-        put_progress, put_reply as put_reply_row,
+        EmbeddedStore,
+        rows::{
+            PUT_ORIGIN, put_listed, put_message as put_message_row, put_metadata, put_progress,
+            put_reply as put_reply_row,
+        },
     },
     listing::ListRow,
-    rows::{Cell, MetadataChange, Origin, Progress, column},
+    rows::{ConversationOrigin, MetadataChange, StampedCell, TurnProgress, column},
     stamp::ACCEPTANCE_STAMP,
 };
-use crate::{json::encode, testing::with_clock_stopped};
+use crate::{error::StoreError, json::encode, testing::with_clock_stopped};
 
 /// Stamps of these writes: a later one wins, and all of them win over the note of an acceptance.
 static NEXT_STAMP: AtomicI64 = AtomicI64::new(ACCEPTANCE_STAMP + 1);
 
-fn cell(body: String) -> Cell {
+fn cell(body: String) -> StampedCell {
     let stamp = NEXT_STAMP.fetch_add(1, Ordering::Relaxed);
-    Cell { body, stamp }
+    StampedCell { body, stamp }
 }
 
 /// Writes a conversation without its messages, or replaces it.
@@ -36,13 +39,13 @@ pub async fn put_conversation(
     store: &EmbeddedStore,
     conversation: &Conversation,
 ) -> Result<(), StoreError> {
-    let origin = cell(encode(&Origin {
+    let origin = cell(encode(&ConversationOrigin {
         session_id: conversation.session_id.clone(),
         owner: conversation.owner.clone(),
         created_at: conversation.created_at,
         tombstone: None,
     })?);
-    let progress = cell(encode(&Progress {
+    let progress = cell(encode(&TurnProgress {
         message_count: conversation.message_count,
         active_message_id: conversation.active_message_id.clone(),
         last_reply_id: conversation.last_reply_id.clone(),

@@ -1,7 +1,8 @@
-//! Lists of conversations, latest first: which of them, and the rows under which both twins find them.
+//! Lists of conversations, latest first: queries and rows of both backends.
 //!
-//! A conversation is listed where it began, which never changes, so that it is written once and no list moves under a
-//! reader. It stands in its organization's list and in that of its agent or team.
+//! A conversation is listed by its start time, which never changes, so that it is written once and
+//! no list moves under a reader. It is part of its organization's list and of that of its agent or
+//! team.
 
 use switchboard_schemas::{
     conversation::ConversationOwner,
@@ -11,43 +12,44 @@ use switchboard_schemas::{
 
 use crate::error::StoreError;
 
-/// The list of all conversations of an organization; the others bear the id of an agent or a team.
+/// Name of the list with all conversations of an organization; other lists are named by an agent or
+/// team id.
 const ALL: &str = "";
-/// Length of the buckets of the production twin.
+/// Length of a list partition in Scylla, in microseconds.
 const DAY_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
 
-/// Part of a list of conversations.
+/// A query for a part of a list of conversations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListQuery {
-    /// Only those with this agent or team.
+    /// Only conversations with this agent or team.
     pub owner: Option<ConversationOwner>,
-    /// Only those that began at this moment or after it.
+    /// Only conversations that began at this time or later.
     pub since: Option<Timestamp>,
-    /// Only those behind this place of the list.
+    /// Only conversations after this position of the list.
     pub behind: Option<ListCursor>,
-    /// How many at most.
+    /// Maximum number of conversations.
     pub limit: u32,
 }
 
-/// A place between two conversations of a list.
+/// A position between two conversations of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListCursor {
-    /// Behind those that began at this moment or after it …
+    /// Start time of the last conversation before the position.
     pub began_at: Timestamp,
-    /// … but, of those that began at this very moment, only behind this one and those before it.
+    /// Id of the last conversation before the position, among those with the same start time.
     pub id: Option<ConversationId>,
 }
 
 /// A conversation in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedConversation {
-    /// When its first message was accepted.
+    /// Time at which its first message was accepted.
     pub began_at: Timestamp,
-    /// Which it is.
+    /// Id of the conversation.
     pub id: ConversationId,
 }
 
-/// A conversation that begins, as its lists take it.
+/// The list entries of a new conversation.
 pub(super) struct ListRow {
     pub(super) began_at: i64,
     pub(super) lists: [String; 2],
@@ -67,7 +69,7 @@ pub(super) struct ListRange {
     pub(super) org: OrgId,
     pub(super) list: String,
     pub(super) since: i64,
-    /// Exclusive.
+    /// Exclusive start of the range.
     pub(super) behind: (i64, String),
     pub(super) limit: u32,
 }
@@ -97,7 +99,7 @@ impl ListRange {
     }
 }
 
-/// A row as it is read.
+/// Parses a row of a list.
 pub(super) fn listed((began_at, id): (i64, String)) -> Result<ListedConversation, StoreError> {
     let id = id
         .parse()
@@ -108,7 +110,7 @@ pub(super) fn listed((began_at, id): (i64, String)) -> Result<ListedConversation
     })
 }
 
-/// The bucket of a moment.
+/// Returns the number of the list partition of a time.
 pub(super) const fn day_of(micros: i64) -> i64 {
     micros.div_euclid(DAY_MICROS)
 }

@@ -1,18 +1,20 @@
-//! The store: conversations and their messages.
+//! The conversation store: conversations, their messages and the state of replies.
 //!
 //! # Contract
-//! - **Idempotence**: every write may be repeated; of two different writes of the same thing the higher attempt wins,
-//!   whatever their order of arrival.
-//! - **Durability**: a write that returned `Ok` survives a crash of this process (and, with ScyllaDB, of any node less
-//!   than a quorum).
-//! - **Visibility**: a read that begins after a write returned sees it.
-//! - **Work**: a page of messages costs work in proportion to the page, not to the conversation.
-//! - **Lists**: a conversation is listed from its first turn on, latest beginning first; a page of a list costs work in
-//!   proportion to the page and to the days that it spans.
-//! - **Deletion**: what is deleted is found by no read, and no late write of the turns before brings any of it back; the
-//!   same session may begin anew. A deletion may be repeated, also where it stopped halfway.
+//! - **Idempotence**: every write may be repeated. Of two different writes of the same thing the
+//!   higher attempt wins, in any order of arrival.
+//! - **Durability**: a write that returned `Ok` survives a crash of this process (with ScyllaDB,
+//!   also the loss of any nodes less than a quorum).
+//! - **Visibility**: a read that begins after a write has returned sees the write.
+//! - **Cost**: a page of messages costs work in proportion to the page, not to the conversation.
+//! - **Lists**: a conversation is listed from its first turn on, latest first. A page of a list
+//!   costs work in proportion to the page and to the days that it spans.
+//! - **Deletion**: deleted data is found by no read, and no late write of earlier turns restores
+//!   any of it. The same session may start anew. A deletion may be repeated, even after it stopped
+//!   halfway.
 //! - **Tenancy**: a read with another organization finds nothing.
-//! - **Order**: one worker at a time writes the turns of a conversation; the store does not arbitrate between two.
+//! - **Order**: one worker at a time writes the turns of a conversation; the store does not
+//!   arbitrate between two.
 
 #[cfg(test)]
 mod conformance;
@@ -49,32 +51,33 @@ use switchboard_schemas::{
     turn::Turn,
 };
 
-/// Conversations that one look for a session gives: an agent is in fewer teams than this.
+/// Maximum number of conversations returned for a session; an agent is a member of fewer teams.
 pub const SESSION_LINKS_MAX: u32 = 100;
 
-/// Where conversations are kept.
+/// The store of conversations.
 #[async_trait]
 pub trait ConversationStore: Send + Sync {
-    /// A turn begins: makes the conversation if it is the first one, stores the user message at its position, counts it,
-    /// names the active reply, and merges what the turn says of its visitor into the metadata.
+    /// Starts a turn: creates the conversation if it is the first one, stores and counts the user
+    /// message at its position, records the active reply and merges the visitor data into the
+    /// metadata.
     async fn begin_turn(&self, start: &TurnStart) -> Result<(), StoreError>;
 
-    /// A turn ends: stores the reply, if it has text, and its record; counts it, also for [`crate::analytics`]; no reply is
-    /// active any more.
+    /// Ends a turn: stores the reply, if it has text, and its record, counts it (also for
+    /// [`crate::analytics`]) and clears the active reply.
     async fn finish_turn(&self, end: &TurnEnd) -> Result<(), StoreError>;
 
-    /// Notes that a message was accepted, so that every process finds its reply before the turn begins. Never wins over
-    /// a final state, whatever the order of arrival.
+    /// Records that a message was accepted, so that every process finds its reply before the turn
+    /// begins. It never replaces a final state, in any order of arrival.
     async fn accept(&self, accepted: &AcceptedReply) -> Result<(), StoreError>;
 
-    /// What is known of a reply apart from its conversation: that it was accepted, or what became of it.
+    /// Returns the state of a reply independently of its conversation: accepted or final.
     async fn known_reply(
         &self,
         org: &OrgId,
         reply: &MessageId,
     ) -> Result<Option<ReplyState>, StoreError>;
 
-    /// What became of a reply; none while it has no final state.
+    /// Returns the record of a reply, or `None` while it has no final state.
     async fn reply(
         &self,
         org: &OrgId,
@@ -86,29 +89,30 @@ pub trait ConversationStore: Send + Sync {
         })
     }
 
-    /// A conversation without its messages.
+    /// Returns a conversation without its messages.
     async fn conversation(
         &self,
         org: &OrgId,
         id: &ConversationId,
     ) -> Result<Option<Conversation>, StoreError>;
 
-    /// What the next turn of a conversation stands on, also of one that was deleted or never began.
+    /// Returns the state that the next turn of a conversation builds on, also for one that was
+    /// deleted or never began.
     async fn history_state(
         &self,
         org: &OrgId,
         id: &ConversationId,
     ) -> Result<HistoryState, StoreError>;
 
-    /// Deletes a conversation with its messages, its replies' records, its notes of who answered, and its places in the
-    /// lists; called by the one who writes its turns, between two of them. `false` when there is none, or when another
-    /// deletion was faster; a repeat of the one that did it says `true`.
+    /// Deletes a conversation with its messages, reply records, session links and list entries. It
+    /// is called by the worker that writes its turns, between two of them. Returns `false` if there
+    /// is none or another deletion was faster; a repeat of the same deletion returns `true`.
     async fn delete_conversation(
         &self,
         deletion: &ConversationDeletion,
     ) -> Result<bool, StoreError>;
 
-    /// Messages from position `from` on, oldest first, at most `limit`; only those that are counted.
+    /// Returns at most `limit` counted messages from position `from` on, oldest first.
     async fn messages(
         &self,
         org: &OrgId,
@@ -117,17 +121,17 @@ pub trait ConversationStore: Send + Sync {
         limit: u32,
     ) -> Result<Vec<Message>, StoreError>;
 
-    /// A part of a list of conversations, latest beginning first; fewer than the query's limit only at its end. An
-    /// attempt at a first turn that another message replaced may have left its beginning too: whoever reads the
-    /// conversation compares.
+    /// Returns a part of a list of conversations, latest first; fewer than the query's limit only
+    /// at its end. A first turn that another message replaced may have left an entry with its own
+    /// start time, so that callers compare it with the conversation.
     async fn conversations(
         &self,
         org: &OrgId,
         query: &ListQuery,
     ) -> Result<Vec<ListedConversation>, StoreError>;
 
-    /// Sets and clears (`null`) keys of the metadata; of two changes of one key the later `at` wins. `false` when there
-    /// is no such conversation.
+    /// Sets and clears (`null`) keys of the metadata. Of two changes of one key the later `at`
+    /// wins. Returns `false` if the conversation does not exist.
     async fn update_metadata(
         &self,
         org: &OrgId,
@@ -136,11 +140,12 @@ pub trait ConversationStore: Send + Sync {
         at: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Notes that an agent answered in a conversation that its session alone does not find: a team's, or a page visitor's.
-    /// Of two notes the later moment stays.
+    /// Records that an agent answered in a conversation that cannot be derived from its session:
+    /// one of a team or of a page visitor. Of two records the later time is kept.
     async fn link_session(&self, link: &SessionLink) -> Result<(), StoreError>;
 
-    /// Such conversations of this session in which the agent answered, the latest first, at most [`SESSION_LINKS_MAX`].
+    /// Returns the linked conversations of this session in which the agent answered, latest first,
+    /// at most [`SESSION_LINKS_MAX`].
     async fn linked_conversations(
         &self,
         org: &OrgId,
@@ -148,13 +153,13 @@ pub trait ConversationStore: Send + Sync {
         session: &SessionId,
     ) -> Result<Vec<ConversationId>, StoreError>;
 
-    /// Keeps the state of an erasure; of two states of one the one with more steps wins.
+    /// Stores the state of an erasure. Of two states of one erasure the one with more steps wins.
     async fn put_erasure(&self, erasure: &Erasure) -> Result<(), StoreError>;
 
-    /// An erasure.
+    /// Returns the erasure with this id.
     async fn erasure(&self, org: &OrgId, id: &ErasureId) -> Result<Option<Erasure>, StoreError>;
 
-    /// At most `limit` erasures, latest first; those before `before`, if it is given.
+    /// Returns at most `limit` erasures, latest first, starting before `before` if given.
     async fn erasures(
         &self,
         org: &OrgId,
@@ -162,112 +167,113 @@ pub trait ConversationStore: Send + Sync {
         limit: u32,
     ) -> Result<Vec<Erasure>, StoreError>;
 
-    /// Whether the store answers.
+    /// Fails if the store does not respond.
     async fn check(&self) -> Result<(), StoreError>;
 }
 
-/// An agent's answer in a conversation that its session alone does not find.
+/// A link from a session to a conversation that cannot be derived from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionLink {
-    /// Tenant.
+    /// Organization that owns the conversation.
     pub org_id: OrgId,
-    /// Who answered.
+    /// Agent that answered.
     pub agent_id: AgentId,
-    /// The client's name of the conversation.
+    /// Session id chosen by the client.
     pub session_id: SessionId,
-    /// The conversation.
+    /// Id of the conversation.
     pub conversation_id: ConversationId,
-    /// When.
+    /// Time of the answer.
     pub answered_at: Timestamp,
 }
 
-/// A turn that begins.
+/// The start of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnStart {
-    /// The message and its circumstances.
+    /// The user message and its context.
     pub turn: Turn,
-    /// Whom the conversation is with.
+    /// Agent or team of the conversation.
     pub owner: ConversationOwner,
-    /// Place of the user message.
+    /// Position of the user message.
     pub position: u64,
-    /// The deletion behind which the conversation began anew, if there was one.
+    /// Deletion after which the conversation started anew, if any.
     pub tombstone: Option<Tombstone>,
-    /// The attempt that writes.
+    /// Attempt that writes.
     pub attempt: u32,
 }
 
-/// A turn that has its final state.
+/// The end of a turn in its final state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnEnd {
-    /// Tenant.
+    /// Organization that owns the conversation.
     pub org_id: OrgId,
-    /// When the turn was accepted; with the attempt it decides which write wins.
+    /// Time at which the turn was accepted; with the attempt it decides which write wins.
     pub accepted_at: Timestamp,
-    /// As at its beginning.
+    /// Deletion after which the conversation started anew, as at the start of the turn.
     pub tombstone: Option<Tombstone>,
-    /// The attempt that writes.
+    /// Attempt that writes.
     pub attempt: u32,
-    /// The user message.
+    /// Id of the user message.
     pub user_message_id: MessageId,
-    /// Who answered; none when nobody could.
+    /// Agent that replied; `None` if no agent could.
     pub agent_id: Option<AgentId>,
-    /// The team that was addressed, if one was.
+    /// Team to which the message was addressed, if any.
     pub team_id: Option<TeamId>,
-    /// The assistant message, if it has text.
+    /// Assistant message, if it has text.
     pub message: Option<Message>,
-    /// What is kept under the reply's id.
+    /// Record stored under the id of the reply.
     pub record: ReplyRecord,
 }
 
-/// A message that was accepted and whose turn need not have begun.
+/// An accepted message whose turn may not have begun.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AcceptedReply {
-    /// Tenant.
+    /// Organization that owns the conversation.
     pub org_id: OrgId,
-    /// The message; its reply's id follows from it.
+    /// Id of the user message, from which the id of the reply follows.
     pub user_message_id: MessageId,
-    /// Whom it was sent to.
+    /// Agent or team to which the message was sent.
     pub owner: ConversationOwner,
-    /// When the ingress accepted it.
+    /// Time at which the ingress accepted the message.
     pub accepted_at: Timestamp,
 }
 
-/// What the store knows under a reply's id.
+/// The stored state of a reply.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReplyState {
-    /// It was accepted; how far it is, its conversation tells.
+    /// The message was accepted; the conversation shows its progress.
     Accepted(AcceptedReply),
-    /// It has its final state.
+    /// The reply has its final state.
     Final(Box<ReplyRecord>),
 }
 
-/// What became of a reply; kept as one value, because equal timestamps would merge cell by cell.
+/// The final state of a reply, stored as one value because writes with equal timestamps would be
+/// merged cell by cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplyRecord {
-    /// The message that it answers.
+    /// Id of the user message.
     pub user_message_id: MessageId,
-    /// Place of that message.
+    /// Position of the user message.
     pub user_position: u64,
-    /// Place of the reply; none when it has no text.
+    /// Position of the reply; `None` if it has no text.
     pub position: Option<u64>,
-    /// How it began; none when it failed before that.
+    /// Start of the reply; `None` if it failed earlier.
     pub head: Option<ReplyHead>,
-    /// How it ended.
+    /// End of the reply.
     pub end: ReplyEnd,
-    /// The generation of its text.
+    /// Generation of the text.
     pub generation: u32,
-    /// The attempt that wrote it.
+    /// Attempt that wrote the record.
     pub attempt: u32,
-    /// When it ended.
+    /// Time at which the reply ended.
     pub finished_at: Timestamp,
     /// Milliseconds from acceptance to the first text.
     pub first_text_ms: Option<u64>,
 }
 
 impl ReplyRecord {
-    /// Messages in the history once this turn is over.
+    /// Returns the number of messages in the history after this turn.
     pub fn message_count(&self) -> u64 {
         self.position.unwrap_or(self.user_position) + 1
     }

@@ -1,4 +1,5 @@
-//! What the store keeps, row by row: both twins write these texts under these stamps and join them the same way.
+//! Rows of the conversation store. Both backends write these texts with these stamps and combine
+//! them in the same way.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ use super::{
     AcceptedReply, ReplyRecord, ReplyState, TurnEnd, TurnStart,
     deletion::{HistoryState, Tombstone, moment_behind, places_before},
     listing::ListRow,
-    stamp::{ACCEPTANCE_STAMP, Phase, history_stamp, result_stamp},
+    stamp::{ACCEPTANCE_STAMP, TurnPhase, history_stamp, result_stamp},
 };
 use crate::{
     analytics::FactWrite,
@@ -24,80 +25,82 @@ use crate::{
     json::{decode, encode, malformed},
 };
 
-/// The key of the metadata that figures count.
+/// Metadata key of the rating, which analytics counts.
 const RATING_KEY: &str = "rating";
 
-/// One cell: JSON, and the stamp by which it wins or loses against another write of the same cell.
+/// A cell: a JSON text and the stamp that decides between two writes of it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Cell {
+pub(super) struct StampedCell {
     pub(super) body: String,
     pub(super) stamp: i64,
 }
 
-/// What [`super::Store::begin_turn`] writes.
+/// The rows that [`super::ConversationStore::begin_turn`] writes.
 pub(super) struct StartRows {
     pub(super) org: OrgId,
     pub(super) conversation: ConversationId,
     pub(super) position: i64,
-    pub(super) message: Cell,
-    /// Of the turn at position 0 only.
+    pub(super) message: StampedCell,
+    /// Origin of the conversation, for the turn at position 0 only.
     pub(super) origin: Option<String>,
-    /// Likewise.
+    /// Entries in the lists, for the turn at position 0 only.
     pub(super) list_row: Option<ListRow>,
-    pub(super) progress: Cell,
+    pub(super) progress: StampedCell,
     pub(super) metadata: MetadataChange,
 }
 
-/// What [`super::Store::finish_turn`] writes.
+/// The rows that [`super::ConversationStore::finish_turn`] writes.
 pub(super) struct EndRows {
     pub(super) org: OrgId,
     pub(super) conversation: ConversationId,
     pub(super) reply: MessageId,
-    pub(super) message: Option<(i64, Cell)>,
-    pub(super) progress: Cell,
-    pub(super) record: Cell,
+    pub(super) message: Option<(i64, StampedCell)>,
+    pub(super) progress: StampedCell,
+    pub(super) record: StampedCell,
     pub(super) fact: FactWrite,
 }
 
-/// What lies under a reply's id: an acceptance until the final state replaces it.
+/// The row of a reply id: an acceptance until the final state replaces it.
 #[derive(Serialize, Deserialize)]
 struct ReplyRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     accepted: Option<AcceptedReply>,
 }
 
-/// Keys that are set, to JSON texts, and keys that are cleared.
+/// Keys to set with their JSON texts, and keys to clear.
 pub(super) struct MetadataChange {
     pub(super) at: Timestamp,
     pub(super) set: BTreeMap<String, String>,
     pub(super) cleared: Vec<String>,
 }
 
-/// What the first turn says once and for all.
+/// The constants of a conversation, set by its first turn.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Origin {
+pub(super) struct ConversationOrigin {
     pub(super) session_id: SessionId,
     pub(super) owner: ConversationOwner,
     pub(super) created_at: Timestamp,
-    /// The deletion behind which the conversation began anew.
+    /// Deletion after which the conversation started anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) tombstone: Option<Tombstone>,
 }
 
-/// What stands in its place once the conversation is deleted, and, where it began anew, what both have in common.
+/// The contents of the `origin` cell after a deletion: the tombstone, which a restarted
+/// conversation keeps.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Grave {
+pub(super) struct DeletionMarker {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     deleted: bool,
     pub(super) tombstone: Option<Tombstone>,
 }
 
-/// How far the conversation is; one cell, so that no reader joins the count of one turn with the reply of another.
+/// The progress of a conversation in one cell, so that no reader combines the count of one turn
+/// with the reply of another.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Progress {
+pub(super) struct TurnProgress {
     pub(super) message_count: u64,
     pub(super) active_message_id: Option<MessageId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,7 +108,7 @@ pub(super) struct Progress {
     pub(super) updated_at: Timestamp,
 }
 
-/// A conversation's row as it is read.
+/// The row of a conversation as read from the store.
 pub(super) struct HeadRow {
     pub(super) origin: Option<String>,
     pub(super) progress: Option<String>,
@@ -119,16 +122,16 @@ impl StartRows {
         let tombstone = start.tombstone.as_ref();
         let stamp = history_stamp(
             places_before(tombstone) + start.position,
-            Phase::Begin,
+            TurnPhase::Begin,
             start.attempt,
         );
-        let origin = Origin {
+        let origin = ConversationOrigin {
             session_id: turn.session_id.clone(),
             owner: start.owner.clone(),
             created_at: turn.accepted_at,
             tombstone: start.tombstone.clone(),
         };
-        let progress = Progress {
+        let progress = TurnProgress {
             message_count: start.position + 1,
             active_message_id: Some(turn.reply_id()),
             last_reply_id: None,
@@ -138,7 +141,7 @@ impl StartRows {
             org: turn.org_id.clone(),
             conversation: turn.conversation_id.clone(),
             position: column(start.position)?,
-            message: Cell {
+            message: StampedCell {
                 body: encode(&user_message(start))?,
                 stamp,
             },
@@ -148,7 +151,7 @@ impl StartRows {
                 None
             },
             list_row: (start.position == 0).then(|| ListRow::of(&start.owner, turn.accepted_at)),
-            progress: Cell {
+            progress: StampedCell {
                 body: encode(&progress)?,
                 stamp,
             },
@@ -163,8 +166,8 @@ impl StartRows {
 impl EndRows {
     pub(super) fn of(end: &TurnEnd) -> Result<Self, StoreError> {
         let place = places_before(end.tombstone.as_ref()) + end.record.user_position;
-        let stamp = history_stamp(place, Phase::End, end.attempt);
-        let progress = Progress {
+        let stamp = history_stamp(place, TurnPhase::End, end.attempt);
+        let progress = TurnProgress {
             message_count: end.record.message_count(),
             active_message_id: None,
             last_reply_id: Some(end.user_message_id.reply()),
@@ -173,7 +176,7 @@ impl EndRows {
         let message = match &end.message {
             Some(message) => Some((
                 column(message.position)?,
-                Cell {
+                StampedCell {
                     body: encode(message)?,
                     stamp,
                 },
@@ -186,11 +189,11 @@ impl EndRows {
             conversation: end.user_message_id.conversation(),
             reply: end.user_message_id.reply(),
             message,
-            progress: Cell {
+            progress: StampedCell {
                 body: encode(&progress)?,
                 stamp,
             },
-            record: Cell {
+            record: StampedCell {
                 body: encode(&end.record)?,
                 stamp: record_stamp,
             },
@@ -216,7 +219,7 @@ impl MetadataChange {
         Ok(change)
     }
 
-    /// What it says of the rating, for the figures of when the conversation began.
+    /// Returns the change of the rating fact, counted on the day the conversation began.
     pub(super) fn rating(&self, id: &ConversationId, began_at: Timestamp) -> Option<FactWrite> {
         let rating = self.set.get(RATING_KEY);
         let says = rating.is_some() || self.cleared.iter().any(|key| key == RATING_KEY);
@@ -228,13 +231,13 @@ impl MetadataChange {
     }
 }
 
-/// The head of a deleted conversation: its origin, and its progress.
-pub(super) fn buried(tombstone: &Tombstone) -> Result<(String, Cell), StoreError> {
-    let grave = Grave {
+/// Returns the head of a deleted conversation: its origin and its progress.
+pub(super) fn buried(tombstone: &Tombstone) -> Result<(String, StampedCell), StoreError> {
+    let grave = DeletionMarker {
         deleted: true,
         tombstone: Some(tombstone.clone()),
     };
-    let progress = Progress {
+    let progress = TurnProgress {
         message_count: 0,
         active_message_id: None,
         last_reply_id: None,
@@ -242,7 +245,7 @@ pub(super) fn buried(tombstone: &Tombstone) -> Result<(String, Cell), StoreError
     };
     Ok((
         encode(&grave)?,
-        Cell {
+        StampedCell {
             body: encode(&progress)?,
             stamp: tombstone.stamp(),
         },
@@ -250,24 +253,24 @@ pub(super) fn buried(tombstone: &Tombstone) -> Result<(String, Cell), StoreError
 }
 
 impl HeadRow {
-    /// What the first turn said, while the conversation is there.
-    pub(super) fn origin(&self) -> Result<Option<Origin>, StoreError> {
+    /// Returns the origin of a conversation that exists.
+    pub(super) fn origin(&self) -> Result<Option<ConversationOrigin>, StoreError> {
         match &self.origin {
             Some(origin) if !self.grave()?.deleted => decode(origin).map(Some),
             _ => Ok(None),
         }
     }
 
-    /// The last deletion, if there was one.
-    pub(super) fn grave(&self) -> Result<Grave, StoreError> {
+    /// Returns the contents of the `origin` cell that concern deletions.
+    pub(super) fn grave(&self) -> Result<DeletionMarker, StoreError> {
         self.origin
             .as_deref()
-            .map_or_else(|| Ok(Grave::default()), decode)
+            .map_or_else(|| Ok(DeletionMarker::default()), decode)
     }
 
-    /// What the next turn stands on.
+    /// Returns the state that the next turn builds on.
     pub(super) fn history_state(&self) -> Result<HistoryState, StoreError> {
-        let progress: Option<Progress> = self.progress.as_deref().map(decode).transpose()?;
+        let progress: Option<TurnProgress> = self.progress.as_deref().map(decode).transpose()?;
         let message_count = progress.map_or(0, |progress| progress.message_count);
         Ok(HistoryState {
             message_count,
@@ -275,7 +278,7 @@ impl HeadRow {
         })
     }
 
-    /// The conversation, once its first turn has begun.
+    /// Returns the conversation, or `None` before its first turn has begun.
     pub(super) fn conversation(
         self,
         org: OrgId,
@@ -284,7 +287,7 @@ impl HeadRow {
         let (Some(origin), Some(progress)) = (self.origin()?, self.progress) else {
             return Ok(None);
         };
-        let progress: Progress = decode(&progress)?;
+        let progress: TurnProgress = decode(&progress)?;
         let metadata = self
             .metadata
             .into_iter()
@@ -307,18 +310,18 @@ impl HeadRow {
     }
 }
 
-/// The row that [`super::Store::accept`] writes.
-pub(super) fn accepted_cell(accepted: &AcceptedReply) -> Result<Cell, StoreError> {
+/// Returns the cell that [`super::ConversationStore::accept`] writes.
+pub(super) fn accepted_cell(accepted: &AcceptedReply) -> Result<StampedCell, StoreError> {
     let row = ReplyRow {
         accepted: Some(accepted.clone()),
     };
-    Ok(Cell {
+    Ok(StampedCell {
         body: encode(&row)?,
         stamp: ACCEPTANCE_STAMP,
     })
 }
 
-/// What a row under a reply's id says.
+/// Parses the row of a reply id.
 pub(super) fn known_reply(body: &str) -> Result<ReplyState, StoreError> {
     match decode::<ReplyRow>(body)?.accepted {
         Some(accepted) => Ok(ReplyState::Accepted(accepted)),
@@ -326,19 +329,20 @@ pub(super) fn known_reply(body: &str) -> Result<ReplyState, StoreError> {
     }
 }
 
-/// Counted messages of a page, if all of them are there: positions from the first value up to, not with, the second.
+/// Returns the half-open range of positions of a page, limited to counted messages, or `None` if it
+/// is empty.
 pub(super) fn page_range(from: u64, limit: u32, message_count: u64) -> Option<(u64, u64)> {
     let end = from.saturating_add(u64::from(limit)).min(message_count);
     (from < end).then_some((from, end))
 }
 
-/// The messages of a page, of which none may be missing.
+/// Parses the messages of a page, none of which may be missing.
 pub(super) fn read_page(
     bodies: &[String],
     (from, end): (u64, u64),
 ) -> Result<Vec<Message>, StoreError> {
     if bodies.len() as u64 != end - from {
-        // In another data centre the row may travel longer than the head that counts it.
+        // In another data center the row may arrive later than the head that counts it.
         return Err(StoreError::Unavailable(
             "a counted message has not arrived".into(),
         ));
@@ -346,7 +350,7 @@ pub(super) fn read_page(
     bodies.iter().map(|body| decode(body)).collect()
 }
 
-/// Conversations by the moment that stands beside each, the latest first.
+/// Sorts conversations by the time beside each, latest first.
 pub(super) fn latest_first(
     mut links: Vec<(String, i64)>,
 ) -> Result<Vec<ConversationId>, StoreError> {
@@ -356,7 +360,7 @@ pub(super) fn latest_first(
         .map_err(|_| StoreError::Malformed("a linked conversation has no id".into()))
 }
 
-/// A position as a column of the database.
+/// Converts a position to a database column.
 pub(super) fn column(position: u64) -> Result<i64, StoreError> {
     i64::try_from(position).map_err(|_| StoreError::Malformed("a position is out of range".into()))
 }
@@ -371,7 +375,7 @@ fn user_message(start: &TurnStart) -> Message {
     }
 }
 
-/// What a turn says of its visitor; what it does not say stays as it was.
+/// Returns the visitor data of a turn as metadata. Missing fields are left unchanged.
 fn visitor_metadata(turn: &Turn) -> Result<Map<String, Value>, StoreError> {
     let mut metadata = turn.metadata.clone();
     metadata.retain(|key, _| !RESERVED_KEYS.contains(&key.as_str()));
@@ -448,7 +452,7 @@ mod tests {
         let rows = EndRows::of(&Talk::new().turn(4, "question").end(1, failed())).unwrap();
         assert_eq!(rows.message, None);
         assert_eq!(
-            decode::<Progress>(&rows.progress.body)
+            decode::<TurnProgress>(&rows.progress.body)
                 .unwrap()
                 .message_count,
             5

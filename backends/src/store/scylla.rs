@@ -1,8 +1,8 @@
-//! The store of the production twin: ScyllaDB or Apache Cassandra, without light-weight transactions.
+//! The conversation store on ScyllaDB or Apache Cassandra, without lightweight transactions.
 //!
-//! Every write carries its own timestamp (see [`super::stamp`]) and may be repeated. Rows are written before the head
-//! that counts them, and a reply's record after it, so that no reader sees a counted message that is missing, or a
-//! final state whose text is.
+//! Every write carries its own timestamp (see [`super::stamp`]) and may be repeated. Rows are
+//! written before the head that counts them, and a reply's record after it, so that no reader sees
+//! a counted message that is missing or a final state without its text.
 
 mod statements;
 
@@ -28,8 +28,8 @@ use super::{
     deletion::{ConversationDeletion, HistoryState, moment_behind},
     listing::{ListQuery, ListRange, ListRow, ListedConversation},
     rows::{
-        Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, accepted_cell, column,
-        known_reply, latest_first, page_range, read_page,
+        EndRows, HeadRow, MetadataChange, StampedCell, StartRows, TurnProgress, accepted_cell,
+        column, known_reply, latest_first, page_range, read_page,
     },
 };
 use crate::{
@@ -39,7 +39,8 @@ use crate::{
     scylla_link::ScyllaLink,
 };
 
-/// Positions of a partition: about 1 MB of usual text, far below what either database finds large.
+/// Number of positions in a partition: about 1 MB of usual text, far below the limits of both
+/// databases.
 pub(super) const BUCKET_POSITIONS: u64 = 500;
 
 /// Conversations in a cluster.
@@ -57,7 +58,7 @@ type HeadColumns = (
 );
 
 impl ScyllaStore {
-    /// A store on this link; the cluster need not be there yet.
+    /// Creates the store on a link. The cluster need not be reachable yet.
     pub fn connect(link: Arc<ScyllaLink>) -> Self {
         Self {
             link,
@@ -71,7 +72,7 @@ impl ScyllaStore {
             .await
     }
 
-    /// The statements of figures, and what they run on.
+    /// Returns the statements of analytics and the link that they run on.
     pub(crate) async fn figures(&self) -> Result<(&ScyllaLink, &PreparedAnalytics), StoreError> {
         Ok((&self.link, &self.prepared().await?.analytics))
     }
@@ -89,7 +90,7 @@ impl ScyllaStore {
         org: &OrgId,
         id: &ConversationId,
         position: i64,
-        message: &Cell,
+        message: &StampedCell,
     ) -> Result<(), StoreError> {
         let bucket = position / column(BUCKET_POSITIONS)?;
         let values = (
@@ -109,7 +110,7 @@ impl ScyllaStore {
         &self,
         org: &OrgId,
         id: &ConversationId,
-        progress: &Cell,
+        progress: &StampedCell,
     ) -> Result<(), StoreError> {
         let values = (org.as_str(), id.as_str(), &progress.body, progress.stamp);
         self.link
@@ -139,7 +140,7 @@ impl ScyllaStore {
         &self,
         org: &OrgId,
         reply: &MessageId,
-        row: &Cell,
+        row: &StampedCell,
     ) -> Result<(), StoreError> {
         let values = (org.as_str(), reply.as_str(), &row.body, row.stamp);
         self.link
@@ -159,7 +160,8 @@ impl ScyllaStore {
         if change.cleared.is_empty() {
             return self.link.write(&prepared.set_metadata, set).await;
         }
-        // One partition: the batch is one mutation, so that a reader sees all of the change or nothing.
+        // All statements concern one partition: the batch is one mutation, so that a reader sees
+        // all of the change or nothing.
         let clear = (at, &change.cleared, org.as_str(), id.as_str());
         let statements = vec![&prepared.set_metadata, &prepared.clear_metadata];
         self.link
@@ -190,7 +192,7 @@ impl ScyllaStore {
             .rows::<(Option<String>,)>(&self.prepared().await?.get_progress, values)
             .await?;
         match rows.into_iter().next() {
-            Some((Some(progress),)) => Ok(decode::<Progress>(&progress)?.message_count),
+            Some((Some(progress),)) => Ok(decode::<TurnProgress>(&progress)?.message_count),
             _ => Ok(0),
         }
     }
@@ -234,7 +236,7 @@ impl ConversationStore for ScyllaStore {
             self.put_progress(&rows.org, &rows.conversation, &rows.progress)
                 .await
         };
-        // Nobody repeats a turn whose record is there, so that whatever is counted of it comes first.
+        // A turn with a stored record is not repeated, so that its fact is written first.
         try_join(history, self.put_fact(&rows.org, &rows.fact)).await?;
         self.put_reply(&rows.org, &rows.reply, &rows.record).await
     }
@@ -425,7 +427,7 @@ impl ConversationStore for ScyllaStore {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        // A quorum of the copies of a row that nobody writes.
+        // Reads a row that nobody writes from a quorum of its copies.
         let rows = self
             .link
             .rows::<(Option<String>,)>(&self.prepared().await?.get_progress, ("check", "check"));

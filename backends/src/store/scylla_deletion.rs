@@ -1,16 +1,18 @@
-//! Deletes a conversation in the production twin. Every deletion has a stamp of its own, which covers what the deleted life
-//! wrote, however late it arrives, and nothing that is written behind it.
+//! Deletion of a conversation on ScyllaDB or Cassandra. A deletion has a stamp of its own that
+//! covers all writes of the deleted turns, however late they arrive, and none of later turns.
 //!
-//! The head falls between what it leads to: while it stands, a repeat finds the lists, the records and the notes by it; once
-//! it is a tombstone, the rest of the repeat needs nothing else.
+//! The head is deleted in the middle. While it exists, a repeated deletion finds lists, records and
+//! links through it; once it is a tombstone, the rest of the deletion needs nothing else.
 
 use futures::future::{try_join, try_join_all, try_join3};
 use scylla::statement::prepared::PreparedStatement;
 
 use super::{
-    deletion::{Belongings, ConversationDeletion, DELETED_AT_ONCE, Tombstone, belongings, unrated},
+    deletion::{
+        ConversationDeletion, DELETED_AT_ONCE, RelatedData, Tombstone, belongings, unrated,
+    },
     listing::ListRow,
-    rows::{HeadRow, Origin, buried, column},
+    rows::{ConversationOrigin, HeadRow, buried, column},
     scylla::BUCKET_POSITIONS,
     scylla_lists::PreparedLists,
 };
@@ -31,7 +33,7 @@ const DELETE_REPLY: &str =
 const DELETE_LINK: &str = "DELETE FROM switchboard.session_links USING TIMESTAMP ?
     WHERE org_id = ? AND agent_id = ? AND session_id = ? AND conversation_id = ?";
 
-/// The statements of a deletion.
+/// Prepared statements of deletions.
 pub(super) struct PreparedDeletion {
     bury: PreparedStatement,
     delete_metadata: PreparedStatement,
@@ -53,7 +55,7 @@ impl PreparedDeletion {
         })
     }
 
-    /// Deletes the conversation with this head; `false` when there is none.
+    /// Deletes the conversation with this head. Returns `false` if there is none.
     pub(super) async fn delete(
         &self,
         link: &ScyllaLink,
@@ -76,7 +78,7 @@ impl PreparedDeletion {
                 self.bury(link, deletion, &tombstone).await?;
                 tombstone
             }
-            // The same deletion, which stopped halfway.
+            // The same deletion stopped halfway.
             None => match standing
                 .tombstone
                 .filter(|tombstone| tombstone.event_id == deletion.event_id)
@@ -110,12 +112,12 @@ impl PreparedDeletion {
         link: &ScyllaLink,
         figures: &PreparedAnalytics,
         deletion: &ConversationDeletion,
-        origin: &Origin,
+        origin: &ConversationOrigin,
         message_count: u64,
     ) -> Result<(), StoreError> {
         for from in (0..message_count).step_by(usize::try_from(DELETED_AT_ONCE).unwrap_or(1)) {
             let bodies = self.bodies(link, deletion, from).await?;
-            let Belongings {
+            let RelatedData {
                 replies,
                 agents,
                 facts,
@@ -145,7 +147,8 @@ impl PreparedDeletion {
         Ok(())
     }
 
-    /// A page of them, which lies in one bucket; what a repeat finds gone already is no mistake.
+    /// Returns a page of message bodies within one bucket. A repeated deletion may find some of
+    /// them gone.
     async fn bodies(
         &self,
         link: &ScyllaLink,
@@ -192,5 +195,5 @@ impl PreparedDeletion {
     }
 }
 
-/// A page never reaches into another bucket.
+/// A page never spans two buckets.
 const _: () = assert!(BUCKET_POSITIONS.is_multiple_of(DELETED_AT_ONCE));

@@ -1,4 +1,4 @@
-//! Receipts of erasures in the production twin.
+//! Records of erasures on ScyllaDB or Cassandra.
 
 use scylla::statement::prepared::PreparedStatement;
 use switchboard_schemas::{
@@ -18,7 +18,7 @@ const GET: &str = "SELECT body FROM switchboard.erasures WHERE org_id = ? AND er
 const LIST: &str =
     "SELECT body FROM switchboard.erasures WHERE org_id = ? AND erasure_id < ? LIMIT ?";
 
-/// The statements of erasures.
+/// Prepared statements of erasures.
 pub(super) struct PreparedErasures {
     put: PreparedStatement,
     get: PreparedStatement,
@@ -34,9 +34,9 @@ impl PreparedErasures {
         })
     }
 
-    /// Keeps a state.
+    /// Stores the state of an erasure.
     pub(super) async fn put(&self, link: &ScyllaLink, erasure: &Erasure) -> Result<(), StoreError> {
-        // The number of steps is the stamp: no two clocks are compared.
+        // The number of steps is the stamp, so that no clocks are compared.
         let stamp = erasure
             .began_at
             .micros()
@@ -50,7 +50,7 @@ impl PreparedErasures {
         link.write(&self.put, values).await
     }
 
-    /// The latest state of one.
+    /// Returns the latest state of an erasure.
     pub(super) async fn get(
         &self,
         link: &ScyllaLink,
@@ -63,7 +63,7 @@ impl PreparedErasures {
         rows.first().map(|(body,)| decode(body)).transpose()
     }
 
-    /// A page of them, latest first.
+    /// Returns a page of erasures, latest first.
     pub(super) async fn list(
         &self,
         link: &ScyllaLink,

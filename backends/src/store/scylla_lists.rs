@@ -1,5 +1,5 @@
-//! Lists of conversations in the production twin: a partition for each day of a list, and one that names the days, so that
-//! a page reads the days that have conversations and no other, however long nothing was said.
+//! Lists of conversations on ScyllaDB or Cassandra: a partition for each day of a list, and one
+//! with the days that have conversations, so that a page reads no empty days.
 
 use futures::future::try_join_all;
 use scylla::statement::prepared::PreparedStatement;
@@ -8,7 +8,7 @@ use switchboard_schemas::ids::{ConversationId, OrgId};
 use super::listing::{ListRange, ListRow, ListedConversation, day_of, listed};
 use crate::{error::StoreError, scylla_link::ScyllaLink};
 
-/// Days that are asked for at once; pages of a busy list need one or two.
+/// Number of days read at once; a page of a busy list needs one or two.
 const DAYS_AT_ONCE: i32 = 8;
 
 const PUT_DAY: &str = "INSERT INTO switchboard.conversation_days (org_id, list, day) VALUES (?, ?, ?) USING TIMESTAMP ?";
@@ -22,7 +22,7 @@ const GET_LISTED: &str = "SELECT began_at, conversation_id FROM switchboard.conv
     WHERE org_id = ? AND list = ? AND day = ?
     AND (began_at, conversation_id) >= (?, ?) AND (began_at, conversation_id) < (?, ?) LIMIT ?";
 
-/// The statements of lists.
+/// Prepared statements of lists.
 pub(super) struct PreparedLists {
     put_day: PreparedStatement,
     put_listed: PreparedStatement,
@@ -42,7 +42,7 @@ impl PreparedLists {
         })
     }
 
-    /// Enters a conversation into its lists.
+    /// Adds a conversation to its lists.
     pub(super) async fn put(
         &self,
         link: &ScyllaLink,
@@ -59,12 +59,14 @@ impl PreparedLists {
             let values = (org.as_str(), list, day, at, id.as_str(), at);
             link.write(&self.put_listed, values)
         });
-        // The rows are there before any reader is told of their day, or else it would count an empty one.
+        // Write the rows before their day is announced to readers, who would otherwise read an
+        // empty day.
         try_join_all(rows).await?;
         try_join_all(days).await.map(|_| ())
     }
 
-    /// Takes a conversation out of its lists. The days stay: others began on them.
+    /// Removes a conversation from its lists. The days stay, because other conversations began on
+    /// them.
     pub(super) async fn remove(
         &self,
         link: &ScyllaLink,
@@ -80,7 +82,7 @@ impl PreparedLists {
         try_join_all(rows).await.map(|_| ())
     }
 
-    /// The part of a list that `range` means.
+    /// Returns the part of a list in `range`.
     pub(super) async fn get(
         &self,
         link: &ScyllaLink,

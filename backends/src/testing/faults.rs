@@ -1,16 +1,11 @@
 //! Faults of the operations of one backend, and a record of its calls.
 
-use std::{
-    any::Any,
-    collections::HashMap,
-    future::Future,
-    sync::{Mutex, MutexGuard, PoisonError, mpsc},
-    time::Duration,
-};
+use std::{any::Any, collections::HashMap, future::Future, sync::mpsc, time::Duration};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::watch, task, time};
 
-use crate::{bus::BusError, limiter::RateLimiterError, relay::RelayError, store::StoreError};
+use crate::{bus::BusError, error::StoreError, limiter::RateLimiterError, relay::RelayError};
 
 /// Message of every injected error.
 const INJECTED: &str = "injected by a test";
@@ -182,7 +177,7 @@ impl Faults {
     }
 
     fn plan(&self) -> MutexGuard<'_, FaultPlan> {
-        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+        self.plan.lock()
     }
 }
 

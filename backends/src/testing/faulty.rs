@@ -1,11 +1,9 @@
 //! A decorator that adds [`Faults`] to any backend.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use switchboard_schemas::{
     api_key::{ApiKey, ApiKeyHash},
@@ -13,10 +11,9 @@ use switchboard_schemas::{
     client_text::SessionId,
     conversation::{Conversation, Message},
     erasure::Erasure,
-    ids::{AgentId, AuditId, ConversationId, ErasureId, EventId, IngressId, MessageId, OrgId},
-    playground::PlaygroundRouting,
+    ids::{AgentId, AuditId, ConversationId, ErasureId, IngressId, MessageId, OrgId},
     random_token::TokenHash,
-    reply_event::{Frame, IngressEnvelope, PatchOutcome},
+    reply_event::{Frame, IngressEnvelope},
     time::Timestamp,
     topics::Topic,
 };
@@ -29,8 +26,9 @@ use crate::{
     catalog::{CatalogEntry, CatalogStore, EntryKind, KeyUse, VersionedEntry},
     limiter::{RateLimitOutcome, RateLimiter, RateLimiterError, RequestQuota},
     relay::{
-        ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimToken, RecordedDecisions,
-        Relay, RelayError, RoundRobinOffer, RoutingDecision,
+        ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimStore, ClaimToken,
+        KeyValueMemory, PlaygroundRuns, QueueSlots, RecordedDecisions, RelayError, ReplyLog,
+        RoundRobinOffer, RoutingDecision, RoutingState,
     },
     store::{
         AcceptedReply, ConversationStore, ReplyState, SessionLink, StoreError, TurnEnd, TurnStart,
@@ -57,12 +55,12 @@ impl<B> Faulty<B> {
 
     /// Returns the backend without faults.
     pub fn inner(&self) -> Arc<B> {
-        Arc::clone(&self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.inner.lock())
     }
 
     /// Replaces the backend, as if it had lost its data.
     pub fn replace(&self, inner: B) {
-        *self.inner.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(inner);
+        *self.inner.lock() = Arc::new(inner);
     }
 }
 
@@ -158,27 +156,41 @@ faulty!(RateLimiter {
     check() -> Result<(), RateLimiterError>;
 });
 
-faulty!(Relay {
-    claim(request: &ClaimRequest) -> Result<ClaimOutcome, RelayError>;
-    append(token: &ClaimToken, push_to: Option<&IngressId>, frames: &[Frame]) -> Result<ClaimStatus, RelayError>;
-    restore(token: &ClaimToken, push_to: Option<&IngressId>, frames: &[Frame]) -> Result<ClaimStatus, RelayError>;
-    seal(token: &ClaimToken, end: &Frame) -> Result<ClaimStatus, RelayError>;
-    settle(token: &ClaimToken, settlement: &ClaimCompletion) -> Result<ClaimStatus, RelayError>;
-    release(token: &ClaimToken) -> Result<(), RelayError>;
-    answer_patch(push_to: &IngressId, patch: &EventId, outcome: PatchOutcome) -> Result<(), RelayError>;
-    keep_trial(trial: &MessageId, text: &str) -> Result<(), RelayError>;
-    trial(trial: &MessageId) -> Result<Option<String>, RelayError>;
-    answer_trial(push_to: &IngressId, trial: &MessageId, verdict: PlaygroundRouting) -> Result<(), RelayError>;
-    say_waiting(push_to: &IngressId, reply: &MessageId) -> Result<(), RelayError>;
-    listen(ingress: &IngressId) -> Result<mpsc::Receiver<IngressEnvelope>, RelayError>;
-    read_log(reply: &MessageId, after_seq: u64) -> Result<Vec<Frame>, RelayError>;
-    void(reply: &MessageId, publish_nonce: &str) -> Result<(), RelayError>, records publish_nonce.to_owned();
-    enqueue(reply: &MessageId, places_max: u32) -> Result<bool, RelayError>;
-    remember(name: &str, value: &str) -> Result<String, RelayError>;
-    decide(message: &MessageId, decision: &RoutingDecision) -> Result<RoutingDecision, RelayError>;
-    decide_in_turn(message: &MessageId, offer: &RoundRobinOffer) -> Result<Option<RoutingDecision>, RelayError>;
-    decisions(message: &MessageId) -> Result<RecordedDecisions, RelayError>;
-    cancel(reply: &MessageId) -> Result<bool, RelayError>, records reply.clone();
-    forget(message: &MessageId) -> Result<(), RelayError>;
+faulty!(ClaimStore {
+    claim_reply(request: &ClaimRequest) -> Result<ClaimOutcome, RelayError>;
+    restore_claim(token: &ClaimToken, push_to: Option<&IngressId>, frames: &[Frame]) -> Result<ClaimStatus, RelayError>;
+    finalize_reply(token: &ClaimToken, end: &Frame) -> Result<ClaimStatus, RelayError>;
+    complete_claim(token: &ClaimToken, completion: &ClaimCompletion) -> Result<ClaimStatus, RelayError>;
+    release_claim(token: &ClaimToken) -> Result<(), RelayError>;
+    cancel_reply(reply: &MessageId) -> Result<bool, RelayError>, records reply.clone();
+});
+
+faulty!(ReplyLog {
+    append_frames(token: &ClaimToken, push_to: Option<&IngressId>, frames: &[Frame]) -> Result<ClaimStatus, RelayError>;
+    read_frames(reply: &MessageId, after_seq: u64) -> Result<Vec<Frame>, RelayError>;
+    delete_frames(reply: &MessageId) -> Result<(), RelayError>;
+    subscribe(ingress: &IngressId) -> Result<mpsc::Receiver<IngressEnvelope>, RelayError>;
+    push(to: &IngressId, envelope: &IngressEnvelope) -> Result<(), RelayError>;
+});
+
+faulty!(QueueSlots {
+    reserve_slot(reply: &MessageId, slots_max: u32) -> Result<bool, RelayError>;
+    void_publish(reply: &MessageId, publish_nonce: &str) -> Result<(), RelayError>, records publish_nonce.to_owned();
+});
+
+faulty!(RoutingState {
+    record_decision(message: &MessageId, decision: &RoutingDecision) -> Result<RoutingDecision, RelayError>;
+    record_round_robin(message: &MessageId, offer: &RoundRobinOffer) -> Result<Option<RoutingDecision>, RelayError>;
+    recorded_decisions(message: &MessageId) -> Result<RecordedDecisions, RelayError>;
+    delete_decisions(message: &MessageId) -> Result<(), RelayError>;
+});
+
+faulty!(KeyValueMemory {
+    get_or_insert(name: &str, value: &str) -> Result<String, RelayError>;
     check() -> Result<(), RelayError>;
+});
+
+faulty!(PlaygroundRuns {
+    put_playground_run(run_id: &MessageId, text: &str) -> Result<(), RelayError>;
+    playground_run(run_id: &MessageId) -> Result<Option<String>, RelayError>;
 });

@@ -4,7 +4,7 @@ mod faults;
 mod faulty;
 
 pub use crate::{
-    relay::fixtures::{push_envelope, put_frame},
+    relay::embedded::fixtures::{push_envelope, put_frame},
     store::fixtures::{put_conversation, put_message, put_reply},
 };
 pub(crate) use faults::with_clock_stopped;

@@ -1,6 +1,7 @@
 //! Changes to accounts. Only one change of an organization's accounts runs at a time, across
 //! processes, because some rules, such as the last owner, concern all accounts together.
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use switchboard_backends::catalog::{CatalogEntry, EntryKind};
 use switchboard_schemas::{
@@ -150,10 +151,7 @@ async fn list_accounts(state: &AppState, org: &OrgId) -> ApiResult<(String, Vec<
         .list(EntryKind::User, Some(org))
         .await?;
     let text = serde_json::to_vec(&entries).map_err(|error| ApiError::internal(&error))?;
-    let digest: String = Sha256::digest(&text)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let digest = HEXLOWER.encode(&Sha256::digest(&text));
     let accounts = entries.into_iter().filter_map(|entry| match entry {
         CatalogEntry::User(account) => Some(*account),
         _ => None,

@@ -114,7 +114,7 @@ pub(super) async fn find_concurrently_created(
         let name = EventId::of(&format!("{}/{after}", key.org_id), &key.name);
         let noted = context
             .relay
-            .remember(&format!("admin-key:{name}"), &own)
+            .get_or_insert(&format!("admin-key:{name}"), &own)
             .await;
         let noted = match noted {
             Ok(noted) => noted,

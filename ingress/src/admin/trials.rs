@@ -229,7 +229,7 @@ async fn store_trial(state: &AppState, trial: &MessageId, input: &impl Serialize
     state
         .backends
         .relay
-        .keep_trial(trial, &text)
+        .put_playground_run(trial, &text)
         .await
         .map_err(|error| {
             tracing::warn!(%error, "input of a playground run not stored");

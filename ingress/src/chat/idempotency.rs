@@ -99,7 +99,7 @@ impl IdempotencyKey {
         let stored = state
             .backends
             .relay
-            .remember(&format!("request:{name}"), &own.to_string())
+            .get_or_insert(&format!("request:{name}"), &own.to_string())
             .await
             .map_err(|error| {
                 tracing::warn!(%error, "idempotency key not recorded");

@@ -152,7 +152,7 @@ impl AuthorizedMessage {
         let frames = state
             .backends
             .relay
-            .read_log(&self.reply, 0)
+            .read_frames(&self.reply, 0)
             .await
             .unwrap_or_default();
         for frame in frames {

@@ -1,6 +1,7 @@
 //! Step 2 of the path: validates a chat body and builds its job. Ids are derived from the request,
 //! so that no lock is needed.
 
+use data_encoding::HEXLOWER;
 use http::request::Parts;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -158,7 +159,7 @@ impl ChatBody {
             visitor.name,
             self.metadata,
         ]);
-        hex_digest(&Sha256::digest(said.to_string()))
+        HEXLOWER.encode(&Sha256::digest(said.to_string()))
     }
 
     fn into_turn<P>(
@@ -204,10 +205,6 @@ impl TurnContext {
             ip_address: address.map(truncate_address),
         }
     }
-}
-
-fn hex_digest(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Counts Unicode scalar values, as the widget does; counting bytes would reject messages that the

@@ -165,7 +165,7 @@ async fn reserve_slot(state: &AppState, job: &TurnJob) -> ApiResult<()> {
     let reply = job.turn().reply_id();
     match tokio::time::timeout(
         ENQUEUE_TIMEOUT,
-        state.backends.relay.enqueue(&reply, QUEUE_SLOTS_MAX),
+        state.backends.relay.reserve_slot(&reply, QUEUE_SLOTS_MAX),
     )
     .await
     {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use switchboard_backends::relay::Relay;
+use switchboard_backends::relay::QueueSlots;
 use switchboard_schemas::{agent::OnDisconnect, conversation::ReplyStatus, topics::Topic};
 
 use crate::testing::{Answer, World, reply_frames, reply_of};
@@ -176,7 +176,11 @@ async fn a_tenth_message_of_a_conversation_is_told_to_come_again() {
             >= 1
     );
     assert!(world.jobs(Topic::Jobs).is_empty());
-    world.relay.void(&waiting[0], "nonce").await.unwrap();
+    world
+        .relay
+        .void_publish(&waiting[0], "nonce")
+        .await
+        .unwrap();
     assert_eq!(
         world
             .chat_answered(reply_frames(&["ok"], ReplyStatus::Completed))

@@ -184,7 +184,10 @@ fn publish_failed(state: &AppState, error: &dyn std::fmt::Display) -> ApiError {
 /// the client received an error.
 pub(crate) async fn void_publish(state: &AppState, turn: &Turn) {
     let reply = turn.reply_id();
-    let void = state.backends.relay.void(&reply, &turn.publish_nonce);
+    let void = state
+        .backends
+        .relay
+        .void_publish(&reply, &turn.publish_nonce);
     if !matches!(tokio::time::timeout(VOID_TIMEOUT, void).await, Ok(Ok(()))) {
         tracing::warn!(message.id = %turn.message_id, "rejected message not voided");
     }

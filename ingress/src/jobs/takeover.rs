@@ -39,7 +39,11 @@ async fn reply_job(state: &AppState, job: &TurnJob) -> Option<ReplyJob> {
         TurnJob::Agent(job) | TurnJob::Playground(job) => return Some(job.clone()),
         TurnJob::Team(job) => job,
     };
-    let decisions = state.backends.relay.decisions(&job.turn.message_id).await;
+    let decisions = state
+        .backends
+        .relay
+        .recorded_decisions(&job.turn.message_id)
+        .await;
     let decided = decisions.ok()?.own?;
     // The decision does not record its time.
     let routed = TeamRouting {

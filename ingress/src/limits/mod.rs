@@ -12,8 +12,9 @@ mod rate_limit_headers;
 mod shared_limiter;
 mod site_limiter;
 
-use std::{fmt::Write, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
+use data_encoding::HEXLOWER;
 use serde_json::json;
 use switchboard_backends::limiter::{RateLimitOutcome, RateLimiter, RequestQuota};
 use switchboard_schemas::{
@@ -354,13 +355,7 @@ impl RateLimits {
             RateLimitSubject::Session(id) => ("limit-session", id),
             RateLimitSubject::Account(name) => ("limit-account", name),
         };
-        self.secret
-            .mac(purpose, id.as_bytes())
-            .iter()
-            .fold(String::new(), |mut text, byte| {
-                let _ = write!(text, "{byte:02x}");
-                text
-            })
+        HEXLOWER.encode(&self.secret.mac(purpose, id.as_bytes()))
     }
 }
 

@@ -11,9 +11,8 @@ pub(crate) mod problems;
 #[cfg(test)]
 mod tests;
 
-use std::fmt::Write;
-
 use bytes::Bytes;
+use data_encoding::HEXLOWER;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use utoipa::{
@@ -55,11 +54,7 @@ impl PublishedDocument {
     /// Serializes a document and derives its tag.
     pub(crate) fn new(document: &impl Serialize) -> Self {
         let body = Bytes::from(serde_json::to_vec(document).unwrap_or_default());
-        let mut hash = String::new();
-        for byte in Sha256::digest(&body) {
-            // Writing into a string cannot fail.
-            let _ = write!(hash, "{byte:02x}");
-        }
+        let mut hash = HEXLOWER.encode(&Sha256::digest(&body));
         hash.truncate(ETAG_CHARS);
         Self {
             body,

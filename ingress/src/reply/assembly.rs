@@ -6,6 +6,7 @@
 //! may start with one worker's frames and continue with another's.
 
 use bytes::Bytes;
+use data_encoding::HEXLOWER;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use switchboard_schemas::reply_event::{Frame, FrameBody, ReplyEnd, ReplyHead, ToolProgress};
@@ -221,12 +222,7 @@ impl ReplyAssembly {
     }
 
     fn sent_hash_hex(&self) -> String {
-        self.sent_hash
-            .clone()
-            .finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        HEXLOWER.encode(&self.sent_hash.clone().finalize())
     }
 }
 

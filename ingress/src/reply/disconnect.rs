@@ -20,7 +20,7 @@ pub(super) fn cancel(state: &AppState, reply: MessageId) {
     }
     let relay = state.backends.relay.clone();
     let cancel = async move {
-        match tokio::time::timeout(CANCEL_TIMEOUT, relay.cancel(&reply)).await {
+        match tokio::time::timeout(CANCEL_TIMEOUT, relay.cancel_reply(&reply)).await {
             Ok(Ok(_)) => tracing::info!(message.id = %reply, "client disconnected, reply canceled"),
             Ok(Err(error)) => {
                 tracing::warn!(%error, message.id = %reply, "reply of a disconnected client not canceled")

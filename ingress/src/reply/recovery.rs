@@ -19,7 +19,7 @@ pub(crate) async fn read_log(
     reply: &MessageId,
     after_seq: u64,
 ) -> Result<Vec<Frame>, RelayError> {
-    state.backends.relay.read_log(reply, after_seq).await
+    state.backends.relay.read_frames(reply, after_seq).await
 }
 
 /// Returns the final reply as frames, or nothing while it is not final.

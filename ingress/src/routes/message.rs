@@ -113,7 +113,7 @@ pub(crate) async fn cancel_message(
     found.check_origin(&state, &headers).await?;
     let mut found = found;
     if !found.is_final() {
-        let asked = state.backends.relay.cancel(&found.reply).await;
+        let asked = state.backends.relay.cancel_reply(&found.reply).await;
         asked.map_err(|error| {
             tracing::warn!(%error, message.id = %found.reply, "reply not canceled");
             ApiError::unavailable("the reply cannot be cancelled at the moment")

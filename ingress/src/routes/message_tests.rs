@@ -319,9 +319,9 @@ async fn a_running_reply_is_read_from_any_byte_without_being_pushed() {
     );
     let restarted = world.message(&reply, "/stream?after=1&generation=2").await;
     assert_eq!(restarted.problem(), (409, "REPLY_RESTARTED".into()));
-    let reads = world.relay.faults.call_count("read_log");
+    let reads = world.relay.faults.call_count("read_frames");
     let append = async {
-        let both_read = |faults: &Faults| faults.call_count("read_log") >= reads + 2;
+        let both_read = |faults: &Faults| faults.call_count("read_frames") >= reads + 2;
         world.relay.faults.wait_until(both_read).await;
         world.append_frames(&reply, later);
     };

@@ -11,6 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use data_encoding::HEXLOWER;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde_json::json;
 use sha2::{Digest, Sha256, Sha384};
@@ -56,7 +57,7 @@ struct ScriptAsset {
 
 static ASSETS: LazyLock<Vec<ScriptAsset>> = LazyLock::new(|| {
     let asset = |(name, text): (&'static str, &'static str)| {
-        let hash = hex_digest(&Sha256::digest(text));
+        let hash = HEXLOWER.encode(&Sha256::digest(text));
         ScriptAsset {
             name,
             text,
@@ -138,10 +139,6 @@ fn unknown_file() -> Response {
         "this version of the widget has no such file",
     )
     .into_response()
-}
-
-fn hex_digest(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn encode_base64(bytes: &[u8]) -> String {

@@ -226,7 +226,7 @@ struct PortServer {
 /// store are read instead.
 async fn listen_for_replies(state: &AppState, tasks: &TaskTracker, stop: CancellationToken) {
     let (relay, id) = (Arc::clone(&state.backends.relay), state.ingress_id.clone());
-    let opened = relay.listen(&id).await.ok();
+    let opened = relay.subscribe(&id).await.ok();
     let pending = Arc::clone(&state.pending_replies);
     tasks.spawn(async move {
         stop.run_until_cancelled(pending_replies::receive_envelopes(

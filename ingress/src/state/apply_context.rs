@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use switchboard_backends::{
-    Backends, bus::MessageBus, catalog::CatalogStore, relay::Relay, vault::SecretVault,
+    Backends, bus::MessageBus, catalog::CatalogStore, relay::KeyValueMemory, vault::SecretVault,
 };
 use switchboard_schemas::secret::InstallationSecret;
 use tokio::sync::Mutex;
@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 pub struct ApplyContext {
     pub(crate) catalog: Arc<dyn CatalogStore>,
     pub(crate) bus: Arc<dyn MessageBus>,
-    pub(crate) relay: Arc<dyn Relay>,
+    pub(crate) relay: Arc<dyn KeyValueMemory>,
     pub(crate) secret: InstallationSecret,
     pub(crate) vault: SecretVault,
     /// Serializes changes within a process: otherwise two requests could both create the same new

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use switchboard_backends::relay::Relay;
+use switchboard_backends::relay::ReplyLog;
 use switchboard_schemas::{
     ids::{EventId, IngressId, MessageId},
     playground::PlaygroundRouting,
@@ -223,7 +223,7 @@ impl Drop for PlaygroundSubscription {
 /// Delivers all envelopes of this process, starting with `opened` if the channel is open already;
 /// never returns.
 pub(crate) async fn receive_envelopes(
-    relay: Arc<dyn Relay>,
+    relay: Arc<dyn ReplyLog>,
     ingress: IngressId,
     pending: Arc<PendingReplies>,
     mut opened: Option<mpsc::Receiver<IngressEnvelope>>,
@@ -234,7 +234,7 @@ pub(crate) async fn receive_envelopes(
                 pending.deliver(envelope);
             }
         }
-        match relay.listen(&ingress).await {
+        match relay.subscribe(&ingress).await {
             Ok(envelopes) => opened = Some(envelopes),
             Err(error) => {
                 tracing::warn!(%error, "reply channel not open");

@@ -77,12 +77,12 @@ async fn request_claim(
 ) -> Result<ClaimOutcome, RelayError> {
     let relay = &inference.backends.relay;
     for _ in 1..tries {
-        if let Ok(claim) = relay.claim(request).await {
+        if let Ok(claim) = relay.claim_reply(request).await {
             return Ok(claim);
         }
         sleep(CLAIM_RETRY_DELAY).await;
     }
-    relay.claim(request).await
+    relay.claim_reply(request).await
 }
 
 /// Restores the reply of a granted claim from the log of earlier attempts.
@@ -98,7 +98,7 @@ async fn restore_reply(
     let logged = if token.attempt == 1 && task == ClaimTask::Generate {
         LoggedReply::default()
     } else {
-        match relay.read_log(&token.reply_id, 0).await {
+        match relay.read_frames(&token.reply_id, 0).await {
             Ok(frames) => LoggedReply::from_frames(frames),
             Err(error) => {
                 tracing::warn!(%error, "could not read the log of an earlier attempt");

@@ -85,7 +85,12 @@ async fn remove_texts(inference: &InferenceHandler, job: &DeleteJob) {
             Vec::new()
         });
     for message in recent {
-        if let Err(error) = inference.backends.relay.forget(&message).await {
+        let relay = &inference.backends.relay;
+        let removed = match relay.delete_frames(&message.reply()).await {
+            Ok(()) => relay.delete_decisions(&message).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = removed {
             tracing::warn!(%error, "could not remove texts from the relay; they will expire");
             return;
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use switchboard_schemas::{
     conversation_job::PatchJob,
     ids::{EventId, IngressId},
-    reply_event::PatchOutcome,
+    reply_event::{IngressEnvelope, PatchOutcome},
 };
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -77,7 +77,7 @@ pub(super) async fn respond(
         match inference
             .backends
             .relay
-            .answer_patch(to, change, outcome)
+            .push(to, &IngressEnvelope::Patch(change.clone(), outcome))
             .await
         {
             Ok(()) => return,

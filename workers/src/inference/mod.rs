@@ -102,7 +102,7 @@ impl InferenceHandler {
 
     /// Releases a claim, so that the next holder does not wait for the end of its lease.
     async fn release_claim(&self, token: &ClaimToken) {
-        if let Err(error) = self.backends.relay.release(token).await {
+        if let Err(error) = self.backends.relay.release_claim(token).await {
             tracing::warn!(%error, "could not release a claim; its lease will expire");
         }
     }

@@ -3,7 +3,7 @@
 //! Context sizes differ, and only the provider knows its own. If a model refuses a prompt for its length before any text
 //! was displayed, it is called again with a shorter one.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use switchboard_backends::store::StoreError;
 use switchboard_schemas::{
@@ -11,7 +11,7 @@ use switchboard_schemas::{
     conversation::{ConversationSummary, FinishReason},
     conversation_job::ReplyJob,
     reply_event::{ReplyFailure, ReplyHead},
-    time::Timestamp,
+    time::{Timestamp, whole_millis},
 };
 use tokio::time::Instant;
 
@@ -151,7 +151,7 @@ impl<'a> ReplyGenerator<'a> {
                     usage: generated.usage.unwrap_or_default(),
                     first_text_ms: generated
                         .first_text
-                        .map(|first| attempt.started_ms + millis(first)),
+                        .map(|first| attempt.started_ms + whole_millis(first)),
                 };
                 if generated.usage.is_some() {
                     outcome
@@ -393,8 +393,4 @@ impl<'a> ReplyGenerator<'a> {
 /// Returns true if the prompt contains more than instructions and the new message.
 const fn contains_past(prompt: &ModelPrompt) -> bool {
     prompt.messages.len() > 2
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

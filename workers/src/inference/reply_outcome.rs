@@ -1,5 +1,6 @@
 //! Converts the outcome of a reply into its end frame, its record and its stored message. Pure.
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use switchboard_backends::store::{ReplyRecord, TurnEnd, deletion::Tombstone};
 use switchboard_schemas::{
@@ -65,10 +66,7 @@ impl ReplyOutcome {
 
 /// Returns the SHA-256 digest of a text in hexadecimal.
 pub(crate) fn text_digest(text: &str) -> String {
-    Sha256::digest(text.as_bytes())
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
 }
 
 /// A turn at its end, with everything that is stored of it.

@@ -263,7 +263,7 @@ impl ReplyWriter {
                 announced,
                 push_to: self.push_to.clone(),
             };
-            match self.relay.settle(&self.token, &completion).await {
+            match self.relay.complete_claim(&self.token, &completion).await {
                 Ok(ClaimStatus::Held | ClaimStatus::Cancelled) => return true,
                 Ok(ClaimStatus::Fenced) => return false,
                 Ok(ClaimStatus::StateLost) => self.apply_status(&mut log, ClaimStatus::StateLost),
@@ -291,7 +291,7 @@ impl ReplyWriter {
             return Ok(ClaimStatus::Fenced);
         }
         self.relay
-            .seal(&self.token, &self.end_frame(log, end))
+            .finalize_reply(&self.token, &self.end_frame(log, end))
             .await
     }
 
@@ -310,9 +310,9 @@ impl ReplyWriter {
             }
             let (frames, push_to) = (&log.unacknowledged, self.push_to.as_ref());
             let sent = if is_lost {
-                self.relay.restore(&self.token, push_to, frames).await
+                self.relay.restore_claim(&self.token, push_to, frames).await
             } else {
-                self.relay.append(&self.token, push_to, frames).await
+                self.relay.append_frames(&self.token, push_to, frames).await
             };
             match sent {
                 Ok(status) => {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use serde_json::json;
 use switchboard_backends::{
     bus::{BusEvent, MessageBus},
-    relay::{ClaimOutcome, ClaimTask, Relay},
+    relay::{ClaimOutcome, ClaimTask, QueueSlots},
     testing::Fault,
 };
 use switchboard_schemas::{
@@ -168,7 +168,7 @@ async fn voided_publish_is_finished_without_a_trace() {
     let job = world.job("hi");
     world
         .relay()
-        .void(&job.turn.reply_id(), &job.turn.publish_nonce)
+        .void_publish(&job.turn.reply_id(), &job.turn.publish_nonce)
         .await
         .unwrap();
     assert!(finished(&world.run(&job).await));
@@ -377,18 +377,21 @@ async fn late_event_is_awaited() {
 async fn exhausted_reply_fails_and_becomes_a_dead_letter() {
     let mut world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
-    world.relay.faults.alter("claim", |claim| match claim {
-        ClaimOutcome::Granted {
-            token,
-            message_count,
-            ..
-        } => ClaimOutcome::Granted {
-            token,
-            task: ClaimTask::GiveUp,
-            message_count,
-        },
-        refused => refused,
-    });
+    world
+        .relay
+        .faults
+        .alter("claim_reply", |claim| match claim {
+            ClaimOutcome::Granted {
+                token,
+                message_count,
+                ..
+            } => ClaimOutcome::Granted {
+                token,
+                task: ClaimTask::GiveUp,
+                message_count,
+            },
+            refused => refused,
+        });
     let JobEnd::DeadLetter(cause) = world.run(&job).await else {
         panic!("not buried")
     };

@@ -8,6 +8,7 @@ use switchboard_backends::relay::Relay;
 use switchboard_schemas::{
     conversation_job::ConversationJob,
     ids::{IngressId, MessageId},
+    reply_event::IngressEnvelope,
 };
 
 use super::AssignedJob;
@@ -19,7 +20,10 @@ const CONCURRENT_SIGNS_MAX: usize = 64;
 pub(super) async fn send_signs(relay: &Arc<dyn Relay>, jobs: &[AssignedJob]) {
     let targets: Vec<_> = jobs.iter().filter_map(waiting_message).collect();
     send_concurrently(targets, |(ingress, reply_id)| async move {
-        if let Err(error) = relay.say_waiting(&ingress, &reply_id).await {
+        if let Err(error) = relay
+            .push(&ingress, &IngressEnvelope::waiting(reply_id))
+            .await
+        {
             tracing::debug!(%error, "could not send a waiting sign");
         }
     })

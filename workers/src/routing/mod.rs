@@ -110,7 +110,7 @@ impl Routing {
         let known = self
             .backends
             .relay
-            .decisions(message)
+            .recorded_decisions(message)
             .await
             .unwrap_or_else(|error| {
                 tracing::warn!(%error, "routing does not know what was decided before");
@@ -170,7 +170,7 @@ impl Routing {
         Ok(Some(
             self.backends
                 .relay
-                .decide(&job.turn.message_id, &made)
+                .record_decision(&job.turn.message_id, &made)
                 .await
                 .unwrap_or(made),
         ))
@@ -263,7 +263,7 @@ impl Routing {
         let offer = choice::offer(candidates, &job.team_id);
         self.backends
             .relay
-            .decide_in_turn(message, &offer)
+            .record_round_robin(message, &offer)
             .await
             .unwrap_or_else(|error| {
                 tracing::warn!(%error, "the rotation is away, any member answers");

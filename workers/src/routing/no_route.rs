@@ -39,7 +39,7 @@ pub(super) async fn fail(
         attempt_min: 1,
         inherited: false,
     };
-    let token = match backends.relay.claim(&request).await? {
+    let token = match backends.relay.claim_reply(&request).await? {
         ClaimOutcome::Granted { token, .. } => token,
         ClaimOutcome::Busy { retry_after } => {
             return Ok(Some(JobEnd::RetryAfter(retry_after.min(LEASE))));

@@ -219,7 +219,7 @@ async fn message_to_a_team_without_members_fails_visibly() {
         context.backends.store.clone(),
     );
     let ingress = IngressId::random();
-    let mut listener = relay.listen(&ingress).await.unwrap();
+    let mut listener = relay.subscribe(&ingress).await.unwrap();
     let job = job("gone", Some(ingress));
     let routing = Routing::new(context).unwrap();
     let end = routing
@@ -270,7 +270,7 @@ async fn decided(routing: &Routing, job: &TeamMessageJob) -> RoutingDecision {
     routing
         .backends
         .relay
-        .decisions(&job.turn.message_id)
+        .recorded_decisions(&job.turn.message_id)
         .await
         .unwrap()
         .own

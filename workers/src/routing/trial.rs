@@ -4,6 +4,7 @@
 use switchboard_backends::relay::RoutingDecision;
 use switchboard_schemas::{
     playground::{PlaygroundRouting, RoutedAgent, TeamPlaygroundJob, TeamPlaygroundRun},
+    reply_event::IngressEnvelope,
     team::{RoutingStrategy, Team},
     time::Timestamp,
 };
@@ -29,10 +30,8 @@ impl Routing {
             };
         let told = match verdict {
             Ok(verdict) => {
-                self.backends
-                    .relay
-                    .answer_trial(&job.reply_to, &job.run_id, verdict)
-                    .await
+                let envelope = IngressEnvelope::Playground(job.run_id.clone(), verdict);
+                self.backends.relay.push(&job.reply_to, &envelope).await
             }
             Err(error) => {
                 tracing::warn!(%error, "could not decide who would answer");

@@ -12,13 +12,13 @@ use crate::bus::{
 };
 
 /// A consumer with its assignments and the records it received.
-pub(super) struct Owner {
+pub(super) struct OwningConsumer {
     pub(super) consumer: Box<dyn BusConsumer>,
     pub(super) owned: BTreeMap<PartitionId, u64>,
     pub(super) records: Vec<IncomingRecord>,
 }
 
-impl Owner {
+impl OwningConsumer {
     pub(super) async fn join(bus: &impl MessageBus) -> Self {
         Self {
             consumer: join(bus, GROUP).await,
@@ -58,12 +58,12 @@ impl Owner {
 }
 
 /// A consumer that finishes every record at once, with a ledger for each partition.
-pub(super) struct Worker {
+pub(super) struct FinishingConsumer {
     pub(super) consumer: Box<dyn BusConsumer>,
     pub(super) ledgers: BTreeMap<PartitionId, OffsetLedger>,
 }
 
-impl Worker {
+impl FinishingConsumer {
     pub(super) async fn join(bus: &impl MessageBus) -> Self {
         Self {
             consumer: join(bus, GROUP).await,
@@ -103,9 +103,9 @@ impl Worker {
 }
 
 pub(super) async fn run_until(
-    one: &mut Owner,
-    two: &mut Owner,
-    done: impl Fn(&Owner, &Owner) -> bool,
+    one: &mut OwningConsumer,
+    two: &mut OwningConsumer,
+    done: impl Fn(&OwningConsumer, &OwningConsumer) -> bool,
 ) {
     while !done(one, two) {
         tokio::select! { () = one.step() => {}, () = two.step() => {} }

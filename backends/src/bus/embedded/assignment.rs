@@ -1,4 +1,5 @@
-//! Which member of a group gets which partition: even shares, and nothing moves that need not.
+//! Assignment of partitions to the members of a group, in even shares and with as few moves as
+//! possible.
 
 use std::{
     cmp::Reverse,
@@ -9,7 +10,7 @@ use switchboard_schemas::topics::Topic;
 
 use crate::bus::PartitionId;
 
-/// The owner of each partition that any member asked for.
+/// Returns the owner of each partition that any member has subscribed to.
 pub(super) fn sticky(
     partitions: &[PartitionId],
     interests: &BTreeMap<u64, &[Topic]>,
@@ -46,7 +47,7 @@ fn share(
             .filter(|partition| current.get(partition) == Some(member))
             .count()
     };
-    // Who holds most may keep one more where the shares do not divide evenly.
+    // The members with most partitions may keep one more if the shares do not divide evenly.
     members.sort_by_key(|member| (Reverse(held(member)), *member));
     let (share, more) = (
         partitions.len() / members.len(),

@@ -1,4 +1,4 @@
-//! A member of a group of the embedded bus: pulls from the partitions it owns, in turn.
+//! Consumers of the embedded bus, which read from their partitions in turn.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -9,29 +9,29 @@ use std::{
 
 use async_trait::async_trait;
 
-use super::{Shared, file, groups::Seat, tails::Read};
+use super::{Shared, file, groups::MemberSeat, tails::TailRead};
 use crate::bus::{BusConsumer, BusError, BusEvent, CommitMark, IncomingRecord, PartitionId};
 
-/// Records fetched at once, and the most that are held for one partition.
+/// Number of records fetched at once, and the maximum held for one partition.
 const PREFETCH_RECORDS_MAX: usize = 32;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// See [`crate::bus::BusConsumer`].
+/// A consumer of the embedded bus.
 pub(super) struct EmbeddedConsumer {
-    membership: Membership,
-    owned: BTreeMap<PartitionId, Owned>,
-    /// The partition that delivered last; the others come first.
+    membership: GroupMembership,
+    owned: BTreeMap<PartitionId, OwnedPartition>,
+    /// Partition that delivered last; the others come first.
     last: Option<PartitionId>,
 }
 
-/// Leaves the group when it is dropped, closed or not.
-struct Membership {
+/// The membership in a group, ended on drop whether or not the consumer was closed.
+struct GroupMembership {
     shared: Arc<Shared>,
-    seat: Seat,
+    seat: MemberSeat,
 }
 
-/// A partition that this member was told it owns.
-struct Owned {
+/// A partition whose assignment the member has received.
+struct OwnedPartition {
     epoch: u64,
     position: u64,
     paused: bool,
@@ -39,10 +39,10 @@ struct Owned {
 }
 
 impl EmbeddedConsumer {
-    /// A consumer of this seat.
-    pub(super) fn new(shared: Arc<Shared>, seat: Seat) -> Self {
+    /// Creates a consumer for a group member.
+    pub(super) fn new(shared: Arc<Shared>, seat: MemberSeat) -> Self {
         Self {
-            membership: Membership { shared, seat },
+            membership: GroupMembership { shared, seat },
             owned: BTreeMap::new(),
             last: None,
         }
@@ -56,7 +56,7 @@ impl EmbeddedConsumer {
                 committed,
             } => {
                 let position = committed.as_ref().map_or(0, |mark| mark.next_offset);
-                let owned = Owned {
+                let owned = OwnedPartition {
                     epoch: *epoch,
                     position,
                     paused: false,
@@ -69,8 +69,9 @@ impl EmbeddedConsumer {
         }
     }
 
-    /// The next record of what is fetched or in memory, or where the file must be read first.
-    fn take(&mut self) -> Option<Taken> {
+    /// Returns the next record in memory, or the partition whose records must be read from the file
+    /// first.
+    fn take(&mut self) -> Option<NextRecord> {
         let after = self.last.map_or(Bound::Unbounded, Bound::Excluded);
         let behind = self.last.map_or(Bound::Unbounded, Bound::Included);
         let turn = self
@@ -85,7 +86,7 @@ impl EmbeddedConsumer {
             .find_map(|partition| self.take_from(partition))
     }
 
-    fn take_from(&mut self, partition: PartitionId) -> Option<Taken> {
+    fn take_from(&mut self, partition: PartitionId) -> Option<NextRecord> {
         let owned = self.owned.get_mut(&partition)?;
         if owned.fetched.is_empty() {
             match self
@@ -94,20 +95,20 @@ impl EmbeddedConsumer {
                 .tails
                 .read(partition, owned.position, PREFETCH_RECORDS_MAX)
             {
-                Read::End => return None,
-                Read::InFile { below } => {
-                    return Some(Taken::InFile {
+                TailRead::End => return None,
+                TailRead::InFile { below } => {
+                    return Some(NextRecord::InFile {
                         partition,
                         from: owned.position,
                         below,
                     });
                 }
-                Read::Records(records) => owned.fetch(records),
+                TailRead::Records(records) => owned.fetch(records),
             }
         }
         let record = owned.fetched.pop_front()?;
         self.last = Some(partition);
-        Some(Taken::Record(record))
+        Some(NextRecord::Record(record))
     }
 
     async fn read_file(
@@ -121,7 +122,8 @@ impl EmbeddedConsumer {
         };
         let records = self.membership.shared.read(query).await?;
         if let Some(owned) = self.owned.get_mut(&partition) {
-            // Fewer than asked for: what is missing below the tail has expired or was compacted.
+            // A short page means that the missing records below the tail have expired or were
+            // compacted.
             let exhausted = records.len() < PREFETCH_RECORDS_MAX;
             owned.fetch(records);
             if exhausted {
@@ -132,7 +134,7 @@ impl EmbeddedConsumer {
     }
 }
 
-enum Taken {
+enum NextRecord {
     Record(IncomingRecord),
     InFile {
         partition: PartitionId,
@@ -141,7 +143,7 @@ enum Taken {
     },
 }
 
-impl Owned {
+impl OwnedPartition {
     fn fetch(&mut self, records: Vec<IncomingRecord>) {
         self.position = records
             .last()
@@ -153,7 +155,7 @@ impl Owned {
             }));
     }
 
-    /// Offset of the next record that is delivered.
+    /// Returns the offset of the next record to deliver.
     fn next_delivered(&self) -> u64 {
         self.fetched
             .front()
@@ -165,14 +167,15 @@ impl Owned {
 impl BusConsumer for EmbeddedConsumer {
     async fn next(&mut self) -> Result<BusEvent, BusError> {
         loop {
-            // Events come before records: after a revoke nothing of that partition is delivered any more.
+            // Deliver events before records: after a revocation no record of the partition may
+            // follow.
             if let Some(event) = self.membership.seat.mailbox.pop() {
                 self.apply(&event);
                 return Ok(event);
             }
             match self.take() {
-                Some(Taken::Record(record)) => return Ok(BusEvent::Record(record)),
-                Some(Taken::InFile {
+                Some(NextRecord::Record(record)) => return Ok(BusEvent::Record(record)),
+                Some(NextRecord::InFile {
                     partition,
                     from,
                     below,
@@ -206,8 +209,8 @@ impl BusConsumer for EmbeddedConsumer {
     }
 
     fn lag(&self) -> Vec<(PartitionId, u64)> {
-        let Membership { shared, seat } = &self.membership;
-        let behind = |(partition, owned): (&PartitionId, &Owned)| {
+        let GroupMembership { shared, seat } = &self.membership;
+        let behind = |(partition, owned): (&PartitionId, &OwnedPartition)| {
             let done = shared
                 .groups
                 .mark(&seat.group, *partition)
@@ -227,7 +230,7 @@ impl BusConsumer for EmbeddedConsumer {
     }
 }
 
-impl Drop for Membership {
+impl Drop for GroupMembership {
     fn drop(&mut self) {
         self.shared
             .groups

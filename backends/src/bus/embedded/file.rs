@@ -1,4 +1,4 @@
-//! The file of the embedded bus: its tables and every statement that touches them.
+//! The SQLite file of the embedded bus: its tables and all statements.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -12,13 +12,15 @@ use switchboard_schemas::{time::Timestamp, topics::Topic};
 use crate::bus::{BusError, CommitMark, IncomingRecord, PartitionId, placement};
 
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Rows that one step of the sweep may delete, so that a publish never waits long behind it.
+/// Maximum number of rows deleted in one sweep step, so that no publish waits long behind it.
 const SWEEP_STEP_ROWS: i64 = 256;
-/// Marks of a group that nobody belongs to; longer than any topic is kept, so that forgetting one repeats nothing.
+/// Retention of the marks of a group without members. It exceeds that of every topic, so that
+/// deleting marks repeats no record.
 const GROUP_RETENTION_HOURS: i64 = 24 * 31;
 const HOUR_MICROS: i64 = 3_600_000_000;
 
-/// `next_offset` survives the deletion of a partition's last record; offsets are never used twice.
+/// `next_offset` survives the deletion of a partition's last record, so that no offset is used
+/// twice.
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS partitions (
         topic TEXT NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL DEFAULT 0,
@@ -35,21 +37,23 @@ const TABLES: &str = "
         PRIMARY KEY (consumer_group, topic, partition)
     ) STRICT, WITHOUT ROWID;";
 
-/// A mark of a group.
+/// A committed mark of a group.
 pub(super) type GroupMark = (String, PartitionId, CommitMark);
 
-/// Opens the file, which is made if it is missing.
+/// Opens or creates the file.
 pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
-    // An acknowledged record survives a power cut as well; group commit pays for it once per batch.
+    // An acknowledged record also survives a power failure; group commit pays for the sync once
+    // per batch.
     connection.pragma_update(None, "synchronous", "full")?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)
 }
 
-/// Makes what is missing; the number of partitions of a topic never changes once it is made, for keys would move.
+/// Creates missing tables and topics. The number of partitions of a topic never changes afterwards,
+/// because keys would move.
 pub(super) fn create_tables(connection: &mut Connection, partitions: u32) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
     transaction.execute_batch(TABLES)?;
@@ -71,7 +75,7 @@ pub(super) fn create_tables(connection: &mut Connection, partitions: u32) -> rus
     transaction.commit()
 }
 
-/// Every partition with the offset that its next record gets.
+/// Returns all partitions with the offset of their next record.
 pub(super) fn next_offsets(connection: &Connection) -> rusqlite::Result<HashMap<PartitionId, u64>> {
     let mut statement = connection.prepare(
         "SELECT topic, partition, max(next_offset, coalesce((SELECT max(offset) + 1 FROM records
@@ -86,7 +90,7 @@ pub(super) fn next_offsets(connection: &Connection) -> rusqlite::Result<HashMap<
     .collect()
 }
 
-/// Appends one record.
+/// Appends a record to its partition.
 pub(super) fn append(
     transaction: &Transaction<'_>,
     record: &IncomingRecord,
@@ -110,7 +114,7 @@ pub(super) fn append(
         .map_err(|error| unavailable(&error))
 }
 
-/// Records from an offset on and below another, oldest first.
+/// Returns records in a range of offsets, oldest first.
 pub(super) fn read(
     connection: &Connection,
     partition: PartitionId,
@@ -135,7 +139,7 @@ pub(super) fn read(
         .collect()
 }
 
-/// Writes a mark.
+/// Writes the committed mark of a partition.
 pub(super) fn write_mark(
     transaction: &Transaction<'_>,
     (group, partition, mark): &GroupMark,
@@ -155,7 +159,7 @@ pub(super) fn write_mark(
     write().map(drop).map_err(|error| unavailable(&error))
 }
 
-/// All marks of a group.
+/// Returns all marks of a group.
 pub(super) fn marks_of(
     connection: &Connection,
     group: &str,
@@ -177,7 +181,7 @@ pub(super) fn marks_of(
     .collect()
 }
 
-/// Deletes the oldest expired records of one partition; true if more may be left.
+/// Deletes the oldest expired records of a partition. Returns `true` if more may be left.
 pub(super) fn expire_step(
     connection: &mut Connection,
     partition: PartitionId,
@@ -189,7 +193,8 @@ pub(super) fn expire_step(
     };
     let expired_before = now.micros() - i64::from(hours) * HOUR_MICROS;
     let transaction = connection.transaction()?;
-    // Only the head of the partition is looked at: records lie in the order of their age.
+    // Only the head of the partition is examined, because records are stored in the order of their
+    // age.
     let oldest: Option<(i64, i64)> = transaction
         .prepare_cached(
             "SELECT max(offset), count(*) FROM (SELECT offset, published_at FROM records
@@ -217,7 +222,7 @@ pub(super) fn expire_step(
     Ok(count >= SWEEP_STEP_ROWS)
 }
 
-/// Keeps the last record of each key of a compacted topic's partition.
+/// Deletes all but the last record of each key in a partition of a compacted topic.
 pub(super) fn compact(connection: &Connection, partition: PartitionId) -> rusqlite::Result<usize> {
     connection.execute(
         "DELETE FROM records WHERE topic = ?1 AND partition = ?2 AND offset NOT IN
@@ -226,7 +231,7 @@ pub(super) fn compact(connection: &Connection, partition: PartitionId) -> rusqli
     )
 }
 
-/// Forgets the marks of groups that have long had no member.
+/// Deletes the marks of groups that have had no member for long.
 pub(super) fn forget_groups(
     connection: &mut Connection,
     alive: &HashSet<String>,
@@ -247,12 +252,13 @@ pub(super) fn forget_groups(
     transaction.commit()
 }
 
-/// What a failure of SQLite means to a caller: a full disk or a locked file may pass.
+/// Converts an error of SQLite. A full disk or a locked file may recover, so that it counts as
+/// unavailable.
 pub(super) fn unavailable(error: &rusqlite::Error) -> BusError {
     BusError::Unavailable(format!("log file: {error}"))
 }
 
-/// A topic that this version does not know is nobody's.
+/// Parses the partition of a row; `None` for a topic unknown to this version.
 fn partition_in(row: &Row<'_>) -> rusqlite::Result<Option<PartitionId>> {
     let (topic, number) = (row.get::<_, String>("topic")?, row.get("partition")?);
     Ok(Topic::from_name(&topic).map(|topic| PartitionId { topic, number }))

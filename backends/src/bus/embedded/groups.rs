@@ -1,89 +1,95 @@
-//! Consumer groups of the embedded bus: who owns which partition, and how far each group is.
+//! Consumer groups of the embedded bus: owners of partitions and committed marks.
 //!
-//! Everything happens under one lock at once, so a partition has at most one owner at any time. A member learns of
-//! it from its mailbox; what it was told and has not read yet is corrected instead of added to, which bounds the mailbox.
+//! All changes happen under one lock, so that a partition has at most one owner at any time. A
+//! member learns of changes from its mailbox. Undelivered events are corrected instead of appended
+//! to, which bounds the mailbox.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use switchboard_schemas::topics::Topic;
 use tokio::sync::Notify;
 
 use super::{assignment, file::GroupMark};
-use crate::bus::{BusEvent, CommitMark, PartitionId, lock::lock};
+use crate::bus::{BusEvent, CommitMark, PartitionId};
 
 /// All groups of this process.
 #[derive(Default)]
-pub(super) struct Groups {
-    groups: Mutex<HashMap<String, Group>>,
+pub(super) struct ConsumerGroups {
+    groups: Mutex<HashMap<String, GroupState>>,
 }
 
 #[derive(Default)]
-struct Group {
-    members: BTreeMap<u64, Member>,
-    owners: BTreeMap<PartitionId, Owner>,
+struct GroupState {
+    members: BTreeMap<u64, GroupMember>,
+    owners: BTreeMap<PartitionId, PartitionOwner>,
     marks: HashMap<PartitionId, CommitMark>,
     unwritten: HashSet<PartitionId>,
     last_member: u64,
     last_epoch: u64,
 }
 
-struct Member {
+struct GroupMember {
     topics: Vec<Topic>,
-    mailbox: Arc<Mailbox>,
+    mailbox: Arc<EventMailbox>,
 }
 
 #[derive(Clone, Copy)]
-struct Owner {
+struct PartitionOwner {
     member: u64,
     epoch: u64,
 }
 
-/// A place in a group.
-pub(super) struct Seat {
+/// A member of a group.
+pub(super) struct MemberSeat {
     /// Name of the group.
     pub(super) group: String,
     /// Number of the member.
     pub(super) member: u64,
-    /// Where it learns what changed.
-    pub(super) mailbox: Arc<Mailbox>,
+    /// Mailbox in which the member receives its events.
+    pub(super) mailbox: Arc<EventMailbox>,
 }
 
-/// What a member has not been told yet.
+/// The undelivered events of a member.
 #[derive(Default)]
-pub(super) struct Mailbox {
+pub(super) struct EventMailbox {
     events: Mutex<VecDeque<BusEvent>>,
-    /// Rung for an event and for a new record of an owned partition; a ring is kept until somebody waits.
+    /// Notified of an event and of a new record in an owned partition; a notification is kept until
+    /// the member waits.
     pub(super) bell: Notify,
 }
 
-impl Groups {
-    /// Adds a member. `stored` are the marks in the file; they count only if the group is not in memory yet.
+impl ConsumerGroups {
+    /// Adds a member. `stored` are the marks in the file, used only if the group is not in memory
+    /// yet.
     pub(super) fn join(
         &self,
         group: &str,
         topics: &[Topic],
         stored: HashMap<PartitionId, CommitMark>,
         partitions: &[PartitionId],
-    ) -> Seat {
-        let mut groups = lock(&self.groups);
-        let state = groups.entry(group.to_owned()).or_insert_with(|| Group {
-            marks: stored,
-            ..Group::default()
-        });
+    ) -> MemberSeat {
+        let mut groups = self.groups.lock();
+        let state = groups
+            .entry(group.to_owned())
+            .or_insert_with(|| GroupState {
+                marks: stored,
+                ..GroupState::default()
+            });
         state.last_member += 1;
-        let (member, mailbox) = (state.last_member, Arc::new(Mailbox::default()));
+        let (member, mailbox) = (state.last_member, Arc::new(EventMailbox::default()));
         state.members.insert(
             member,
-            Member {
+            GroupMember {
                 topics: topics.to_vec(),
                 mailbox: mailbox.clone(),
             },
         );
         state.rebalance(partitions);
-        Seat {
+        MemberSeat {
             group: group.to_owned(),
             member,
             mailbox,
@@ -91,16 +97,22 @@ impl Groups {
     }
 
     /// Removes a member; the others take over its partitions.
-    pub(super) fn leave(&self, seat: &Seat, partitions: &[PartitionId]) {
-        if let Some(state) = lock(&self.groups).get_mut(&seat.group) {
+    pub(super) fn leave(&self, seat: &MemberSeat, partitions: &[PartitionId]) {
+        if let Some(state) = self.groups.lock().get_mut(&seat.group) {
             state.members.remove(&seat.member);
             state.rebalance(partitions);
         }
     }
 
-    /// Notes a mark, unless the partition has another owner or another epoch by now.
-    pub(super) fn commit(&self, seat: &Seat, partition: PartitionId, epoch: u64, mark: CommitMark) {
-        let mut groups = lock(&self.groups);
+    /// Records a mark, unless the partition has another owner or another epoch by now.
+    pub(super) fn commit(
+        &self,
+        seat: &MemberSeat,
+        partition: PartitionId,
+        epoch: u64,
+        mark: CommitMark,
+    ) {
+        let mut groups = self.groups.lock();
         let Some(state) = groups.get_mut(&seat.group) else {
             return;
         };
@@ -114,9 +126,10 @@ impl Groups {
         }
     }
 
-    /// The mark of a partition.
+    /// Returns the mark of a partition.
     pub(super) fn mark(&self, group: &str, partition: PartitionId) -> Option<CommitMark> {
-        lock(&self.groups)
+        self.groups
+            .lock()
             .get(group)?
             .marks
             .get(&partition)
@@ -126,7 +139,7 @@ impl Groups {
     /// Takes the marks that are not in the file yet.
     pub(super) fn take_unwritten(&self) -> Vec<GroupMark> {
         let mut taken = Vec::new();
-        for (name, state) in lock(&self.groups).iter_mut() {
+        for (name, state) in self.groups.lock().iter_mut() {
             let partitions = std::mem::take(&mut state.unwritten);
             let marks = partitions
                 .into_iter()
@@ -136,17 +149,17 @@ impl Groups {
         taken
     }
 
-    /// Gives marks back that could not be written; a newer one of the same partition is written instead.
+    /// Returns marks that could not be written. A newer mark of the same partition is kept instead.
     pub(super) fn put_back(&self, marks: Vec<GroupMark>) {
-        let mut groups = lock(&self.groups);
+        let mut groups = self.groups.lock();
         for (group, partition, _) in marks {
             groups.entry(group).or_default().unwritten.insert(partition);
         }
     }
 
-    /// Wakes the owners of partitions that have new records.
+    /// Notifies the owners of partitions with new records.
     pub(super) fn ring(&self, partitions: &HashSet<PartitionId>) {
-        for state in lock(&self.groups).values() {
+        for state in self.groups.lock().values() {
             let owners = partitions
                 .iter()
                 .filter_map(|partition| state.owners.get(partition));
@@ -156,9 +169,9 @@ impl Groups {
         }
     }
 
-    /// Names of the groups that have members.
+    /// Returns the names of the groups that have members.
     pub(super) fn alive(&self) -> HashSet<String> {
-        let groups = lock(&self.groups);
+        let groups = self.groups.lock();
         groups
             .iter()
             .filter(|(_, state)| !state.members.is_empty())
@@ -167,8 +180,9 @@ impl Groups {
     }
 }
 
-impl Group {
-    /// Only partitions that change hands are revoked, and all of them before any is assigned.
+impl GroupState {
+    /// Reassigns partitions. Only partitions that change owners are revoked, all of them before any
+    /// is assigned.
     fn rebalance(&mut self, partitions: &[PartitionId]) {
         let interests = self
             .members
@@ -193,7 +207,8 @@ impl Group {
             if !self.owners.contains_key(&partition) {
                 self.last_epoch += 1;
                 let epoch = self.last_epoch;
-                self.owners.insert(partition, Owner { member, epoch });
+                self.owners
+                    .insert(partition, PartitionOwner { member, epoch });
                 let committed = self.marks.get(&partition).cloned();
                 let event = BusEvent::Assigned {
                     partition,
@@ -208,19 +223,19 @@ impl Group {
     }
 }
 
-impl Mailbox {
-    /// The oldest event.
+impl EventMailbox {
+    /// Removes and returns the oldest event.
     pub(super) fn pop(&self) -> Option<BusEvent> {
-        lock(&self.events).pop_front()
+        self.events.lock().pop_front()
     }
 
     fn push(&self, event: BusEvent) {
-        lock(&self.events).push_back(event);
+        self.events.lock().push_back(event);
         self.bell.notify_one();
     }
 
     fn revoke(&self, lost: PartitionId) {
-        let mut events = lock(&self.events);
+        let mut events = self.events.lock();
         let unread = |event: &BusEvent| matches!(event, BusEvent::Assigned { partition, .. } if *partition == lost);
         if events.iter().any(unread) {
             events.retain(|event| !unread(event));

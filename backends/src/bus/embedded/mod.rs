@@ -1,7 +1,9 @@
-//! The bus in one SQLite file: a log with partitions and consumer groups, for an installation without Kafka.
+//! The embedded bus: a log with partitions and consumer groups in one SQLite file, for
+//! installations without Kafka.
 //!
-//! [`writer`] is the one thread that writes; it puts all that waits into one transaction. [`tails`] holds the newest
-//! records in memory, [`file`] the rest. [`groups`] decides who owns which partition, [`consumer`] delivers.
+//! [`writer`] is the only thread that writes and combines waiting commands into one transaction.
+//! [`tails`] keeps the newest records in memory, [`file`] the others. [`groups`] assigns
+//! partitions, [`consumer`] delivers.
 
 mod assignment;
 mod consumer;
@@ -13,52 +15,51 @@ mod tails;
 mod tests;
 mod writer;
 
-use std::{
-    path::Path,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use switchboard_schemas::topics::Topic;
 
-use super::{BusConsumer, BusError, MessageBus, OutgoingRecord, PartitionId, lock::lock};
+use super::{BusConsumer, BusError, MessageBus, OutgoingRecord, PartitionId};
 use consumer::EmbeddedConsumer;
-use groups::Groups;
-use tails::Tails;
-use writer::Writer;
+use groups::ConsumerGroups;
+use tails::RecordTails;
+use writer::LogWriter;
 
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The embedded bus. One process at a time may open a file; dropping the bus and its consumers closes it, after what
-/// was queued has been written.
+/// The embedded bus. Only one process at a time may open a file. Dropping the bus and its consumers
+/// closes the file after all queued commands have been written.
 pub struct EmbeddedBus {
     shared: Arc<Shared>,
 }
 
-/// What the bus and its consumers hold together.
+/// State shared by the bus and its consumers.
 struct Shared {
-    tails: Arc<Tails>,
-    groups: Arc<Groups>,
-    writer: Writer,
+    tails: Arc<RecordTails>,
+    groups: Arc<ConsumerGroups>,
+    writer: LogWriter,
     reader: Arc<Mutex<Connection>>,
 }
 
 impl EmbeddedBus {
-    /// Opens the file at `path` or makes it, with so many partitions for each busy topic; a file that exists keeps the
-    /// number it has.
+    /// Opens or creates the file at `path`, with `partitions` partitions for each busy topic. An
+    /// existing file keeps its number.
     ///
     /// # Errors
-    /// [`BusError::Fatal`] where the file cannot be opened or is no log of ours.
+    /// [`BusError::Fatal`] if the file cannot be opened or is not a log of this program.
     pub fn open(path: &Path, partitions: u32) -> Result<Self, BusError> {
         let fatal = |error: rusqlite::Error| BusError::Fatal(format!("log file: {error}"));
         let mut connection = file::open(path).map_err(fatal)?;
         file::create_tables(&mut connection, partitions).map_err(fatal)?;
-        let tails = Arc::new(Tails::new(&file::next_offsets(&connection).map_err(fatal)?));
-        let groups = Arc::new(Groups::default());
+        let tails = Arc::new(RecordTails::new(
+            &file::next_offsets(&connection).map_err(fatal)?,
+        ));
+        let groups = Arc::new(ConsumerGroups::default());
         let reader = Arc::new(Mutex::new(file::open(path).map_err(fatal)?));
-        let writer = Writer::start(connection, tails.clone(), groups.clone())?;
+        let writer = LogWriter::start(connection, tails.clone(), groups.clone())?;
         Ok(Self {
             shared: Arc::new(Shared {
                 tails,
@@ -91,7 +92,7 @@ impl MessageBus for EmbeddedBus {
         Ok(Box::new(EmbeddedConsumer::new(self.shared.clone(), seat)))
     }
 
-    /// Nothing is left to do: opening made the tables.
+    /// Has nothing to do, because opening creates the tables.
     async fn migrate(&self) -> Result<(), BusError> {
         Ok(())
     }
@@ -106,13 +107,13 @@ impl Shared {
         self.tails.partitions().collect()
     }
 
-    /// Reads the file on a thread that may block.
+    /// Reads the file on a blocking thread.
     async fn read<T: Send + 'static>(
         &self,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, BusError> {
         let reader = self.reader.clone();
-        let rows = tokio::task::spawn_blocking(move || query(&lock(&reader)));
+        let rows = tokio::task::spawn_blocking(move || query(&reader.lock()));
         let rows = rows
             .await
             .map_err(|error| BusError::Unavailable(format!("log reader: {error}")))?;

@@ -1,29 +1,34 @@
-//! Expiry of the embedded log: small steps between two transactions, so that no publish waits long.
+//! Deletion of expired records in small steps between transactions, so that no publish waits long.
 
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use switchboard_schemas::time::Timestamp;
 
-use super::{file, groups::Groups, tails::Tails};
+use super::{file, groups::ConsumerGroups, tails::RecordTails};
 use crate::bus::PartitionId;
 
-/// Between two rounds over all partitions.
+/// Interval between two rounds over all partitions.
 const ROUND_INTERVAL: Duration = Duration::from_secs(60);
-/// Between two steps of a round.
+/// Interval between two steps of a round.
 const STEP_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Where the sweep is.
+/// The position of the sweep.
 #[derive(Default)]
-pub(super) struct Sweep {
+pub(super) struct ExpirySweep {
     waiting: Vec<PartitionId>,
     next_step: Option<Instant>,
     compacted_until: u64,
 }
 
-impl Sweep {
-    /// Does one step if it is time for one.
-    pub(super) fn step(&mut self, connection: &mut Connection, tails: &Tails, groups: &Groups) {
+impl ExpirySweep {
+    /// Executes a step if it is due.
+    pub(super) fn step(
+        &mut self,
+        connection: &mut Connection,
+        tails: &RecordTails,
+        groups: &ConsumerGroups,
+    ) {
         let now = Instant::now();
         if self.next_step.is_some_and(|at| now < at) {
             return;
@@ -42,8 +47,8 @@ impl Sweep {
     fn sweep(
         &mut self,
         connection: &mut Connection,
-        tails: &Tails,
-        groups: &Groups,
+        tails: &RecordTails,
+        groups: &ConsumerGroups,
     ) -> rusqlite::Result<()> {
         let now = Timestamp::now();
         let Some(partition) = self.waiting.pop() else {
@@ -62,11 +67,12 @@ impl Sweep {
     fn compact(
         &mut self,
         connection: &Connection,
-        tails: &Tails,
+        tails: &RecordTails,
         partition: PartitionId,
     ) -> rusqlite::Result<()> {
         let end = tails.end(partition);
-        // Nothing new, nothing to compact; the first round after a start looks once.
+        // Without new records there is nothing to compact; the first round after a start checks
+        // once.
         if end != self.compacted_until {
             file::compact(connection, partition)?;
             self.compacted_until = end;

@@ -1,27 +1,26 @@
-//! The newest records of each partition in memory, so that a consumer that keeps up never reads the file.
+//! The newest records of each partition in memory, so that a consumer that keeps up never reads the
+//! file.
 
-use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
-    sync::Mutex,
-};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use parking_lot::Mutex;
 use switchboard_schemas::topics::Topic;
 
-use crate::bus::{IncomingRecord, PartitionId, lock::lock, placement};
+use crate::bus::{IncomingRecord, PartitionId, placement};
 
-/// Records kept in memory for one partition.
+/// Maximum number of records kept in memory per partition.
 const TAIL_RECORDS_MAX: usize = 256;
-/// Payload bytes kept in memory for one partition.
+/// Maximum size of the payloads kept in memory per partition, in bytes.
 const TAIL_BYTES_MAX: usize = 256 * 1024;
 
-/// All partitions; their set never changes while the file is open.
-pub(super) struct Tails {
-    partitions: BTreeMap<PartitionId, Mutex<Tail>>,
+/// The tails of all partitions; their set never changes while the file is open.
+pub(super) struct RecordTails {
+    partitions: BTreeMap<PartitionId, Mutex<PartitionTail>>,
     counts: HashMap<Topic, u32>,
 }
 
-struct Tail {
-    /// Older offsets are in the file only.
+struct PartitionTail {
+    /// First offset in memory; older records are only in the file.
     first: u64,
     /// Offset of the next record.
     end: u64,
@@ -29,28 +28,28 @@ struct Tail {
     bytes: usize,
 }
 
-/// What lies at a position.
-pub(super) enum Read {
-    /// Nothing yet.
+/// The result of reading at a position.
+pub(super) enum TailRead {
+    /// There is no record yet.
     End,
-    /// These.
+    /// The records from the position on.
     Records(Vec<IncomingRecord>),
-    /// Only the file knows what is below this offset.
+    /// The records below this offset are only in the file.
     InFile {
         /// First offset in memory.
         below: u64,
     },
 }
 
-impl Tails {
-    /// Empty tails that go on at these offsets.
+impl RecordTails {
+    /// Creates empty tails that continue at these offsets.
     pub(super) fn new(next_offsets: &HashMap<PartitionId, u64>) -> Self {
         let mut counts = HashMap::new();
         next_offsets
             .keys()
             .for_each(|partition| *counts.entry(partition.topic).or_default() += 1);
         let partitions = next_offsets.iter().map(|(partition, next)| {
-            let tail = Tail {
+            let tail = PartitionTail {
                 first: *next,
                 end: *next,
                 records: VecDeque::new(),
@@ -64,7 +63,7 @@ impl Tails {
         }
     }
 
-    /// The partition of a key.
+    /// Returns the partition of a key.
     pub(super) fn place(&self, topic: Topic, key: &str) -> PartitionId {
         let count = self.counts.get(&topic).copied().unwrap_or(1);
         PartitionId {
@@ -73,34 +72,34 @@ impl Tails {
         }
     }
 
-    /// All partitions, in order.
+    /// Returns all partitions in order.
     pub(super) fn partitions(&self) -> impl Iterator<Item = PartitionId> {
         self.partitions.keys().copied()
     }
 
-    /// Offset of the next record of a partition.
+    /// Returns the offset of the next record of a partition.
     pub(super) fn end(&self, partition: PartitionId) -> u64 {
         self.partitions
             .get(&partition)
-            .map_or(0, |tail| lock(tail).end)
+            .map_or(0, |tail| tail.lock().end)
     }
 
-    /// Adds a record that is in the file by now.
+    /// Appends a record that is already in the file.
     pub(super) fn append(&self, record: IncomingRecord) {
         if let Some(tail) = self.partitions.get(&record.partition) {
-            lock(tail).append(record);
+            tail.lock().append(record);
         }
     }
 
-    /// Records from a position on, at most `limit`.
-    pub(super) fn read(&self, partition: PartitionId, position: u64, limit: usize) -> Read {
+    /// Returns at most `limit` records from a position on.
+    pub(super) fn read(&self, partition: PartitionId, position: u64, limit: usize) -> TailRead {
         self.partitions
             .get(&partition)
-            .map_or(Read::End, |tail| lock(tail).read(position, limit))
+            .map_or(TailRead::End, |tail| tail.lock().read(position, limit))
     }
 }
 
-impl Tail {
+impl PartitionTail {
     fn append(&mut self, record: IncomingRecord) {
         self.end = record.offset + 1;
         self.bytes += record.payload.len();
@@ -114,15 +113,15 @@ impl Tail {
         }
     }
 
-    fn read(&self, position: u64, limit: usize) -> Read {
+    fn read(&self, position: u64, limit: usize) -> TailRead {
         if position >= self.end {
-            return Read::End;
+            return TailRead::End;
         }
         let Some(skip) = position.checked_sub(self.first) else {
-            return Read::InFile { below: self.first };
+            return TailRead::InFile { below: self.first };
         };
         let skip = usize::try_from(skip).unwrap_or(usize::MAX);
-        Read::Records(
+        TailRead::Records(
             self.records
                 .iter()
                 .skip(skip)

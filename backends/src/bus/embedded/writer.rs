@@ -1,4 +1,5 @@
-//! The one thread that writes the log: whatever waits goes into one transaction, so that many publishes share one sync.
+//! The writer thread of the embedded log. It combines waiting commands into one transaction, so
+//! that many publishes share one sync.
 
 use std::{
     collections::HashSet,
@@ -14,42 +15,43 @@ use rusqlite::{Connection, TransactionBehavior};
 use switchboard_schemas::time::Timestamp;
 use tokio::sync::oneshot;
 
-use super::{file, groups::Groups, sweep::Sweep, tails::Tails};
+use super::{file, groups::ConsumerGroups, sweep::ExpirySweep, tails::RecordTails};
 use crate::bus::{BusError, IncomingRecord, OutgoingRecord};
 
-/// Publishes that may wait for the writer; the next one is answered with [`BusError::Unavailable`].
+/// Maximum number of queued commands; further publishes fail with [`BusError::Unavailable`].
 const QUEUE_COMMANDS_MAX: usize = 4096;
-/// Publishes in one transaction.
+/// Maximum number of commands in one transaction.
 const BATCH_COMMANDS_MAX: usize = 512;
-/// Marks are written this often, or earlier with a flush.
+/// Interval at which marks are written, unless a flush comes earlier.
 const MARKS_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Handle of the thread; dropping it ends the thread after what was queued has been written.
-pub(super) struct Writer {
-    queue: Option<SyncSender<Command>>,
+/// The handle of the writer thread. Dropping it ends the thread after all queued commands have been
+/// written.
+pub(super) struct LogWriter {
+    queue: Option<SyncSender<WriteCommand>>,
     thread: Option<JoinHandle<()>>,
 }
 
-type Answer = oneshot::Sender<Result<(), BusError>>;
+type WriteResult = oneshot::Sender<Result<(), BusError>>;
 
-enum Command {
-    Publish(OutgoingRecord, Answer),
-    Flush(Answer),
+enum WriteCommand {
+    Publish(OutgoingRecord, WriteResult),
+    Flush(WriteResult),
 }
 
-impl Writer {
-    /// Starts the thread.
+impl LogWriter {
+    /// Starts the writer thread.
     pub(super) fn start(
         connection: Connection,
-        tails: Arc<Tails>,
-        groups: Arc<Groups>,
+        tails: Arc<RecordTails>,
+        groups: Arc<ConsumerGroups>,
     ) -> Result<Self, BusError> {
         let (queue, commands) = sync_channel(QUEUE_COMMANDS_MAX);
-        let log = Log {
+        let log = LogThread {
             connection,
             tails,
             groups,
-            sweep: Sweep::default(),
+            sweep: ExpirySweep::default(),
             marks_written: Instant::now(),
         };
         let thread = std::thread::Builder::new()
@@ -62,24 +64,24 @@ impl Writer {
         })
     }
 
-    /// Appends a record.
+    /// Appends a record and waits until it is durable.
     pub(super) async fn publish(
         &self,
         record: OutgoingRecord,
         timeout: Duration,
     ) -> Result<(), BusError> {
-        self.ask(|answer| Command::Publish(record, answer), timeout)
+        self.ask(|answer| WriteCommand::Publish(record, answer), timeout)
             .await
     }
 
-    /// Writes all marks that were given; what was queued before is written too.
+    /// Writes all recorded marks, after the commands queued before.
     pub(super) async fn flush(&self, timeout: Duration) -> Result<(), BusError> {
-        self.ask(Command::Flush, timeout).await
+        self.ask(WriteCommand::Flush, timeout).await
     }
 
     async fn ask(
         &self,
-        command: impl FnOnce(Answer) -> Command,
+        command: impl FnOnce(WriteResult) -> WriteCommand,
         timeout: Duration,
     ) -> Result<(), BusError> {
         let (answer, answered) = oneshot::channel();
@@ -100,7 +102,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for LogWriter {
     fn drop(&mut self) {
         self.queue = None;
         if let Some(thread) = self.thread.take()
@@ -115,17 +117,17 @@ fn stopped() -> BusError {
     BusError::Unavailable("log writer has stopped".to_owned())
 }
 
-/// What the thread works with.
-struct Log {
+/// The state of the writer thread.
+struct LogThread {
     connection: Connection,
-    tails: Arc<Tails>,
-    groups: Arc<Groups>,
-    sweep: Sweep,
+    tails: Arc<RecordTails>,
+    groups: Arc<ConsumerGroups>,
+    sweep: ExpirySweep,
     marks_written: Instant,
 }
 
-impl Log {
-    fn run(mut self, commands: &Receiver<Command>) {
+impl LogThread {
+    fn run(mut self, commands: &Receiver<WriteCommand>) {
         loop {
             match commands.recv_timeout(MARKS_INTERVAL) {
                 Ok(first) => self.answer(first, commands),
@@ -140,18 +142,18 @@ impl Log {
         }
     }
 
-    fn answer(&mut self, first: Command, commands: &Receiver<Command>) {
+    fn answer(&mut self, first: WriteCommand, commands: &Receiver<WriteCommand>) {
         let (mut records, mut answers, mut flush) = (Vec::new(), Vec::new(), false);
         for command in std::iter::once(first)
             .chain(commands.try_iter())
             .take(BATCH_COMMANDS_MAX)
         {
             match command {
-                Command::Publish(record, answer) => {
+                WriteCommand::Publish(record, answer) => {
                     records.push(record);
                     answers.push(answer);
                 }
-                Command::Flush(answer) => {
+                WriteCommand::Flush(answer) => {
                     flush = true;
                     answers.push(answer);
                 }
@@ -163,7 +165,7 @@ impl Log {
             self.announce(records);
         }
         for answer in answers {
-            // A caller that gave up does not take its record back.
+            // A caller that gave up does not withdraw its record.
             drop(answer.send(repeat(&result)));
         }
     }
@@ -180,7 +182,7 @@ impl Log {
         self.marks_written.elapsed() >= MARKS_INTERVAL
     }
 
-    /// Gives each record its partition and its offset; both count only once the transaction has succeeded.
+    /// Assigns partitions and offsets. Both take effect only after the transaction has succeeded.
     fn place(&self, records: Vec<OutgoingRecord>) -> Vec<IncomingRecord> {
         let mut next_offsets = std::collections::HashMap::new();
         let published_at = Timestamp::now();
@@ -257,7 +259,7 @@ fn write(
         .map_err(|error| file::unavailable(&error))
 }
 
-/// One result for each of those who share a transaction.
+/// Copies the result of a transaction for each of its commands.
 fn repeat(result: &Result<(), BusError>) -> Result<(), BusError> {
     match result {
         Ok(()) => Ok(()),

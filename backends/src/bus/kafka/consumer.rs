@@ -1,4 +1,4 @@
-//! A member of a Kafka group, as the rest of the program sees it.
+//! The handle of a Kafka consumer.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -8,40 +8,41 @@ use switchboard_schemas::topics::Topic;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    context::Context,
-    names::Names,
-    outbox::{Delivery, OUTBOX_EVENTS_MAX, Outbox},
-    ownership::Ownership,
-    poll::Poller,
-    properties::Properties,
+    context::MemberContext,
+    names::ClusterNames,
+    outbox::{EventOutbox, OUTBOX_EVENTS_MAX, OutboxItem},
+    ownership::PartitionOwnership,
+    poll::PollThread,
+    properties::ClientProperties,
 };
 use crate::bus::{BusConsumer, BusError, BusEvent, CommitMark, PartitionId};
 
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// See [`crate::bus::BusConsumer`]. Dropping it ends the poll thread, which writes the last marks and leaves the group.
+/// A Kafka consumer. Dropping it ends the poll thread, which commits the last marks and leaves the
+/// group.
 pub(super) struct KafkaConsumer {
-    deliveries: mpsc::Receiver<Delivery>,
-    ownership: Arc<Ownership>,
-    /// The epochs that the caller was told; its marks belong to these.
+    deliveries: mpsc::Receiver<OutboxItem>,
+    ownership: Arc<PartitionOwnership>,
+    /// Epochs that the caller has received; its marks belong to these.
     told: HashMap<PartitionId, u64>,
     closed: oneshot::Receiver<()>,
 }
 
 impl KafkaConsumer {
-    /// Subscribes; does not wait for the broker.
+    /// Subscribes without waiting for the broker.
     pub(super) fn join(
-        properties: &Properties,
-        names: &Names,
+        properties: &ClientProperties,
+        names: &ClusterNames,
         group: &str,
         topics: &[Topic],
     ) -> Result<Self, BusError> {
-        let ownership = Arc::new(Ownership::default());
-        let context = Context::new(names.clone(), ownership.clone());
+        let ownership = Arc::new(PartitionOwnership::default());
+        let context = MemberContext::new(names.clone(), ownership.clone());
         let client = properties
             .consumer(&names.group(group))
             .create_with_context(context);
-        let client: Arc<BaseConsumer<Context>> =
+        let client: Arc<BaseConsumer<MemberContext>> =
             Arc::new(client.map_err(|error| BusError::Fatal(error.to_string()))?);
         client.context().attach(&client);
 
@@ -53,7 +54,7 @@ impl KafkaConsumer {
 
         let (queue, deliveries) = mpsc::channel(OUTBOX_EVENTS_MAX);
         let (left, closed) = oneshot::channel();
-        Poller::start(client, Outbox::new(queue), left)?;
+        PollThread::start(client, EventOutbox::new(queue), left)?;
         Ok(Self {
             deliveries,
             ownership,
@@ -62,7 +63,8 @@ impl KafkaConsumer {
         })
     }
 
-    /// Keeps account of what the caller is told; false for a record of a partition that is gone by now.
+    /// Tracks the events delivered to the caller. Returns `false` for a record of a partition that
+    /// has been revoked.
     fn tell(&mut self, event: &BusEvent) -> bool {
         match event {
             BusEvent::Assigned {
@@ -117,7 +119,7 @@ impl BusConsumer for KafkaConsumer {
             deliveries, closed, ..
         } = *self;
         drop(deliveries);
-        // An error of the receiver means that the thread is gone, and the consumer with it.
+        // An error of the receiver means that the thread has ended, and the consumer with it.
         let ended = tokio::time::timeout(CLOSE_TIMEOUT, closed).await;
         ended.map(drop).map_err(|_| {
             BusError::Unavailable("consumer did not leave its group in time".to_owned())

@@ -1,18 +1,20 @@
-//! What librdkafka calls back: rebalances, results of commits and statistics, all on the poll thread.
+//! Callbacks of librdkafka: rebalances, results of commits and statistics, all on the poll thread.
 //!
-//! The protocol of a rebalance. A partition comes: its mark is fetched here, before fetching can begin, so that it is
-//! told before the first record. A partition goes: from then on no mark is taken, and the last one is written before
-//! the next owner can ask for it. Both waits have a cap; heartbeats go on meanwhile, for they have their own thread.
+//! When a partition is assigned, its mark is fetched here, before fetching can begin, so that the
+//! mark is reported before the first record. When a partition is revoked, no further mark is
+//! accepted, and the last one is committed before the next owner can ask for it. Both waits are
+//! bounded; heartbeats continue meanwhile on a thread of their own.
 
 use std::{
     sync::{
-        Arc, Mutex, OnceLock, Weak,
+        Arc, OnceLock, Weak,
         atomic::{AtomicBool, Ordering},
         mpsc::sync_channel,
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use rdkafka::{
     ClientContext, Statistics, TopicPartitionList,
     consumer::{BaseConsumer, CommitMode, Consumer as _, ConsumerContext, Rebalance},
@@ -20,29 +22,30 @@ use rdkafka::{
 };
 
 use super::{
-    names::Names,
-    ownership::{Ownership, PartitionMark},
+    names::ClusterNames,
+    ownership::{PartitionMark, PartitionOwnership},
     partitions,
 };
-use crate::bus::{BusEvent, PartitionId, lock::lock};
+use crate::bus::{BusEvent, PartitionId};
 
-/// Without the mark the partition starts all the same: what was finished above its offset then runs again.
+/// Timeout of fetching a mark. Without it the partition starts anyway, and records finished above
+/// its offset run again.
 const FETCH_MARK_TIMEOUT: Duration = Duration::from_secs(2);
 const LAST_COMMIT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// See the module.
-pub(super) struct Context {
-    pub(super) names: Names,
-    pub(super) ownership: Arc<Ownership>,
-    /// Whether every partition is held back because the handle is not polled.
+/// The context of one consumer, called by librdkafka.
+pub(super) struct MemberContext {
+    pub(super) names: ClusterNames,
+    pub(super) ownership: Arc<PartitionOwnership>,
+    /// `true` while all partitions are paused because the handle is not polled.
     pub(super) stalled: AtomicBool,
     events: Mutex<Vec<BusEvent>>,
-    consumer: OnceLock<Weak<BaseConsumer<Context>>>,
+    consumer: OnceLock<Weak<BaseConsumer<MemberContext>>>,
 }
 
-impl Context {
-    /// A context whose consumer does not exist yet; see [`Self::attach`].
-    pub(super) fn new(names: Names, ownership: Arc<Ownership>) -> Self {
+impl MemberContext {
+    /// Creates a context without a consumer; see [`Self::attach`].
+    pub(super) fn new(names: ClusterNames, ownership: Arc<PartitionOwnership>) -> Self {
         let (stalled, events, consumer) =
             (AtomicBool::new(false), Mutex::default(), OnceLock::new());
         Self {
@@ -54,18 +57,18 @@ impl Context {
         }
     }
 
-    /// Lets callbacks commit on another thread.
+    /// Attaches the consumer, so that callbacks can commit on another thread.
     pub(super) fn attach(&self, consumer: &Arc<BaseConsumer<Self>>) {
-        // A context has one consumer for life, so it is attached once.
+        // A context has one consumer for life, so that it is attached once.
         drop(self.consumer.set(Arc::downgrade(consumer)));
     }
 
-    /// What happened since the last call.
+    /// Returns the events since the last call.
     pub(super) fn take_events(&self) -> Vec<BusEvent> {
-        std::mem::take(&mut lock(&self.events))
+        std::mem::take(&mut self.events.lock())
     }
 
-    /// Commits and waits for the answer, but not for long.
+    /// Commits marks and waits briefly for the result.
     pub(super) fn commit_last(&self, marks: &[PartitionMark]) {
         let consumer = self
             .consumer
@@ -75,7 +78,7 @@ impl Context {
         let Some(consumer) = consumer else { return };
         let list = partitions::commit_list(&self.names, marks);
         let (sender, answer) = sync_channel(1);
-        // The call itself has no timeout: while no coordinator is known it blocks for longer than we may.
+        // The call has no timeout of its own: without a coordinator it blocks for too long.
         std::thread::spawn(move || {
             let result = consumer.commit(&list, CommitMode::Sync);
             drop(consumer);
@@ -105,7 +108,7 @@ impl Context {
             if let Some(partition) = partitions::partition(&self.names, &entry) {
                 let committed = partitions::committed(&entry);
                 let epoch = self.ownership.assign(partition, committed.clone());
-                lock(&self.events).push(BusEvent::Assigned {
+                self.events.lock().push(BusEvent::Assigned {
                     partition,
                     epoch,
                     committed,
@@ -124,18 +127,19 @@ impl Context {
             .iter()
             .filter_map(|partition| self.ownership.revoke(*partition))
             .collect();
-        // Partitions that were lost already are another's: the broker would refuse the commit.
+        // Partitions that are already lost belong to another member: the broker would reject the
+        // commit.
         if !consumer.assignment_lost() {
             self.commit_last(&marks);
         }
-        lock(&self.events).extend(
+        self.events.lock().extend(
             lost.into_iter()
                 .map(|partition| BusEvent::Revoked { partition }),
         );
     }
 
     fn reset_pauses(&self, consumer: &BaseConsumer<Self>, list: &TopicPartitionList) {
-        // A pause survives in librdkafka when the partition goes and comes back.
+        // A pause in librdkafka survives revocation and reassignment.
         let stalled = self.stalled.load(Ordering::Relaxed);
         let result = if stalled {
             consumer.pause(list)
@@ -148,7 +152,7 @@ impl Context {
     }
 }
 
-impl ClientContext for Context {
+impl ClientContext for MemberContext {
     fn stats(&self, statistics: Statistics) {
         for (name, topic) in &statistics.topics {
             for (number, partition) in &topic.partitions {
@@ -161,12 +165,12 @@ impl ClientContext for Context {
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        // The client goes on by itself; fatal errors come out of the poll.
+        // The client recovers by itself; fatal errors are returned by the poll.
         tracing::debug!(%error, reason, "kafka client");
     }
 }
 
-impl ConsumerContext for Context {
+impl ConsumerContext for MemberContext {
     fn pre_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
         match rebalance {
             Rebalance::Assign(list) => self.assigned(consumer, list),

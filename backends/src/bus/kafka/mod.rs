@@ -1,7 +1,8 @@
 //! The bus on Kafka.
 //!
-//! [`producer`] publishes, [`topics`] makes topics. A consumer is a handle ([`consumer`]) and a thread that only polls
-//! ([`poll`]); between them lie a bounded [`outbox`] and the shared [`ownership`]. [`context`] holds the rebalance protocol.
+//! [`producer`] publishes, [`topics`] creates topics. A consumer is a handle ([`consumer`]) and a
+//! thread that only polls ([`poll`]), connected by a bounded [`outbox`] and the shared
+//! [`ownership`]. [`context`] implements the rebalance protocol.
 
 mod consumer;
 mod context;
@@ -24,47 +25,47 @@ use switchboard_schemas::topics::Topic;
 use super::{BusConsumer, BusError, MessageBus, OutgoingRecord};
 use crate::config::BusConfig;
 use consumer::KafkaConsumer;
-use names::Names;
-use producer::Producer;
-use properties::Properties;
+use names::ClusterNames;
+use producer::KafkaProducer;
+use properties::ClientProperties;
 
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The bus on a Kafka cluster.
 pub struct KafkaBus {
     config: BusConfig,
-    names: Names,
-    properties: Properties,
-    /// Two producers, so that a full queue of events cannot block a job.
-    jobs: Arc<Producer>,
-    events: Arc<Producer>,
+    names: ClusterNames,
+    properties: ClientProperties,
+    /// Producer of jobs, separate so that a full queue of events cannot block a job.
+    jobs: Arc<KafkaProducer>,
+    events: Arc<KafkaProducer>,
 }
 
 impl KafkaBus {
-    /// A bus on this cluster, which may be away for now. `namespace` stands before the names of topics and groups,
-    /// unless it is empty; `client_id` is what the brokers call this process.
+    /// Creates the bus; the cluster need not be reachable yet. `namespace` is the prefix of topics
+    /// and groups unless it is empty; `client_id` identifies this process to the brokers.
     ///
     /// # Errors
-    /// [`BusError::Fatal`] for a configuration that librdkafka refuses.
+    /// [`BusError::Fatal`] for a configuration that librdkafka rejects.
     pub fn connect(config: &BusConfig, namespace: &str, client_id: &str) -> Result<Self, BusError> {
-        let properties = Properties::new(config, client_id)?;
+        let properties = ClientProperties::new(config, client_id)?;
         Ok(Self {
             config: config.clone(),
-            names: Names::new(namespace),
-            jobs: Arc::new(Producer::new(properties.job_producer())?),
-            events: Arc::new(Producer::new(properties.event_producer())?),
+            names: ClusterNames::new(namespace),
+            jobs: Arc::new(KafkaProducer::new(properties.job_producer())?),
+            events: Arc::new(KafkaProducer::new(properties.event_producer())?),
             properties,
         })
     }
 
-    fn producer(&self, topic: Topic) -> &Arc<Producer> {
+    fn producer(&self, topic: Topic) -> &Arc<KafkaProducer> {
         match topic {
             Topic::Route | Topic::Jobs | Topic::JobsRetry => &self.jobs,
             Topic::Messages | Topic::Control | Topic::DeadLetters => &self.events,
         }
     }
 
-    fn topics_of(&self, producer: &Arc<Producer>) -> Vec<String> {
+    fn topics_of(&self, producer: &Arc<KafkaProducer>) -> Vec<String> {
         let own = |topic: &Topic| Arc::ptr_eq(self.producer(*topic), producer);
         Topic::ALL
             .into_iter()

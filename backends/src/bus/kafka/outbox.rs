@@ -1,4 +1,5 @@
-//! The way from the poll thread, which must never wait, to the handle, which may not be polled for long.
+//! The outbox from the poll thread, which must never wait, to the handle, which may not be polled
+//! for long.
 
 use std::collections::VecDeque;
 
@@ -6,28 +7,30 @@ use tokio::sync::mpsc::{Sender, error::TrySendError};
 
 use crate::bus::{BusError, BusEvent, IncomingRecord, PartitionId};
 
-/// Events that the handle has not taken yet.
+/// Maximum number of events that the handle has not taken.
 pub(super) const OUTBOX_EVENTS_MAX: usize = 256;
 
-/// What travels.
-pub(super) type Delivery = Result<BusEvent, BusError>;
+/// An event or error on its way from the poll thread to the handle.
+pub(super) type OutboxItem = Result<BusEvent, BusError>;
 
-/// A bounded queue and what did not fit: rebalance events, and records that were polled before the pause took hold.
-pub(super) struct Outbox {
-    queue: Sender<Delivery>,
-    overflow: VecDeque<Delivery>,
+/// A bounded queue and its overflow: rebalance events, and records that were polled before a pause
+/// took effect.
+pub(super) struct EventOutbox {
+    queue: Sender<OutboxItem>,
+    overflow: VecDeque<OutboxItem>,
 }
 
-impl Outbox {
-    /// An outbox into this queue.
-    pub(super) fn new(queue: Sender<Delivery>) -> Self {
+impl EventOutbox {
+    /// Creates an outbox into a queue.
+    pub(super) fn new(queue: Sender<OutboxItem>) -> Self {
         Self {
             queue,
             overflow: VecDeque::new(),
         }
     }
 
-    /// Adds an event. What waits here of a revoked partition is taken back, which bounds the overflow.
+    /// Adds an event. Undelivered records of a revoked partition are removed, which bounds the
+    /// overflow.
     pub(super) fn push(&mut self, event: BusEvent) {
         if let BusEvent::Revoked { partition } = &event
             && self.take_back(*partition)
@@ -38,13 +41,13 @@ impl Outbox {
         self.flush();
     }
 
-    /// Ends with an error.
+    /// Ends the queue with an error.
     pub(super) fn fail(&mut self, error: BusError) {
         self.overflow.push_back(Err(error));
         self.flush();
     }
 
-    /// Moves on what fits.
+    /// Moves events from the overflow into the queue.
     pub(super) fn flush(&mut self) {
         while let Some(delivery) = self.overflow.pop_front() {
             if let Err(TrySendError::Full(delivery)) = self.queue.try_send(delivery) {
@@ -54,25 +57,26 @@ impl Outbox {
         }
     }
 
-    /// Whether nothing more should be polled.
+    /// Returns `true` if nothing more should be polled.
     pub(super) fn is_full(&self) -> bool {
         !self.overflow.is_empty()
     }
 
-    /// Whether polling is worth it again.
+    /// Returns `true` if polling can resume.
     pub(super) fn has_room(&self) -> bool {
         self.overflow.is_empty() && self.queue.capacity() >= OUTBOX_EVENTS_MAX / 2
     }
 
-    /// Whether nobody takes anything any more.
+    /// Returns `true` if the receiver is gone.
     pub(super) fn is_closed(&self) -> bool {
         self.queue.is_closed()
     }
 
-    /// True if the handle does not even know yet that it owned the partition.
+    /// Removes undelivered events of a lost partition. Returns `true` if the handle never received
+    /// its assignment.
     fn take_back(&mut self, lost: PartitionId) -> bool {
-        let assigned = |delivery: &Delivery| matches!(delivery, Ok(BusEvent::Assigned { partition, .. }) if *partition == lost);
-        let of_lost = |delivery: &Delivery| match delivery {
+        let assigned = |delivery: &OutboxItem| matches!(delivery, Ok(BusEvent::Assigned { partition, .. }) if *partition == lost);
+        let of_lost = |delivery: &OutboxItem| match delivery {
             Ok(BusEvent::Record(IncomingRecord { partition, .. })) => *partition == lost,
             _ => assigned(delivery),
         };
@@ -112,7 +116,7 @@ mod tests {
     #[test]
     fn what_overflows_comes_later_in_order() {
         let (queue, mut taken) = mpsc::channel(OUTBOX_EVENTS_MAX);
-        let mut outbox = Outbox::new(queue);
+        let mut outbox = EventOutbox::new(queue);
         let count = OUTBOX_EVENTS_MAX as u64 + 3;
         (0..count).for_each(|offset| outbox.push(record(offset)));
         assert!(outbox.is_full() && !outbox.has_room());
@@ -127,7 +131,7 @@ mod tests {
     #[test]
     fn rebalances_of_an_unpolled_handle_do_not_pile_up() {
         let (queue, _taken) = mpsc::channel(1);
-        let mut outbox = Outbox::new(queue);
+        let mut outbox = EventOutbox::new(queue);
         outbox.push(record(0));
         for epoch in 0..1000 {
             outbox.push(BusEvent::Assigned {

@@ -1,24 +1,26 @@
-//! Which partitions a consumer owns and how far they are; shared by its handle and its poll thread.
+//! Partitions of a consumer and their progress, shared by its handle and its poll thread.
 
-use std::{collections::BTreeMap, sync::Mutex};
+use std::collections::BTreeMap;
 
-use crate::bus::{CommitMark, PartitionId, lock::lock};
+use parking_lot::Mutex;
 
-/// See the module.
+use crate::bus::{CommitMark, PartitionId};
+
+/// The partitions that a consumer owns.
 #[derive(Default)]
-pub(super) struct Ownership {
-    state: Mutex<State>,
+pub(super) struct PartitionOwnership {
+    state: Mutex<OwnershipState>,
 }
 
 #[derive(Default)]
-struct State {
-    owned: BTreeMap<PartitionId, Owned>,
+struct OwnershipState {
+    owned: BTreeMap<PartitionId, PartitionProgress>,
     last_epoch: u64,
 }
 
-struct Owned {
+struct PartitionProgress {
     epoch: u64,
-    /// The last mark that was given, or else what was committed at the assignment.
+    /// Last recorded mark, or the committed one of the assignment.
     mark: Option<CommitMark>,
     given: bool,
     unwritten: bool,
@@ -26,20 +28,20 @@ struct Owned {
     pause_changed: bool,
     /// Offset of the next record to deliver, once one was delivered.
     position: Option<u64>,
-    /// Offset behind the newest record, as of the last statistics.
+    /// Offset after the newest record, from the last statistics.
     end: Option<u64>,
 }
 
 /// A mark with its partition.
 pub(super) type PartitionMark = (PartitionId, CommitMark);
 
-impl Ownership {
-    /// A partition is ours; gives its epoch.
+impl PartitionOwnership {
+    /// Adds an assigned partition and returns its epoch.
     pub(super) fn assign(&self, partition: PartitionId, committed: Option<CommitMark>) -> u64 {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.last_epoch += 1;
         let epoch = state.last_epoch;
-        let owned = Owned {
+        let owned = PartitionProgress {
             epoch,
             mark: committed,
             given: false,
@@ -53,23 +55,23 @@ impl Ownership {
         epoch
     }
 
-    /// A partition is ours no longer; gives the last mark, and no later one is taken.
+    /// Removes a revoked partition and returns its last mark. No later mark is accepted.
     pub(super) fn revoke(&self, partition: PartitionId) -> Option<PartitionMark> {
-        let owned = lock(&self.state).owned.remove(&partition)?;
+        let owned = self.state.lock().owned.remove(&partition)?;
         owned
             .mark
             .filter(|_| owned.given)
             .map(|mark| (partition, mark))
     }
 
-    /// Every partition that is ours.
+    /// Returns all owned partitions.
     pub(super) fn partitions(&self) -> Vec<PartitionId> {
-        lock(&self.state).owned.keys().copied().collect()
+        self.state.lock().owned.keys().copied().collect()
     }
 
-    /// Every partition that is to deliver.
+    /// Returns the owned partitions that are not paused.
     pub(super) fn running(&self) -> Vec<PartitionId> {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         state
             .owned
             .iter()
@@ -78,25 +80,28 @@ impl Ownership {
             .collect()
     }
 
-    /// Epoch of a partition that is ours.
+    /// Returns the epoch of an owned partition.
     pub(super) fn epoch(&self, partition: PartitionId) -> Option<u64> {
-        lock(&self.state)
+        self.state
+            .lock()
             .owned
             .get(&partition)
             .map(|owned| owned.epoch)
     }
 
-    /// Notes that a record goes to the handle; gives the epoch it belongs to.
+    /// Records the delivery of a record and returns its epoch.
     pub(super) fn deliver(&self, partition: PartitionId, offset: u64) -> Option<u64> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let owned = state.owned.get_mut(&partition)?;
         owned.position = Some(offset + 1);
         Some(owned.epoch)
     }
 
-    /// Notes a mark of an epoch; one of an older epoch is dropped.
+    /// Records a mark; one of an older epoch is dropped.
     pub(super) fn commit(&self, partition: PartitionId, epoch: u64, mark: CommitMark) {
-        if let Some(owned) = lock(&self.state)
+        if let Some(owned) = self
+            .state
+            .lock()
             .owned
             .get_mut(&partition)
             .filter(|owned| owned.epoch == epoch)
@@ -107,10 +112,10 @@ impl Ownership {
         }
     }
 
-    /// Takes the marks that were not sent yet.
+    /// Takes the marks that were not committed yet.
     pub(super) fn take_unwritten(&self) -> Vec<PartitionMark> {
-        let mut state = lock(&self.state);
-        let unwritten = |(partition, owned): (&PartitionId, &mut Owned)| {
+        let mut state = self.state.lock();
+        let unwritten = |(partition, owned): (&PartitionId, &mut PartitionProgress)| {
             std::mem::take(&mut owned.unwritten)
                 .then(|| Some((*partition, owned.mark.clone()?)))
                 .flatten()
@@ -118,40 +123,40 @@ impl Ownership {
         state.owned.iter_mut().filter_map(unwritten).collect()
     }
 
-    /// A commit failed: the newest mark is sent again, if the partition is still ours.
+    /// Schedules the newest mark again after a failed commit, if the partition is still owned.
     pub(super) fn write_again(&self, partition: PartitionId) {
-        if let Some(owned) = lock(&self.state).owned.get_mut(&partition) {
+        if let Some(owned) = self.state.lock().owned.get_mut(&partition) {
             owned.unwritten = owned.given;
         }
     }
 
-    /// Asks for a partition to stop or go on.
+    /// Requests that a partition pauses or resumes.
     pub(super) fn set_paused(&self, partition: PartitionId, paused: bool) {
-        if let Some(owned) = lock(&self.state).owned.get_mut(&partition) {
+        if let Some(owned) = self.state.lock().owned.get_mut(&partition) {
             owned.pause_changed |= owned.paused != paused;
             owned.paused = paused;
         }
     }
 
-    /// Takes what was asked for since the last call.
+    /// Takes the requests since the last call.
     pub(super) fn take_pause_changes(&self) -> Vec<(PartitionId, bool)> {
-        let mut state = lock(&self.state);
-        let changed = |(partition, owned): (&PartitionId, &mut Owned)| {
+        let mut state = self.state.lock();
+        let changed = |(partition, owned): (&PartitionId, &mut PartitionProgress)| {
             std::mem::take(&mut owned.pause_changed).then_some((*partition, owned.paused))
         };
         state.owned.iter_mut().filter_map(changed).collect()
     }
 
-    /// Notes where a partition ends.
+    /// Records the end offset of a partition.
     pub(super) fn set_end(&self, partition: PartitionId, end: u64) {
-        if let Some(owned) = lock(&self.state).owned.get_mut(&partition) {
+        if let Some(owned) = self.state.lock().owned.get_mut(&partition) {
             owned.end = Some(end);
         }
     }
 
-    /// Records behind the newest one, where the end is known.
+    /// Returns the number of undelivered records of partitions whose end is known.
     pub(super) fn lag(&self) -> Vec<(PartitionId, u64)> {
-        let lag = |(partition, owned): (&PartitionId, &Owned)| {
+        let lag = |(partition, owned): (&PartitionId, &PartitionProgress)| {
             let done = owned
                 .mark
                 .as_ref()
@@ -160,7 +165,7 @@ impl Ownership {
                 .unwrap_or(0);
             Some((*partition, owned.end?.saturating_sub(done)))
         };
-        lock(&self.state).owned.iter().filter_map(lag).collect()
+        self.state.lock().owned.iter().filter_map(lag).collect()
     }
 }
 
@@ -184,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_mark_of_an_older_epoch_is_dropped() {
-        let ownership = Ownership::default();
+        let ownership = PartitionOwnership::default();
         let old = ownership.assign(PARTITION, None);
         ownership.revoke(PARTITION);
         ownership.commit(PARTITION, old, mark(1));
@@ -195,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_revoke_gives_the_last_mark_even_if_it_was_sent() {
-        let ownership = Ownership::default();
+        let ownership = PartitionOwnership::default();
         let epoch = ownership.assign(PARTITION, Some(mark(1)));
         ownership.commit(PARTITION, epoch, mark(2));
         assert_eq!(ownership.take_unwritten(), [(PARTITION, mark(2))]);
@@ -204,7 +209,7 @@ mod tests {
 
     #[test]
     fn what_was_committed_by_another_is_not_committed_again() {
-        let ownership = Ownership::default();
+        let ownership = PartitionOwnership::default();
         ownership.assign(PARTITION, Some(mark(1)));
         ownership.write_again(PARTITION);
         assert!(ownership.take_unwritten().is_empty());
@@ -213,7 +218,7 @@ mod tests {
 
     #[test]
     fn an_assignment_forgets_an_older_pause() {
-        let ownership = Ownership::default();
+        let ownership = PartitionOwnership::default();
         ownership.assign(PARTITION, None);
         ownership.set_paused(PARTITION, true);
         assert!(ownership.running().is_empty());

@@ -1,4 +1,4 @@
-//! Our partitions and marks as librdkafka lists them, and back.
+//! Conversions between partitions or marks and the lists of librdkafka.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -10,24 +10,27 @@ use rdkafka::{
 };
 use switchboard_schemas::time::Timestamp;
 
-use super::{names::Names, ownership::PartitionMark};
+use super::{names::ClusterNames, ownership::PartitionMark};
 use crate::bus::{CommitMark, Headers, IncomingRecord, PartitionId};
 
-/// The partition of an entry, if it is one of ours.
-pub(super) fn partition(names: &Names, entry: &TopicPartitionListElem<'_>) -> Option<PartitionId> {
+/// Returns the partition of a list entry, if its topic belongs to this installation.
+pub(super) fn partition(
+    names: &ClusterNames,
+    entry: &TopicPartitionListElem<'_>,
+) -> Option<PartitionId> {
     partition_id(names, entry.topic(), entry.partition())
 }
 
-/// The partition of this topic name and number, if it is one of ours.
-pub(super) fn partition_id(names: &Names, topic: &str, number: i32) -> Option<PartitionId> {
+/// Returns the partition of a topic name and number, if the topic belongs to this installation.
+pub(super) fn partition_id(names: &ClusterNames, topic: &str, number: i32) -> Option<PartitionId> {
     Some(PartitionId {
         topic: names.parse(topic)?,
         number: u32::try_from(number).ok()?,
     })
 }
 
-/// A list without offsets.
-pub(super) fn list(names: &Names, partitions: &[PartitionId]) -> TopicPartitionList {
+/// Creates a list without offsets.
+pub(super) fn list(names: &ClusterNames, partitions: &[PartitionId]) -> TopicPartitionList {
     let mut list = TopicPartitionList::with_capacity(partitions.len());
     for partition in partitions {
         list.add_partition(&names.topic(partition.topic), number(*partition));
@@ -35,13 +38,13 @@ pub(super) fn list(names: &Names, partitions: &[PartitionId]) -> TopicPartitionL
     list
 }
 
-/// A list of offsets to commit, with their metadata.
-pub(super) fn commit_list(names: &Names, marks: &[PartitionMark]) -> TopicPartitionList {
+/// Creates a list of offsets to commit, with their metadata.
+pub(super) fn commit_list(names: &ClusterNames, marks: &[PartitionMark]) -> TopicPartitionList {
     let mut list = TopicPartitionList::with_capacity(marks.len());
     for (partition, mark) in marks {
         let mut entry = list.add_partition(&names.topic(partition.topic), number(*partition));
         let offset = Offset::Offset(i64::try_from(mark.next_offset).unwrap_or(i64::MAX));
-        // It fails only for offsets that cannot be written down, which this kind of offset can.
+        // Fails only for offsets without a number, which this one has.
         if entry.set_offset(offset).is_ok() {
             entry.set_metadata(&mark.finished);
         }
@@ -49,7 +52,7 @@ pub(super) fn commit_list(names: &Names, marks: &[PartitionMark]) -> TopicPartit
     list
 }
 
-/// What was committed, if anything was.
+/// Returns the committed mark, if there is one.
 pub(super) fn committed(entry: &TopicPartitionListElem<'_>) -> Option<CommitMark> {
     let Offset::Offset(offset) = entry.offset() else {
         return None;
@@ -62,8 +65,8 @@ pub(super) fn committed(entry: &TopicPartitionListElem<'_>) -> Option<CommitMark
     })
 }
 
-/// A copy of a record that does not hold its client; its epoch is still to be set.
-pub(super) fn copy(names: &Names, message: &BorrowedMessage<'_>) -> Option<IncomingRecord> {
+/// Copies a record from the client's buffer. Its epoch is set later.
+pub(super) fn copy(names: &ClusterNames, message: &BorrowedMessage<'_>) -> Option<IncomingRecord> {
     let published_at = message
         .timestamp()
         .to_millis()
@@ -95,7 +98,8 @@ fn headers(message: &BorrowedMessage<'_>) -> Headers {
         .unwrap_or_default()
 }
 
-/// The crate panics where metadata or the name of a header, which anyone may have written, is not UTF-8.
+/// Runs `read` and returns `None` if it panics: the crate panics on metadata or header names that
+/// are not UTF-8, which any producer may have written.
 fn guarded<T>(read: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(read)).ok()
 }

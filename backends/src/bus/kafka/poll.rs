@@ -1,5 +1,7 @@
-//! The one thread that polls a Kafka consumer. It never works and never waits for the handle: a consumer that is not
-//! polled leaves its group, and rebalances are served only by polling.
+//! The poll thread of a Kafka consumer.
+//!
+//! It does nothing but poll and never waits for the handle: a consumer that is not polled leaves
+//! its group, and rebalances are served only by polling.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -12,29 +14,29 @@ use rdkafka::{
 };
 use tokio::sync::oneshot;
 
-use super::{context::Context, outbox::Outbox, partitions};
+use super::{context::MemberContext, outbox::EventOutbox, partitions};
 use crate::bus::{BusError, BusEvent, IncomingRecord, PartitionId};
 
-/// Also how long a pause, a resume and a close may wait to be noticed.
+/// Poll timeout, and so the maximum delay until a pause, a resume or a close takes effect.
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
-/// While the handle is behind; short, so that it does not run dry.
+/// Poll timeout while the handle is behind; short, so that the handle does not run dry.
 const STALLED_POLL_INTERVAL: Duration = Duration::from_millis(2);
 const COMMIT_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What the thread works with.
-pub(super) struct Poller {
-    consumer: Arc<BaseConsumer<Context>>,
-    outbox: Outbox,
+/// The state of the poll thread.
+pub(super) struct PollThread {
+    consumer: Arc<BaseConsumer<MemberContext>>,
+    outbox: EventOutbox,
     last_commit: Instant,
     /// Completed once the consumer has left its group.
     closed: oneshot::Sender<()>,
 }
 
-impl Poller {
-    /// Starts the thread; it ends when nobody holds the other side of the outbox.
+impl PollThread {
+    /// Starts the thread. It ends when the receiver of the outbox is dropped.
     pub(super) fn start(
-        consumer: Arc<BaseConsumer<Context>>,
-        outbox: Outbox,
+        consumer: Arc<BaseConsumer<MemberContext>>,
+        outbox: EventOutbox,
         closed: oneshot::Sender<()>,
     ) -> Result<(), BusError> {
         let poller = Self {
@@ -54,7 +56,7 @@ impl Poller {
     fn run(mut self) {
         while !self.outbox.is_closed() {
             let polled = self.poll();
-            // A rebalance that this poll served came before the record that it returned.
+            // A rebalance served by this poll precedes the record that it returned.
             self.consumer
                 .context()
                 .take_events()
@@ -95,7 +97,7 @@ impl Poller {
     }
 
     fn deliver(&mut self, record: IncomingRecord) {
-        // Without an epoch it is a leftover of a partition that is no longer ours.
+        // A record without an epoch is left over from a revoked partition.
         if let Some(epoch) = self
             .consumer
             .context()
@@ -107,8 +109,8 @@ impl Poller {
         }
     }
 
-    /// Stops fetching when the handle is behind and goes on when it has caught up by half: each pause throws away what
-    /// librdkafka has fetched, so there must not be many.
+    /// Pauses fetching while the handle is behind, and resumes when half of the backlog is taken.
+    /// Each pause discards what librdkafka has fetched, so that pauses must be rare.
     fn control_flow(&mut self) {
         self.outbox.flush();
         let ownership = &self.consumer.context().ownership;
@@ -123,7 +125,7 @@ impl Poller {
 
     fn apply_pauses(&self) {
         for (partition, paused) in self.consumer.context().ownership.take_pause_changes() {
-            // While stalled everything is paused already; the end of the stall honours what was asked for.
+            // During a stall all partitions are paused; requested changes take effect at its end.
             if !self.is_stalled() {
                 self.steer(&[partition], paused);
             }
@@ -170,9 +172,9 @@ impl Poller {
             .filter_map(|partition| context.ownership.revoke(partition))
             .collect();
         context.commit_last(&marks);
-        // Leaves the group, and blocks until the broker has answered or the session is over.
+        // Leave the group. This blocks until the broker has answered or the session has expired.
         drop(self.consumer);
-        // Nobody waits where the handle was dropped and not closed.
+        // Nobody waits if the handle was dropped without being closed.
         _ = self.closed.send(());
     }
 

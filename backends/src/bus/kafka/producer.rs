@@ -1,10 +1,8 @@
-//! Publishing to Kafka: one attempt at the queue, then waiting for the delivery report.
+//! The Kafka producer: enqueues a record once and waits for its delivery report.
 
-use std::{
-    sync::Mutex,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rdkafka::{
     ClientConfig,
     error::{KafkaError, RDKafkaErrorCode},
@@ -12,27 +10,27 @@ use rdkafka::{
     producer::{FutureProducer, FutureRecord, Producer as _},
 };
 
-use crate::bus::{BusError, OutgoingRecord, lock::lock};
+use crate::bus::{BusError, OutgoingRecord};
 
-/// A producer that is replaced when it has failed for good.
-pub(super) struct Producer {
+/// A producer that is replaced after a fatal error.
+pub(super) struct KafkaProducer {
     config: ClientConfig,
-    current: Mutex<Instance>,
+    current: Mutex<ProducerInstance>,
 }
 
 #[derive(Clone)]
-struct Instance {
+struct ProducerInstance {
     generation: u64,
     producer: FutureProducer,
 }
 
-impl Producer {
-    /// Does not connect yet.
+impl KafkaProducer {
+    /// Creates the producer without connecting.
     pub(super) fn new(config: ClientConfig) -> Result<Self, BusError> {
         let producer = create(&config)?;
         Ok(Self {
             config,
-            current: Mutex::new(Instance {
+            current: Mutex::new(ProducerInstance {
                 generation: 0,
                 producer,
             }),
@@ -46,8 +44,8 @@ impl Producer {
         record: OutgoingRecord,
         timeout: Duration,
     ) -> Result<(), BusError> {
-        let instance = lock(&self.current).clone();
-        // `send` would wait and try again while the queue is full; our caller is answered at once.
+        let instance = self.current.lock().clone();
+        // `send` would wait and retry while the queue is full; this caller gets an error at once.
         let delivery = instance
             .producer
             .send_result(outgoing(topic, &record))
@@ -69,9 +67,9 @@ impl Producer {
         result.map_err(|error| self.failed(instance, &error))
     }
 
-    /// Asks the cluster about topics, so that their first records need not wait for it. Blocks.
+    /// Fetches the metadata of topics, so that their first records need not wait for it. Blocks.
     pub(super) fn warm_up(&self, topics: &[String], timeout: Duration) -> Result<(), BusError> {
-        let producer = lock(&self.current).producer.clone();
+        let producer = self.current.lock().producer.clone();
         let deadline = Instant::now() + timeout;
         topics.iter().try_for_each(|topic| {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -82,7 +80,7 @@ impl Producer {
         })
     }
 
-    fn failed(&self, instance: Instance, error: &KafkaError) -> BusError {
+    fn failed(&self, instance: ProducerInstance, error: &KafkaError) -> BusError {
         if instance.producer.client().fatal_error().is_some() {
             self.replace(instance.generation);
             return BusError::Unavailable(format!("producer was replaced: {error}"));
@@ -98,16 +96,17 @@ impl Producer {
         }
     }
 
-    /// An idempotent producer that lost its place refuses everything from then on; only a new one helps.
+    /// Replaces a producer after a fatal error: an idempotent producer that lost its sequence
+    /// rejects everything.
     fn replace(&self, failed_generation: u64) {
-        let mut current = lock(&self.current);
+        let mut current = self.current.lock();
         if current.generation != failed_generation {
             return;
         }
         tracing::warn!("kafka producer failed for good and is replaced");
         match create(&self.config) {
             Ok(producer) => {
-                let next = Instance {
+                let next = ProducerInstance {
                     generation: failed_generation + 1,
                     producer,
                 };

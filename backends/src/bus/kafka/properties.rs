@@ -1,13 +1,14 @@
-//! The librdkafka properties of every client we make, each with its reason where that is not its name.
+//! The librdkafka properties of all clients, each with its reason unless its name says it.
 
 use rand::random;
 use rdkafka::ClientConfig;
 
 use crate::{bus::BusError, config::BusConfig};
 
-/// Later than the caller's own patience: an idempotent producer that expires records early fails for good.
+/// Longer than the timeout of any caller: an idempotent producer that expires a record early fails
+/// for good.
 const MESSAGE_TIMEOUT_MS: &str = "15000";
-/// The broker's floor; takeover by a rebalance cannot be faster.
+/// Minimum of the broker; a rebalance cannot take over faster.
 const SESSION_TIMEOUT_MS: &str = "6000";
 const HEARTBEAT_INTERVAL_MS: &str = "2000";
 const MAX_POLL_INTERVAL_MS: &str = "60000";
@@ -15,16 +16,16 @@ const STATISTICS_INTERVAL_MS: &str = "2000";
 const SEND_BUFFER_KBYTES: &str = "65536";
 const EVENT_LINGER_MS: &str = "10";
 
-/// Makes the configurations of one installation's clients.
+/// Creates the client configurations of an installation.
 #[derive(Clone)]
-pub(super) struct Properties {
+pub(super) struct ClientProperties {
     config: BusConfig,
     client_id: String,
     consumer_protocol: bool,
 }
 
-impl Properties {
-    /// Fails where the group protocol is none that we know.
+impl ClientProperties {
+    /// Fails for an unknown group protocol.
     pub(super) fn new(config: &BusConfig, client_id: &str) -> Result<Self, BusError> {
         let consumer_protocol = match config.group_protocol.as_str() {
             "classic" => false,
@@ -42,22 +43,22 @@ impl Properties {
         })
     }
 
-    /// A producer whose callers wait for each record.
+    /// Returns the configuration of the producer whose callers wait for each record.
     pub(super) fn job_producer(&self) -> ClientConfig {
         self.producer("jobs", "0")
     }
 
-    /// A producer of records that nobody waits for at a screen.
+    /// Returns the configuration of the producer of events, for which no client waits.
     pub(super) fn event_producer(&self) -> ClientConfig {
         self.producer("events", EVENT_LINGER_MS)
     }
 
-    /// A client that makes topics.
+    /// Returns the configuration of the client that creates topics.
     pub(super) fn admin(&self) -> ClientConfig {
         self.client("admin", &[])
     }
 
-    /// A member of a group.
+    /// Returns the configuration of a group member.
     pub(super) fn consumer(&self, group: &str) -> ClientConfig {
         let mut properties = vec![
             ("group.id", group),
@@ -66,7 +67,7 @@ impl Properties {
             ("auto.offset.reset", "earliest"),
             ("max.poll.interval.ms", MAX_POLL_INTERVAL_MS),
             ("statistics.interval.ms", STATISTICS_INTERVAL_MS),
-            // A partition that was just assigned or resumed waits for the fetch that is under way.
+            // A newly assigned or resumed partition waits for the running fetch.
             ("fetch.wait.max.ms", "50"),
             ("queued.min.messages", "200"),
             ("queued.max.messages.kbytes", "8192"),
@@ -74,7 +75,7 @@ impl Properties {
             ("fetch.queue.backoff.ms", "5"),
             ("topic.metadata.refresh.interval.ms", "30000"),
         ];
-        // A client refuses the properties of the other protocol.
+        // A client rejects the properties of the other protocol.
         if self.consumer_protocol {
             properties.push(("group.protocol", "consumer"));
         } else {
@@ -84,7 +85,7 @@ impl Properties {
                 ("heartbeat.interval.ms", HEARTBEAT_INTERVAL_MS),
             ]);
         }
-        // Two members with one client id can keep a group rebalancing for ever.
+        // Two members with one client id can keep a group rebalancing forever.
         self.client(&format!("{group}-{:08x}", random::<u32>()), &properties)
     }
 
@@ -95,7 +96,7 @@ impl Properties {
             ("linger.ms", linger_ms),
             ("message.timeout.ms", MESSAGE_TIMEOUT_MS),
             ("queue.buffering.max.kbytes", SEND_BUFFER_KBYTES),
-            // What other clients do; the default of librdkafka would place keys elsewhere.
+            // The partitioner of other clients; the default of librdkafka places keys differently.
             ("partitioner", "murmur2_random"),
         ];
         self.client(purpose, &properties)
@@ -127,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    fn properties(group_protocol: &str) -> Result<Properties, BusError> {
+    fn properties(group_protocol: &str) -> Result<ClientProperties, BusError> {
         let config = BusConfig {
             brokers: "localhost:1".to_owned(),
             partitions: 1,
@@ -135,7 +136,7 @@ mod tests {
             group_protocol: group_protocol.to_owned(),
             properties: [("linger.ms".to_owned(), "7".to_owned())].into(),
         };
-        Properties::new(&config, "test")
+        ClientProperties::new(&config, "test")
     }
 
     #[test]

@@ -11,7 +11,7 @@ use rdkafka::{
 };
 use switchboard_schemas::topics::Topic;
 
-use super::{KafkaBus, producer::Producer, properties::Properties};
+use super::{KafkaBus, producer::KafkaProducer, properties::ClientProperties};
 use crate::{
     bus::{BusError, MessageBus, OutgoingRecord},
     config::BusConfig,
@@ -93,8 +93,9 @@ async fn a_producer_that_failed_for_good_is_replaced() {
     cluster.create_topic(Topic::Jobs.name(), 1, 1).unwrap();
     let refusal = RDKafkaRespErr::RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED;
     cluster.request_errors(RDKafkaApiKey::InitProducerId, &[refusal]);
-    let properties = Properties::new(&config(&cluster.bootstrap_servers(), 1), "test").unwrap();
-    let producer = Producer::new(properties.job_producer()).unwrap();
+    let properties =
+        ClientProperties::new(&config(&cluster.bootstrap_servers(), 1), "test").unwrap();
+    let producer = KafkaProducer::new(properties.job_producer()).unwrap();
     let publish = || {
         let key = "key".to_owned();
         let record = OutgoingRecord {

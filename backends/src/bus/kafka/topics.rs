@@ -1,4 +1,4 @@
-//! Making the topics that are missing.
+//! Creation of missing topics.
 
 use std::time::{Duration, Instant};
 
@@ -9,34 +9,34 @@ use rdkafka::{
 };
 use switchboard_schemas::topics::Topic;
 
-use super::{names::Names, properties::Properties};
+use super::{names::ClusterNames, properties::ClientProperties};
 use crate::{
     bus::{BusError, placement},
     config::BusConfig,
 };
 
 const CREATE_TIMEOUT: Duration = Duration::from_secs(15);
-/// From the creation of a topic until every partition has a leader.
+/// Timeout from the creation of topics until every partition has a leader.
 const LEADERS_TIMEOUT: Duration = Duration::from_secs(15);
 const LEADERS_INTERVAL: Duration = Duration::from_millis(50);
 
-type Admin = AdminClient<DefaultClientContext>;
+type TopicAdmin = AdminClient<DefaultClientContext>;
 
-/// Makes every topic that is missing and waits until all can be used.
+/// Creates all missing topics and waits until they can be used.
 pub(super) async fn create_missing(
     config: &BusConfig,
-    properties: &Properties,
-    names: &Names,
+    properties: &ClientProperties,
+    names: &ClusterNames,
 ) -> Result<(), BusError> {
-    let admin: Admin = properties
+    let admin: TopicAdmin = properties
         .admin()
         .create()
         .map_err(|error| BusError::Fatal(error.to_string()))?;
-    let plans: Vec<Plan> = Topic::ALL
+    let plans: Vec<TopicPlan> = Topic::ALL
         .into_iter()
-        .map(|topic| Plan::new(topic, config, names))
+        .map(|topic| TopicPlan::new(topic, config, names))
         .collect();
-    let topics: Vec<NewTopic<'_>> = plans.iter().map(Plan::topic).collect();
+    let topics: Vec<NewTopic<'_>> = plans.iter().map(TopicPlan::topic).collect();
     let options = AdminOptions::new()
         .request_timeout(Some(CREATE_TIMEOUT))
         .operation_timeout(Some(CREATE_TIMEOUT));
@@ -55,28 +55,28 @@ pub(super) async fn create_missing(
         }
     }
     let names = plans.into_iter().map(|plan| plan.name).collect();
-    // The admin client goes along, because dropping it blocks too.
+    // Move the admin client into the task, because dropping it blocks too.
     let waiting = tokio::task::spawn_blocking(move || wait_for_leaders(&admin, names));
     waiting
         .await
         .map_err(|error| BusError::Unavailable(error.to_string()))?
 }
 
-struct Plan {
+struct TopicPlan {
     name: String,
     partitions: i32,
     replication: i32,
     settings: Vec<(&'static str, String)>,
 }
 
-impl Plan {
-    fn new(topic: Topic, config: &BusConfig, names: &Names) -> Self {
+impl TopicPlan {
+    fn new(topic: Topic, config: &BusConfig, names: &ClusterNames) -> Self {
         let partitions = placement::partition_count(topic, config.partitions);
         let keep = match topic.retention_hours() {
             Some(hours) => ("retention.ms", (u64::from(hours) * 3_600_000).to_string()),
             None => ("cleanup.policy", "compact".to_owned()),
         };
-        // With three copies an acknowledgement means two, and one broker may be away.
+        // With three copies an acknowledgement means two, so that one broker may be unavailable.
         let copies_acknowledged = config.replication.saturating_sub(1).max(1);
         Self {
             name: names.topic(topic),
@@ -101,8 +101,9 @@ impl Plan {
     }
 }
 
-/// A consumer that subscribes to a topic nobody leads looks again only after its next refresh.
-fn wait_for_leaders(admin: &Admin, names: Vec<String>) -> Result<(), BusError> {
+/// Waits until every partition has a leader. A consumer that subscribes earlier checks again only
+/// after its next metadata refresh.
+fn wait_for_leaders(admin: &TopicAdmin, names: Vec<String>) -> Result<(), BusError> {
     let deadline = Instant::now() + LEADERS_TIMEOUT;
     for name in names {
         while !has_leaders(admin, &name)? {
@@ -117,7 +118,7 @@ fn wait_for_leaders(admin: &Admin, names: Vec<String>) -> Result<(), BusError> {
     Ok(())
 }
 
-fn has_leaders(admin: &Admin, name: &str) -> Result<bool, BusError> {
+fn has_leaders(admin: &TopicAdmin, name: &str) -> Result<bool, BusError> {
     let metadata = admin
         .inner()
         .fetch_metadata(Some(name), LEADERS_TIMEOUT)

@@ -1,12 +1,12 @@
-//! Makes a product of named values: the names of Google's product data and those that shop systems and spreadsheets
-//! use; whatever has another name becomes an attribute.
+//! Mapping of named values to product fields: the names of Google's product data and those of shop
+//! systems and spreadsheets. Other names become attributes.
 
 use std::collections::BTreeMap;
 
 use switchboard_schemas::{agent::Product, catalog_product::CatalogProduct, price};
 
 use super::{
-    Row,
+    FeedRow,
     markup::{cut, plain_text},
 };
 
@@ -17,12 +17,12 @@ const URL_BYTES_MAX: usize = 2048;
 const ATTRIBUTES_MAX: usize = 40;
 const ATTRIBUTE_NAME_CHARS_MAX: usize = 60;
 const ATTRIBUTE_CHARS_MAX: usize = 300;
-/// The price that a sale price stands before.
+/// Name of the regular price, which a sale price replaces.
 const REGULAR_PRICE: &str = "regular_price";
 
-/// What a column holds.
+/// The meaning of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Column {
+pub(super) enum FeedColumn {
     Title,
     Description,
     Price,
@@ -30,13 +30,13 @@ pub(super) enum Column {
     Currency,
     Image,
     Url,
-    /// A list of objects, one for each size or colour.
+    /// A list of objects, one for each size or color.
     Variants,
     VariantPrice,
     Attribute(String),
 }
 
-impl Column {
+impl FeedColumn {
     pub(super) fn named(name: &str) -> Self {
         let name = normalized(name);
         match name.as_str() {
@@ -61,7 +61,8 @@ impl Column {
     }
 }
 
-/// `Image Link`, `image-link`, `imageLink` is not told apart from `image_link`, nor is `g:image_link`.
+/// Normalizes a column name, so that `Image Link`, `image-link`, `imageLink` and `g:image_link`
+/// equal `image_link`.
 fn normalized(name: &str) -> String {
     let name = name.trim().trim_start_matches('\u{feff}');
     let name = name.strip_prefix("g:").unwrap_or(name);
@@ -81,9 +82,9 @@ fn normalized(name: &str) -> String {
     normalized.trim_matches('_').to_owned()
 }
 
-/// What was found of a product so far.
+/// The fields of a product found so far.
 #[derive(Default)]
-struct Found {
+struct ProductFields {
     title: String,
     description: String,
     price: String,
@@ -95,21 +96,21 @@ struct Found {
     attributes: BTreeMap<String, String>,
 }
 
-/// The product that these values make; the first value of a kind that is not blank stands.
-pub(super) fn product<'a>(values: impl Iterator<Item = (&'a Column, &'a str)>) -> Row {
-    let mut found = Found::default();
+/// Creates a product from its values. The first value of a field that is not blank wins.
+pub(super) fn product<'a>(values: impl Iterator<Item = (&'a FeedColumn, &'a str)>) -> FeedRow {
+    let mut found = ProductFields::default();
     for (column, text) in values {
         let slot = match column {
-            Column::Title => &mut found.title,
-            Column::Description => &mut found.description,
-            Column::Price => &mut found.price,
-            Column::SalePrice => &mut found.sale_price,
-            Column::VariantPrice => &mut found.variant_price,
-            Column::Currency => &mut found.currency,
-            Column::Image => &mut found.image,
-            Column::Url => &mut found.url,
-            Column::Variants => continue,
-            Column::Attribute(name) => {
+            FeedColumn::Title => &mut found.title,
+            FeedColumn::Description => &mut found.description,
+            FeedColumn::Price => &mut found.price,
+            FeedColumn::SalePrice => &mut found.sale_price,
+            FeedColumn::VariantPrice => &mut found.variant_price,
+            FeedColumn::Currency => &mut found.currency,
+            FeedColumn::Image => &mut found.image,
+            FeedColumn::Url => &mut found.url,
+            FeedColumn::Variants => continue,
+            FeedColumn::Attribute(name) => {
                 found.attribute(name, text);
                 continue;
             }
@@ -121,7 +122,7 @@ pub(super) fn product<'a>(values: impl Iterator<Item = (&'a Column, &'a str)>) -
     found.finish()
 }
 
-impl Found {
+impl ProductFields {
     fn attribute(&mut self, name: &str, text: &str) {
         let text = cut(&plain_text(text), ATTRIBUTE_CHARS_MAX);
         if !name.is_empty() && !text.is_empty() && self.attributes.len() < ATTRIBUTES_MAX {
@@ -129,7 +130,7 @@ impl Found {
         }
     }
 
-    fn finish(mut self) -> Row {
+    fn finish(mut self) -> FeedRow {
         let title = cut(&plain_text(&self.title), TITLE_CHARS_MAX);
         if title.is_empty() {
             return Err("it has no title".into());
@@ -137,7 +138,7 @@ impl Found {
         if self.price.is_empty() {
             self.price = std::mem::take(&mut self.variant_price);
         }
-        // Shop systems write an empty or zero sale price where there is no sale.
+        // Shop systems write an empty or zero sale price if there is no sale.
         if price::amount(&self.sale_price).is_some_and(|amount| amount > 0.0) {
             let regular = std::mem::replace(&mut self.price, std::mem::take(&mut self.sale_price));
             self.attribute(REGULAR_PRICE, &regular);
@@ -172,9 +173,10 @@ fn with_currency(price: &str, currency: &str) -> String {
     }
 }
 
-/// A web address, or nothing: any other scheme would run or open something on the visitor's machine.
+/// Returns a web address, or an empty text: any other scheme would run or open something on the
+/// visitor's machine.
 fn address(text: &str) -> String {
-    // Lists of pictures are common; the first is the product's.
+    // A value often lists several pictures; the first is that of the product.
     let first = text
         .split(|character: char| character.is_whitespace() || character == '|')
         .next()

@@ -1,37 +1,37 @@
-//! Cuts CSV into rows. Quotes, separators and line ends are those that spreadsheets and shops write; the head tells
-//! which separator, because exports of many countries use semicolons or tabs.
+//! Splits CSV into rows, with the quotes, separators and line ends of spreadsheets and shops. The
+//! header determines the separator, because exports of many countries use semicolons or tabs.
 
 use super::{
-    FeedError, ROW_BYTES_MAX, Row,
-    columns::{self, Column},
+    FeedError, FeedRow, ROW_BYTES_MAX,
+    columns::{self, FeedColumn},
 };
 
 const SEPARATORS: [u8; 4] = *b",;\t|";
-/// Columns of a feed.
+/// Maximum number of columns of a feed.
 const COLUMNS_MAX: usize = 256;
 
-/// Rows of a feed as its bytes arrive.
+/// Rows of a CSV feed, read from a stream of bytes.
 pub(super) struct CsvRows {
     separator: Option<u8>,
-    /// Bytes of the head, until its separator is known.
+    /// Bytes of the header until its separator is known.
     head: Vec<u8>,
-    columns: Vec<Column>,
+    columns: Vec<FeedColumn>,
     fields: Vec<Vec<u8>>,
     field: Vec<u8>,
-    place: Place,
-    /// A carriage return ended the last row, so that a line feed behind it ends none.
+    place: FieldState,
+    /// `true` after a carriage return that ended a row, so that a following line feed ends none.
     after_return: bool,
     row: u64,
     row_bytes: usize,
 }
 
-/// Where the next byte stands.
+/// The position of the next byte within a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum FieldState {
     FieldStart,
     Plain,
     Quoted,
-    /// Behind a quote inside quotes: the end of the field, or the first half of a quote in it.
+    /// After a quote inside quotes: the end of the field or the first half of an escaped quote.
     QuoteInQuotes,
 }
 
@@ -43,7 +43,7 @@ impl CsvRows {
             columns: Vec::new(),
             fields: Vec::new(),
             field: Vec::new(),
-            place: Place::FieldStart,
+            place: FieldState::FieldStart,
             after_return: false,
             row: 0,
             row_bytes: 0,
@@ -53,7 +53,7 @@ impl CsvRows {
     pub(super) fn push(
         &mut self,
         bytes: &[u8],
-        take: &mut impl FnMut(u64, Row),
+        take: &mut impl FnMut(u64, FeedRow),
     ) -> Result<(), FeedError> {
         if self.separator.is_some() {
             return self.cut(bytes, take);
@@ -69,14 +69,15 @@ impl CsvRows {
         }
     }
 
-    pub(super) fn finish(&mut self, take: &mut impl FnMut(u64, Row)) -> Result<(), FeedError> {
+    pub(super) fn finish(&mut self, take: &mut impl FnMut(u64, FeedRow)) -> Result<(), FeedError> {
         if self.separator.is_none() {
-            // A head without an end is a feed without rows; reading it tells whether it is a head.
+            // A header without an end belongs to a feed without rows; parsing it shows whether it
+            // is a header.
             self.head.push(b'\n');
             let separator = separator_of(&self.head).ok_or(FeedError::BrokenOff { row: 1 })?;
             self.begin(separator, take)?;
         }
-        if self.place == Place::Quoted {
+        if self.place == FieldState::Quoted {
             return Err(FeedError::BrokenOff { row: self.row + 1 });
         }
         if self.row_bytes > 0 {
@@ -86,20 +87,24 @@ impl CsvRows {
         }
     }
 
-    fn begin(&mut self, separator: u8, take: &mut impl FnMut(u64, Row)) -> Result<(), FeedError> {
+    fn begin(
+        &mut self,
+        separator: u8,
+        take: &mut impl FnMut(u64, FeedRow),
+    ) -> Result<(), FeedError> {
         self.separator = Some(separator);
         let head = std::mem::take(&mut self.head);
         self.cut(&head, take)
     }
 
-    fn cut(&mut self, bytes: &[u8], take: &mut impl FnMut(u64, Row)) -> Result<(), FeedError> {
+    fn cut(&mut self, bytes: &[u8], take: &mut impl FnMut(u64, FeedRow)) -> Result<(), FeedError> {
         for byte in bytes {
             let second_half_of_end = self.after_return && *byte == b'\n';
             self.after_return = false;
             if second_half_of_end {
                 continue;
             }
-            let quoted = self.place == Place::Quoted;
+            let quoted = self.place == FieldState::Quoted;
             if !quoted && matches!(byte, b'\n' | b'\r') {
                 self.after_return = *byte == b'\r';
                 self.end_row(take)?;
@@ -119,21 +124,21 @@ impl CsvRows {
 
     fn byte(&mut self, byte: u8) {
         match (self.place, byte) {
-            (Place::FieldStart, b'"') | (Place::QuoteInQuotes, b'"') => {
-                if self.place == Place::QuoteInQuotes {
+            (FieldState::FieldStart, b'"') | (FieldState::QuoteInQuotes, b'"') => {
+                if self.place == FieldState::QuoteInQuotes {
                     self.field.push(byte);
                 }
-                self.place = Place::Quoted;
+                self.place = FieldState::Quoted;
             }
-            (Place::Quoted, b'"') => self.place = Place::QuoteInQuotes,
-            (Place::Quoted, _) => self.field.push(byte),
+            (FieldState::Quoted, b'"') => self.place = FieldState::QuoteInQuotes,
+            (FieldState::Quoted, _) => self.field.push(byte),
             (_, _) if Some(byte) == self.separator => {
                 self.end_field();
-                self.place = Place::FieldStart;
+                self.place = FieldState::FieldStart;
             }
             (_, _) => {
                 self.field.push(byte);
-                self.place = Place::Plain;
+                self.place = FieldState::Plain;
             }
         }
     }
@@ -142,9 +147,9 @@ impl CsvRows {
         self.fields.push(std::mem::take(&mut self.field));
     }
 
-    fn end_row(&mut self, take: &mut impl FnMut(u64, Row)) -> Result<(), FeedError> {
+    fn end_row(&mut self, take: &mut impl FnMut(u64, FeedRow)) -> Result<(), FeedError> {
         self.end_field();
-        self.place = Place::FieldStart;
+        self.place = FieldState::FieldStart;
         self.row_bytes = 0;
         let fields = std::mem::take(&mut self.fields);
         self.row += 1;
@@ -159,7 +164,7 @@ impl CsvRows {
         Ok(())
     }
 
-    fn product(&self, fields: &[Vec<u8>]) -> Row {
+    fn product(&self, fields: &[Vec<u8>]) -> FeedRow {
         let surplus = fields
             .iter()
             .skip(self.columns.len())
@@ -180,15 +185,15 @@ impl CsvRows {
     }
 }
 
-fn read_head(fields: &[Vec<u8>]) -> Result<Vec<Column>, FeedError> {
+fn read_head(fields: &[Vec<u8>]) -> Result<Vec<FeedColumn>, FeedError> {
     if fields.len() > COLUMNS_MAX {
         return Err(FeedError::Unreadable("the head has more than 256 columns"));
     }
-    let names: Vec<Column> = fields
+    let names: Vec<FeedColumn> = fields
         .iter()
-        .map(|field| Column::named(&String::from_utf8_lossy(field)))
+        .map(|field| FeedColumn::named(&String::from_utf8_lossy(field)))
         .collect();
-    if names.contains(&Column::Title) {
+    if names.contains(&FeedColumn::Title) {
         Ok(names)
     } else {
         Err(FeedError::Unreadable(
@@ -197,14 +202,14 @@ fn read_head(fields: &[Vec<u8>]) -> Result<Vec<Column>, FeedError> {
     }
 }
 
-/// The separator that the head uses most, once its end is there.
+/// Returns the most frequent separator of the header, once its end was read.
 fn separator_of(head: &[u8]) -> Option<u8> {
     let mut counts = [0_usize; SEPARATORS.len()];
     let (mut quoted, mut blank) = (false, true);
     for byte in head {
         match byte {
             b'"' => quoted = !quoted,
-            // Blank lines before the head are none.
+            // Skip blank lines before the header.
             b'\n' | b'\r' if !quoted && !blank => {
                 let most = (0..SEPARATORS.len())
                     .rev()

@@ -1,37 +1,38 @@
-//! Cuts JSON into objects without reading it whole: an array of them, an object that holds such an array, or one a line.
+//! Splits JSON into objects without reading it whole: an array of objects, an object with such an
+//! array, or one object per line.
 
 use serde_json::{Map, Value};
 
 use super::{
-    FeedError, ROW_BYTES_MAX, Row,
-    columns::{self, Column},
+    FeedError, FeedRow, ROW_BYTES_MAX,
+    columns::{self, FeedColumn},
 };
 
-/// Names under which an object holds the array of products.
+/// Names of the array of products within an object.
 const ARRAY_NAMES: [&[u8]; 5] = [b"products", b"items", b"data", b"results", b"entries"];
-/// Brackets inside each other.
+/// Maximum nesting depth.
 const DEPTH_MAX: usize = 32;
-/// Longest text of a list or of an object inside a product.
+/// Maximum number of values joined to one text.
 const JOINED_VALUES_MAX: usize = 20;
-/// Names under which an object inside a product says the one thing that is meant.
+/// Names under which a nested object contains its essential value.
 const TELLING_NAMES: [&str; 7] = ["amount", "value", "src", "url", "href", "name", "title"];
 const CURRENCY_NAMES: [&str; 3] = ["currency", "currencyCode", "currency_code"];
 
-/// Objects of a feed as its bytes arrive.
+/// Objects of a JSON feed, read from a stream of bytes.
 pub(super) struct JsonRows {
-    /// Open brackets.
+    /// Brackets that are open.
     open: Vec<u8>,
-    /// Brackets that are open around each product; none until that is known.
+    /// Number of open brackets around each product; `None` until it is known.
     around: Option<usize>,
-    /// The object that is being read.
+    /// Bytes of the current object.
     object: Vec<u8>,
-    /// Something else than an object stands where a product should.
+    /// `true` while something other than an object stands in the place of a product.
     is_stray: bool,
     in_string: bool,
     escaped: bool,
-    /// The last text of the outermost object, which may be the name of what follows.
+    /// Last text of the outermost object, which may be the name of the next value.
     last_text: Vec<u8>,
-    /// The array of products inside an object was read.
+    /// `true` after the array of products inside an object was read.
     is_over: bool,
     row: u64,
 }
@@ -54,7 +55,7 @@ impl JsonRows {
     pub(super) fn push(
         &mut self,
         bytes: &[u8],
-        take: &mut impl FnMut(u64, Row),
+        take: &mut impl FnMut(u64, FeedRow),
     ) -> Result<(), FeedError> {
         for byte in bytes {
             if self.in_string {
@@ -96,7 +97,7 @@ impl JsonRows {
         }
     }
 
-    fn byte(&mut self, byte: u8, take: &mut impl FnMut(u64, Row)) -> Result<(), FeedError> {
+    fn byte(&mut self, byte: u8, take: &mut impl FnMut(u64, FeedRow)) -> Result<(), FeedError> {
         match byte {
             b'"' => {
                 self.mark_stray(take);
@@ -116,7 +117,7 @@ impl JsonRows {
         Ok(())
     }
 
-    fn open(&mut self, byte: u8, take: &mut impl FnMut(u64, Row)) -> Result<(), FeedError> {
+    fn open(&mut self, byte: u8, take: &mut impl FnMut(u64, FeedRow)) -> Result<(), FeedError> {
         if self.open.len() >= DEPTH_MAX {
             return Err(FeedError::Unreadable(
                 "the feed has brackets inside each other more than 32 deep",
@@ -139,7 +140,7 @@ impl JsonRows {
         Ok(())
     }
 
-    fn close(&mut self, byte: u8, take: &mut impl FnMut(u64, Row)) -> Result<(), FeedError> {
+    fn close(&mut self, byte: u8, take: &mut impl FnMut(u64, FeedRow)) -> Result<(), FeedError> {
         let opened = self.open.pop();
         if !matches!((opened, byte), (Some(b'{'), b'}') | (Some(b'['), b']')) {
             return Err(FeedError::Unreadable(
@@ -162,15 +163,15 @@ impl JsonRows {
         Ok(())
     }
 
-    /// Keeps a byte of the object that is being read.
+    /// Adds a byte to the current object.
     fn keep(&mut self, byte: u8) {
         if !self.object.is_empty() {
             self.object.push(byte);
         }
     }
 
-    /// Notes something that is no object where one should be, once.
-    fn mark_stray(&mut self, take: &mut impl FnMut(u64, Row)) {
+    /// Reports once a value that is not an object.
+    fn mark_stray(&mut self, take: &mut impl FnMut(u64, FeedRow)) {
         let at_place = self
             .around
             .map_or(self.open.is_empty(), |around| around == self.open.len());
@@ -181,7 +182,7 @@ impl JsonRows {
         }
     }
 
-    fn end_object(&mut self, take: &mut impl FnMut(u64, Row)) {
+    fn end_object(&mut self, take: &mut impl FnMut(u64, FeedRow)) {
         let object = std::mem::take(&mut self.object);
         self.is_stray = false;
         self.row += 1;
@@ -189,29 +190,30 @@ impl JsonRows {
     }
 }
 
-fn read_object(bytes: &[u8]) -> Row {
-    // The reasons of the parser quote nothing, but its columns would be those of the object and not of the file.
+fn read_object(bytes: &[u8]) -> FeedRow {
+    // The parser's reasons quote nothing, but its columns would be relative to the object, not to
+    // the file.
     let object: Map<String, Value> =
         serde_json::from_slice(bytes).map_err(|_| "it is not valid JSON".to_owned())?;
     let mut named = Vec::new();
     for (name, value) in &object {
-        match (Column::named(name), value) {
-            (Column::Variants, Value::Array(variants)) => {
+        match (FeedColumn::named(name), value) {
+            (FeedColumn::Variants, Value::Array(variants)) => {
                 named.extend(variants.first().and_then(price_of))
             }
-            (Column::Variants, _) => {}
+            (FeedColumn::Variants, _) => {}
             (column, value) => named.extend(text(value).map(|text| (column, text))),
         }
     }
     columns::product(named.iter().map(|(column, text)| (column, text.as_str())))
 }
 
-/// Shop systems put the price into the first of a product's variants.
-fn price_of(variant: &Value) -> Option<(Column, String)> {
-    Some((Column::VariantPrice, text(variant.get("price")?)?))
+/// Returns the price of a variant; shop systems put the price into the first variant.
+fn price_of(variant: &Value) -> Option<(FeedColumn, String)> {
+    Some((FeedColumn::VariantPrice, text(variant.get("price")?)?))
 }
 
-/// A value as text; objects and lists as what they tell of themselves.
+/// Returns a value as text; objects and lists are reduced to their essential values.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,

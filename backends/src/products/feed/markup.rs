@@ -1,9 +1,9 @@
-//! Turns what shops write with markup into text: tags go, the usual entities become characters, blanks become one.
+//! Conversion of markup to text: removes tags, decodes common entities and collapses white space.
 
-/// Longest name of an entity, in characters.
+/// Maximum length of an entity's name, in characters.
 const ENTITY_CHARS_MAX: usize = 10;
 
-/// `text` without tags, control characters and repeated blanks.
+/// Returns `text` without tags, control characters and repeated white space.
 pub(super) fn plain_text(text: &str) -> String {
     let decoded = if text.contains('&') {
         decode_entities(text)
@@ -29,7 +29,7 @@ pub(super) fn plain_text(text: &str) -> String {
     plain
 }
 
-/// The first so many characters.
+/// Returns at most the first `chars_max` characters.
 pub(super) fn cut(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => text[..end].trim_end().to_owned(),
@@ -48,7 +48,7 @@ fn without_tags(text: &str) -> String {
         kept.push_str(&rest[..begin]);
         match behind.find('>') {
             Some(end) if is_tag => {
-                // Words on both sides of a tag are two.
+                // Words on both sides of a tag are separate words.
                 kept.push(' ');
                 rest = &behind[end + 1..];
             }

@@ -1,8 +1,9 @@
-//! Reads feeds as shops export them: piece by piece as they arrive, with one row in memory.
+//! Reads the product feeds of shops from a stream of bytes, with one row in memory.
 //!
-//! Reading order: [`FeedReader`] finds out how a feed is written; `csv` and `json` cut it into rows; `columns` makes a
-//! product of a row's named values. A row that is no product is told and left out. A feed that is cut off, or that is
-//! nothing we know, is refused as a whole, because half a catalogue would replace a whole one.
+//! Reading order: [`FeedReader`] recognizes the format; `csv` and `json` split the bytes into rows;
+//! `columns` converts the named values of a row to a product. Rows that are not products are
+//! reported and skipped. A truncated or unknown feed is rejected as a whole, because half a catalog
+//! would replace a whole one.
 
 mod columns;
 mod csv;
@@ -16,74 +17,74 @@ use switchboard_schemas::{agent::FeedFormat, catalog_product::CatalogProduct};
 use self::{csv::CsvRows, json::JsonRows};
 use super::{FeedRejections, RejectedRow};
 
-/// Rejected rows of which the reason is told.
+/// Maximum number of rejected rows that are reported with their reason.
 const REJECTED_ROWS_TOLD: usize = 20;
-/// Largest row, in bytes.
+/// Maximum size of a row, in bytes.
 const ROW_BYTES_MAX: usize = 256 << 10;
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 const UTF16_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 
-/// Why a feed is refused.
+/// The reason why a feed is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FeedError {
-    /// More products than an agent may have.
+    /// The feed has more products than an agent may have.
     #[error("the feed has more than {max} products")]
     TooMany {
-        /// So many are taken.
+        /// Maximum number of products.
         max: u64,
     },
-    /// It ends in the middle.
+    /// The feed ends in the middle of a row.
     #[error("the feed ends in the middle of row {row}")]
     BrokenOff {
-        /// Where.
+        /// Number of the row.
         row: u64,
     },
-    /// A quote or a bracket that is never closed makes such rows.
+    /// A row is too large, for instance because a quote or a bracket is never closed.
     #[error("row {row} is larger than {max} bytes; is a quote or a bracket before it not closed?")]
     RowTooLarge {
-        /// Where.
+        /// Number of the row.
         row: u64,
-        /// So many bytes are taken.
+        /// Maximum size of a row, in bytes.
         max: usize,
     },
-    /// Neither CSV nor JSON of ours.
+    /// The feed is neither CSV nor JSON of a known form.
     #[error("{0}")]
     Unreadable(&'static str),
-    /// There is no row.
+    /// The feed has no rows.
     #[error("the feed has no rows")]
     Empty,
-    /// There are rows, and none is a product.
+    /// The feed has rows, and none is a product.
     #[error("none of the feed's {rows} rows is a product; the first: {reason}")]
     NoProducts {
-        /// Rows.
+        /// Number of rows.
         rows: u64,
-        /// Why the first is none.
+        /// Reason why the first row is not a product.
         reason: String,
     },
 }
 
-/// Reads one feed.
+/// A reader of one feed.
 pub struct FeedReader {
-    state: State,
+    state: ReaderState,
     products_max: u64,
     products: u64,
     rejected: FeedRejections,
 }
 
-enum State {
-    /// The first bytes, until they tell how the feed is written.
+enum ReaderState {
+    /// The first bytes of a feed whose format is not yet recognized.
     Beginning(Vec<u8>, FeedFormat),
     Csv(CsvRows),
     Json(JsonRows),
 }
 
-/// What a row is: a product, or why it is none.
-type Row = Result<CatalogProduct, String>;
+/// A product, or the reason why a row is not one.
+type FeedRow = Result<CatalogProduct, String>;
 
 impl FeedReader {
-    /// A reader of a feed with at most so many products.
+    /// Creates a reader for a feed with at most `products_max` products.
     pub const fn new(format: FeedFormat, products_max: u64) -> Self {
-        let state = State::Beginning(Vec::new(), format);
+        let state = ReaderState::Beginning(Vec::new(), format);
         Self {
             state,
             products_max,
@@ -95,17 +96,17 @@ impl FeedReader {
         }
     }
 
-    /// Reads on; gives the products that are complete.
+    /// Reads bytes and returns the completed products.
     ///
     /// # Errors
-    /// The feed is refused.
+    /// The feed is rejected.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<CatalogProduct>, FeedError> {
         let mut products = Vec::new();
-        if let State::Beginning(beginning, format) = &mut self.state {
+        if let ReaderState::Beginning(beginning, format) = &mut self.state {
             beginning.extend_from_slice(bytes);
             let beginning = std::mem::take(beginning);
             let Some((state, rest)) = recognize(&beginning, *format)? else {
-                self.state = State::Beginning(beginning, *format);
+                self.state = ReaderState::Beginning(beginning, *format);
                 return Ok(products);
             };
             self.state = state;
@@ -116,17 +117,17 @@ impl FeedReader {
         Ok(products)
     }
 
-    /// The end of the feed: its last products, and the rows that were none.
+    /// Ends the feed and returns its last products and the rejected rows.
     ///
     /// # Errors
-    /// The feed is refused; nothing of it may replace anything.
+    /// The feed is rejected; nothing of it may replace the current products.
     pub fn finish(mut self) -> Result<(Vec<CatalogProduct>, FeedRejections), FeedError> {
         let mut products = Vec::new();
         let mut rows = Vec::new();
         match &mut self.state {
-            State::Beginning(..) => return Err(FeedError::Empty),
-            State::Csv(csv) => csv.finish(&mut |number, row| rows.push((number, row)))?,
-            State::Json(json) => json.finish()?,
+            ReaderState::Beginning(..) => return Err(FeedError::Empty),
+            ReaderState::Csv(csv) => csv.finish(&mut |number, row| rows.push((number, row)))?,
+            ReaderState::Json(json) => json.finish()?,
         }
         self.take(rows, &mut products)?;
         if self.products == 0 {
@@ -144,16 +145,20 @@ impl FeedReader {
     fn read(&mut self, bytes: &[u8], products: &mut Vec<CatalogProduct>) -> Result<(), FeedError> {
         let mut rows = Vec::new();
         match &mut self.state {
-            State::Beginning(..) => {}
-            State::Csv(csv) => csv.push(bytes, &mut |number, row| rows.push((number, row)))?,
-            State::Json(json) => json.push(bytes, &mut |number, row| rows.push((number, row)))?,
+            ReaderState::Beginning(..) => {}
+            ReaderState::Csv(csv) => {
+                csv.push(bytes, &mut |number, row| rows.push((number, row)))?
+            }
+            ReaderState::Json(json) => {
+                json.push(bytes, &mut |number, row| rows.push((number, row)))?
+            }
         }
         self.take(rows, products)
     }
 
     fn take(
         &mut self,
-        rows: Vec<(u64, Row)>,
+        rows: Vec<(u64, FeedRow)>,
         products: &mut Vec<CatalogProduct>,
     ) -> Result<(), FeedError> {
         for (number, row) in rows {
@@ -172,7 +177,7 @@ impl FeedReader {
                     }
                 }
             }
-            // Rejected rows count too, or a feed of nothing else would be read for ever.
+            // Rejected rows count too; otherwise a feed of nothing else would be read forever.
             if self.products + self.rejected.count > self.products_max {
                 return Err(FeedError::TooMany {
                     max: self.products_max,
@@ -183,8 +188,11 @@ impl FeedReader {
     }
 }
 
-/// How the feed is written and where it begins, once its first bytes tell.
-fn recognize(beginning: &[u8], format: FeedFormat) -> Result<Option<(State, usize)>, FeedError> {
+/// Recognizes the format from the first bytes and returns it with the position of the content.
+fn recognize(
+    beginning: &[u8],
+    format: FeedFormat,
+) -> Result<Option<(ReaderState, usize)>, FeedError> {
     if UTF16_MARKS.iter().any(|mark| beginning.starts_with(mark)) {
         return Err(FeedError::Unreadable(
             "the feed is in UTF-16; save it as UTF-8",
@@ -202,7 +210,7 @@ fn recognize(beginning: &[u8], format: FeedFormat) -> Result<Option<(State, usiz
         .iter()
         .position(|byte| !byte.is_ascii_whitespace())
     else {
-        // Blank for longer than a row may be is nothing that we know.
+        // White space for longer than a row may be is not a known format.
         return if beginning.len() > ROW_BYTES_MAX {
             Err(FeedError::Empty)
         } else {
@@ -211,9 +219,9 @@ fn recognize(beginning: &[u8], format: FeedFormat) -> Result<Option<(State, usiz
     };
     let first = beginning[marked + blank];
     let state = match format {
-        FeedFormat::Csv => State::Csv(CsvRows::new()),
-        FeedFormat::Json => State::Json(JsonRows::new()),
-        FeedFormat::Auto if matches!(first, b'[' | b'{') => State::Json(JsonRows::new()),
+        FeedFormat::Csv => ReaderState::Csv(CsvRows::new()),
+        FeedFormat::Json => ReaderState::Json(JsonRows::new()),
+        FeedFormat::Auto if matches!(first, b'[' | b'{') => ReaderState::Json(JsonRows::new()),
         FeedFormat::Auto if first == b'<' => {
             return Err(FeedError::Unreadable(
                 "the feed is XML or HTML; only CSV and JSON are taken",
@@ -224,7 +232,7 @@ fn recognize(beginning: &[u8], format: FeedFormat) -> Result<Option<(State, usiz
                 "the feed is compressed; only plain CSV and JSON are taken",
             ));
         }
-        FeedFormat::Auto => State::Csv(CsvRows::new()),
+        FeedFormat::Auto => ReaderState::Csv(CsvRows::new()),
     };
     Ok(Some((state, marked + blank)))
 }

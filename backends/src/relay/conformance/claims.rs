@@ -14,7 +14,7 @@ use crate::relay::{
 };
 use switchboard_schemas::ids::MessageId;
 
-pub(super) async fn of_many_that_ask_one_gets_the_reply(world: World) {
+pub(super) async fn reply_is_granted_to_one_of_many_claimers(world: World) {
     let reply = world.reply();
     let mut claims = JoinSet::new();
     for index in 0..40 {
@@ -24,7 +24,7 @@ pub(super) async fn of_many_that_ask_one_gets_the_reply(world: World) {
             &world.ingress
         });
         let request = request(&reply);
-        claims.spawn(async move { relay.claim(&request).await.unwrap() });
+        claims.spawn(async move { relay.claim_reply(&request).await.unwrap() });
     }
     let claims = claims.join_all().await;
     let (granted, busy): (Vec<_>, Vec<_>) = claims.into_iter().partition(|claim| {
@@ -58,7 +58,7 @@ pub(super) async fn one_reply_of_a_conversation_is_claimed_at_a_time(world: Worl
     ));
 }
 
-pub(super) async fn an_ended_lease_passes_to_the_next_with_a_higher_attempt(world: World) {
+pub(super) async fn expired_lease_is_granted_with_a_higher_attempt(world: World) {
     let (reply, start) = (world.reply(), Instant::now());
     let dead = world.token(&reply).await;
     let (token, task) = world.take_over(&reply).await;
@@ -75,22 +75,30 @@ pub(super) async fn an_ended_lease_passes_to_the_next_with_a_higher_attempt(worl
         (1, 2, ClaimTask::Generate)
     );
     assert_eq!(
-        world.worker.append(&dead, None, &[text(1)]).await.unwrap(),
+        world
+            .worker
+            .append_frames(&dead, None, &[text(1)])
+            .await
+            .unwrap(),
         ClaimStatus::Fenced
     );
     assert_eq!(
-        world.worker.append(&token, None, &[text(1)]).await.unwrap(),
+        world
+            .worker
+            .append_frames(&token, None, &[text(1)])
+            .await
+            .unwrap(),
         ClaimStatus::Held
     );
 }
 
-pub(super) async fn a_beat_keeps_the_claim(world: World) {
+pub(super) async fn heartbeat_renews_the_lease(world: World) {
     let reply = world.reply();
     let token = world.token(&reply).await;
     let end = Instant::now() + LEASE + HEARTBEAT_INTERVAL;
     while Instant::now() < end {
         assert_eq!(
-            world.worker.append(&token, None, &[]).await.unwrap(),
+            world.worker.append_frames(&token, None, &[]).await.unwrap(),
             ClaimStatus::Held
         );
         assert!(matches!(
@@ -101,7 +109,7 @@ pub(super) async fn a_beat_keeps_the_claim(world: World) {
     }
 }
 
-pub(super) async fn after_the_last_attempt_died_the_next_is_told_to_give_up(world: World) {
+pub(super) async fn claim_after_the_last_attempt_gives_up(world: World) {
     let reply = world.reply();
     for attempt in 1..=ATTEMPTS_MAX {
         let (token, task) = world.take_over(&reply).await;
@@ -112,20 +120,20 @@ pub(super) async fn after_the_last_attempt_died_the_next_is_told_to_give_up(worl
     assert_eq!(
         world
             .worker
-            .seal(&token, &end(1, ReplyStatus::Failed))
+            .finalize_reply(&token, &end(1, ReplyStatus::Failed))
             .await
             .unwrap(),
         ClaimStatus::Held
     );
 }
 
-pub(super) async fn the_lowest_attempt_is_respected(world: World) {
+pub(super) async fn lowest_attempt_of_the_request_is_respected(world: World) {
     let reply = world.reply();
     let mut attempts = Vec::new();
     for attempt_min in [5, 1, 9] {
         let claim = world
             .worker
-            .claim(&ClaimRequest {
+            .claim_reply(&ClaimRequest {
                 attempt_min,
                 ..request(&reply)
             })
@@ -133,21 +141,19 @@ pub(super) async fn the_lowest_attempt_is_respected(world: World) {
             .unwrap();
         let (token, _) = granted(claim);
         attempts.push(token.attempt);
-        world.worker.release(&token).await.unwrap();
+        world.worker.release_claim(&token).await.unwrap();
     }
     assert_eq!(attempts, [5, 6, 9]);
 }
 
-pub(super) async fn a_release_lets_the_next_claim_succeed_at_once_and_costs_no_attempt(
-    world: World,
-) {
+pub(super) async fn released_claim_is_granted_at_once_and_costs_no_attempt(world: World) {
     let reply = world.reply();
     for attempt in 1..=ATTEMPTS_MAX * 2 {
         let (token, task) = granted(world.claim(&reply).await);
         assert_eq!((token.attempt, task), (attempt, ClaimTask::Generate));
-        world.worker.release(&token).await.unwrap();
+        world.worker.release_claim(&token).await.unwrap();
         assert_eq!(
-            world.worker.append(&token, None, &[]).await.unwrap(),
+            world.worker.append_frames(&token, None, &[]).await.unwrap(),
             ClaimStatus::Fenced
         );
     }
@@ -155,9 +161,9 @@ pub(super) async fn a_release_lets_the_next_claim_succeed_at_once_and_costs_no_a
     world.token(&world.reply()).await;
 }
 
-pub(super) async fn a_voided_publish_is_not_worked_on(world: World) {
+pub(super) async fn voided_publish_is_not_claimed(world: World) {
     let reply = world.reply();
-    world.ingress.void(&reply, "publish").await.unwrap();
+    world.ingress.void_publish(&reply, "publish").await.unwrap();
     assert_eq!(world.claim(&reply).await, ClaimOutcome::Voided);
     // The client's retry is another publish of the same message.
     let again = ClaimRequest {
@@ -165,78 +171,98 @@ pub(super) async fn a_voided_publish_is_not_worked_on(world: World) {
         ..request(&reply)
     };
     assert!(matches!(
-        world.worker.claim(&again).await.unwrap(),
+        world.worker.claim_reply(&again).await.unwrap(),
         ClaimOutcome::Granted { .. }
     ));
 }
 
-pub(super) async fn a_cancel_is_told_by_append_beat_and_seal(world: World) {
+pub(super) async fn cancellation_is_returned_by_append_heartbeat_and_finalize(world: World) {
     let reply = world.reply();
     let token = world.token(&reply).await;
     assert_eq!(
-        world.worker.append(&token, None, &[text(1)]).await.unwrap(),
+        world
+            .worker
+            .append_frames(&token, None, &[text(1)])
+            .await
+            .unwrap(),
         ClaimStatus::Held
     );
-    assert!(world.ingress.cancel(&reply).await.unwrap());
+    assert!(world.ingress.cancel_reply(&reply).await.unwrap());
     assert_eq!(
-        world.worker.append(&token, None, &[text(2)]).await.unwrap(),
+        world
+            .worker
+            .append_frames(&token, None, &[text(2)])
+            .await
+            .unwrap(),
         ClaimStatus::Cancelled
     );
     assert_eq!(
-        world.worker.append(&token, None, &[]).await.unwrap(),
+        world.worker.append_frames(&token, None, &[]).await.unwrap(),
         ClaimStatus::Cancelled
     );
     assert_eq!(
-        world.worker.seal(&token, &completed(3)).await.unwrap(),
+        world
+            .worker
+            .finalize_reply(&token, &completed(3))
+            .await
+            .unwrap(),
         ClaimStatus::Cancelled
     );
     // The text that was under way is part of what the client may see.
     assert_eq!(world.log(&reply).await, texts(1..=2));
 }
 
-pub(super) async fn a_cancel_before_the_first_claim_is_told_to_its_claimer(world: World) {
+pub(super) async fn cancellation_before_the_first_claim_reaches_its_holder(world: World) {
     let reply = world.reply();
-    assert!(world.ingress.cancel(&reply).await.unwrap());
+    assert!(world.ingress.cancel_reply(&reply).await.unwrap());
     let (token, task) = granted(world.claim(&reply).await);
     assert_eq!((token.attempt, task), (1, ClaimTask::Generate));
     assert_eq!(
-        world.worker.append(&token, None, &[]).await.unwrap(),
+        world.worker.append_frames(&token, None, &[]).await.unwrap(),
         ClaimStatus::Cancelled
     );
 }
 
-pub(super) async fn a_final_or_sealed_reply_is_not_cancelled(world: World) {
+pub(super) async fn final_or_finalized_reply_is_not_cancelled(world: World) {
     let reply = world.reply();
     let token = world.token(&reply).await;
-    world.worker.seal(&token, &completed(1)).await.unwrap();
-    assert!(!world.ingress.cancel(&reply).await.unwrap());
+    world
+        .worker
+        .finalize_reply(&token, &completed(1))
+        .await
+        .unwrap();
+    assert!(!world.ingress.cancel_reply(&reply).await.unwrap());
     for announced in [false, true] {
         world
             .worker
-            .settle(&token, &world.settlement(completed(1), announced))
+            .complete_claim(&token, &world.completion(completed(1), announced))
             .await
             .unwrap();
-        assert!(!world.ingress.cancel(&reply).await.unwrap());
+        assert!(!world.ingress.cancel_reply(&reply).await.unwrap());
     }
 }
 
-pub(super) async fn a_holder_that_was_overtaken_in_its_conversation_is_fenced(world: World) {
+pub(super) async fn overtaken_holder_in_its_conversation_is_fenced(world: World) {
     let (slow, next) = (world.reply(), world.reply());
     let late = world.token(&slow).await;
     let (token, _) = world.take_over(&next).await;
     assert_eq!(
-        world.worker.append(&late, None, &[text(1)]).await.unwrap(),
+        world
+            .worker
+            .append_frames(&late, None, &[text(1)])
+            .await
+            .unwrap(),
         ClaimStatus::Fenced
     );
     // Even when the conversation is free again: a turn may have passed that it has not read.
-    world.worker.release(&token).await.unwrap();
+    world.worker.release_claim(&token).await.unwrap();
     assert_eq!(
-        world.worker.append(&late, None, &[text(1)]).await.unwrap(),
+        world
+            .worker
+            .append_frames(&late, None, &[text(1)])
+            .await
+            .unwrap(),
         ClaimStatus::Fenced
     );
     assert_eq!(world.token(&slow).await.attempt, 2);
-}
-
-pub(super) async fn it_answers_that_it_is_there(world: World) {
-    world.worker.check().await.unwrap();
 }

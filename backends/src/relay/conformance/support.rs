@@ -58,11 +58,11 @@ impl World {
     }
 
     pub(super) async fn listen(&self) -> mpsc::Receiver<IngressEnvelope> {
-        self.ingress.listen(&self.address).await.unwrap()
+        self.ingress.subscribe(&self.address).await.unwrap()
     }
 
     pub(super) async fn claim(&self, reply: &MessageId) -> ClaimOutcome {
-        self.worker.claim(&request(reply)).await.unwrap()
+        self.worker.claim_reply(&request(reply)).await.unwrap()
     }
 
     /// The token of a claim that must succeed now.
@@ -84,7 +84,7 @@ impl World {
         }
     }
 
-    pub(super) fn settlement(&self, end: Frame, announced: bool) -> ClaimCompletion {
+    pub(super) fn completion(&self, end: Frame, announced: bool) -> ClaimCompletion {
         ClaimCompletion {
             end,
             message_count: 2,
@@ -94,7 +94,7 @@ impl World {
     }
 
     pub(super) async fn log(&self, reply: &MessageId) -> Vec<Frame> {
-        self.ingress.read_log(reply, 0).await.unwrap()
+        self.ingress.read_frames(reply, 0).await.unwrap()
     }
 }
 
@@ -197,7 +197,10 @@ pub(super) async fn assert_silent(world: &World, listener: &mut mpsc::Receiver<I
     let outcome = switchboard_schemas::reply_event::PatchOutcome::Applied;
     world
         .worker
-        .answer_patch(&world.address, &patch, outcome)
+        .push(
+            &world.address,
+            &IngressEnvelope::Patch(patch.clone(), outcome),
+        )
         .await
         .unwrap();
     let envelope = tokio::time::timeout(DEADLINE, listener.recv())

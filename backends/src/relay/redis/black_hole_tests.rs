@@ -26,7 +26,7 @@ use super::RedisRelay;
 use crate::{
     config::RedisConfig,
     redis_link::{test_config, test_namespace},
-    relay::Relay,
+    relay::{KeyValueMemory, ReplyLog},
 };
 use secrecy::ExposeSecret;
 
@@ -101,7 +101,10 @@ async fn heard(
     listener: &mut mpsc::Receiver<IngressEnvelope>,
 ) -> bool {
     let _ = relay
-        .answer_patch(address, &EventId::of("dumb", "over"), PatchOutcome::Applied)
+        .push(
+            address,
+            &IngressEnvelope::Patch(EventId::of("dumb", "over"), PatchOutcome::Applied),
+        )
         .await;
     matches!(
         tokio::time::timeout(Duration::from_millis(50), listener.recv()).await,
@@ -132,7 +135,7 @@ async fn connections_that_fell_dumb_are_replaced() {
         .await
         .unwrap();
     let address = IngressId::random();
-    let mut listener = relay.listen(&address).await.unwrap();
+    let mut listener = relay.subscribe(&address).await.unwrap();
     until_heard(&relay, &address, &mut listener).await;
 
     door.swallow_present_connections();
@@ -162,7 +165,7 @@ async fn a_subscription_that_fell_dumb_alone_is_replaced() {
         .await
         .unwrap();
     let address = IngressId::random();
-    let mut listener = relay.listen(&address).await.unwrap();
+    let mut listener = relay.subscribe(&address).await.unwrap();
     until_heard(&beside, &address, &mut listener).await;
 
     door.swallow_present_connections();

@@ -1,6 +1,8 @@
-//! One ingress's channel, listened to for ever. The client library's own subscription may stay dead after an outage
-//! without a word, so this one proves itself alive: each second it sends itself a sign through a normal command, and a
-//! subscription that hears none is thrown away and made anew.
+//! The subscription of one ingress process to its channel.
+//!
+//! The subscription of the client library may stay dead after an outage without an error. This one
+//! verifies itself: each second it publishes a probe through a normal command, and a subscription
+//! that does not receive it is closed and opened again.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -19,30 +21,30 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, sleep},
 };
 
-use super::Counters;
+use super::EnvelopeCounters;
 use crate::redis_link::{LinkError, RedisLink};
 
 const SIGN_INTERVAL: Duration = Duration::from_secs(1);
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 const RECONNECT_DELAY: Duration = Duration::from_millis(250);
-/// No envelope begins like this.
+/// Payload of the probe; no envelope starts like this.
 const SIGN: &[u8] = b"\xffalive";
 
-pub(super) struct Listener {
+pub(super) struct ChannelListener {
     link: RedisLink,
     channel: String,
     sender: mpsc::Sender<IngressEnvelope>,
-    counters: Arc<Counters>,
+    counters: Arc<EnvelopeCounters>,
     subscribed: watch::Sender<bool>,
     heard_at: watch::Sender<Instant>,
 }
 
-impl Listener {
+impl ChannelListener {
     pub(super) fn new(
         link: RedisLink,
         channel: String,
         sender: mpsc::Sender<IngressEnvelope>,
-        counters: Arc<Counters>,
+        counters: Arc<EnvelopeCounters>,
     ) -> Self {
         let (subscribed, heard_at) = (
             watch::Sender::new(false),
@@ -58,12 +60,12 @@ impl Listener {
         }
     }
 
-    /// Turns true when the channel is listened to for the first time.
+    /// Returns a watch that turns `true` when the channel is subscribed for the first time.
     pub(super) fn subscribed(&self) -> watch::Receiver<bool> {
         self.subscribed.subscribe()
     }
 
-    /// Listens until the receiver is dropped.
+    /// Keeps the subscription open until the receiver is dropped.
     pub(super) async fn run(self) {
         tokio::select! {
             () = self.sender.closed() => {}
@@ -83,7 +85,7 @@ impl Listener {
                 }
                 Err(LinkError(_)) => false,
             };
-            // One line for each change, not one for each try.
+            // Log one line for each change, not for each attempt.
             if is_up || was_up {
                 tracing::warn!("the relay's channel is silent: subscribing again");
             }
@@ -92,7 +94,7 @@ impl Listener {
         }
     }
 
-    /// One subscription, from its first message until it is dead.
+    /// Runs one subscription from its first message until it is dead.
     async fn session(&self, connection: PubSub) {
         self.heard_at.send_replace(Instant::now());
         tokio::select! {
@@ -101,7 +103,8 @@ impl Listener {
         }
     }
 
-    /// Takes messages as fast as they come: those that wait would pile up without a bound inside the client.
+    /// Takes messages as fast as they arrive; otherwise they would pile up inside the client
+    /// without a bound.
     async fn drain(&self, mut connection: PubSub) {
         let mut messages = connection.on_message();
         while let Some(message) = messages.next().await {
@@ -121,7 +124,7 @@ impl Listener {
         };
         if let Err(TrySendError::Full(_)) = self.sender.try_send(envelope) {
             let dropped = self.counters.dropped.fetch_add(1, Ordering::Relaxed) + 1;
-            // Powers of two: a listener that hangs must not fill the log.
+            // Log at powers of two, so that a slow listener does not flood the log.
             if dropped.is_power_of_two() {
                 tracing::warn!(
                     dropped,
@@ -131,7 +134,7 @@ impl Listener {
         }
     }
 
-    /// Returns when the subscription heard nothing of us for too long.
+    /// Publishes probes and returns when none was received for too long.
     async fn send_signs(&self) {
         let mut ticks = interval(SIGN_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -139,7 +142,7 @@ impl Listener {
         sign.arg(&self.channel).arg(SIGN);
         loop {
             ticks.tick().await;
-            // Whether it was sent shows when it is heard.
+            // A lost probe is noticed when it is not received.
             let _: Result<(), LinkError> = self.link.query(&sign).await;
             if self.heard_at.borrow().elapsed() >= SILENCE_MAX {
                 return;
@@ -148,7 +151,7 @@ impl Listener {
     }
 }
 
-fn count_malformed(counters: &Counters) {
+fn count_malformed(counters: &EnvelopeCounters) {
     let malformed = counters.malformed.fetch_add(1, Ordering::Relaxed) + 1;
     if malformed.is_power_of_two() {
         tracing::warn!(malformed, "a message on the relay's channel is no envelope");

@@ -17,7 +17,8 @@ use crate::{
     config::RedisConfig,
     redis_link::RedisLink,
     relay::{
-        ClaimOutcome, ClaimRequest, ClaimStatus, ClaimToken, Relay, RelayError, STATE_LOSS_GRACE,
+        ClaimOutcome, ClaimRequest, ClaimStatus, ClaimStore, ClaimToken, KeyValueMemory,
+        QueueSlots, RelayError, ReplyLog, STATE_LOSS_GRACE,
     },
 };
 
@@ -102,11 +103,9 @@ async fn time_until_heard(
     listener: &mut mpsc::Receiver<IngressEnvelope>,
 ) -> Duration {
     let start = Instant::now();
-    let patch = EventId::of("outage", "over");
+    let patch = IngressEnvelope::Patch(EventId::of("outage", "over"), PatchOutcome::Applied);
     while start.elapsed() < Duration::from_secs(30) {
-        let _ = relay
-            .answer_patch(address, &patch, PatchOutcome::Applied)
-            .await;
+        let _ = relay.push(address, &patch).await;
         if let Ok(Some(_)) = tokio::time::timeout(Duration::from_millis(20), listener.recv()).await
         {
             return start.elapsed();
@@ -127,7 +126,7 @@ async fn outage(length: Duration) {
     let mut server = Server::started();
     let (relay, address) = (server.relay().await, IngressId::random());
     wait_until_up(&relay).await;
-    let mut listener = relay.listen(&address).await.unwrap();
+    let mut listener = relay.subscribe(&address).await.unwrap();
     time_until_heard(&relay, &address, &mut listener).await;
 
     server.kill();
@@ -146,13 +145,13 @@ async fn outage(length: Duration) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_listener_comes_back_after_a_short_outage() {
+async fn subscription_recovers_after_a_short_outage() {
     outage(Duration::from_secs(3)).await;
 }
 
 /// Longer than the client library itself tries.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_listener_comes_back_after_a_long_outage() {
+async fn subscription_recovers_after_a_long_outage() {
     outage(Duration::from_secs(25)).await;
 }
 
@@ -160,18 +159,18 @@ async fn a_listener_comes_back_after_a_long_outage() {
 async fn listener_attached_without_redis_recovers_when_it_starts() {
     let mut server = Server::absent();
     let (relay, address) = (server.relay().await, IngressId::random());
-    let mut listener = relay.listen(&address).await.unwrap();
+    let mut listener = relay.subscribe(&address).await.unwrap();
     server.start();
     let heard = time_until_heard(&relay, &address, &mut listener).await;
     assert!(heard < RECOVERY_MAX, "alive only after {heard:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_listener_whose_subscription_was_cut_alone_is_made_anew() {
+async fn killed_subscription_is_reopened() {
     let server = Server::started();
     let (relay, address) = (server.relay().await, IngressId::random());
     wait_until_up(&relay).await;
-    let mut listener = relay.listen(&address).await.unwrap();
+    let mut listener = relay.subscribe(&address).await.unwrap();
     time_until_heard(&relay, &address, &mut listener).await;
     let mut kill = redis::cmd("CLIENT");
     kill.arg("KILL").arg("TYPE").arg("pubsub");
@@ -182,11 +181,11 @@ async fn a_listener_whose_subscription_was_cut_alone_is_made_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_redis_commands_fail_fast() {
+async fn commands_fail_fast_without_redis() {
     let server = Server::absent();
     let relay = server.relay().await;
     let start = Instant::now();
-    let refused = relay.claim(&any_request()).await;
+    let refused = relay.claim_reply(&any_request()).await;
     assert!(
         matches!(refused, Err(RelayError::Unavailable(_))),
         "{refused:?}"
@@ -199,7 +198,7 @@ async fn without_redis_commands_fail_fast() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_first_command_after_a_restart_succeeds() {
+async fn first_command_after_a_restart_succeeds() {
     let mut server = Server::started();
     let (relay, probe) = (server.relay().await, server.relay().await);
     wait_until_up(&relay).await;
@@ -210,46 +209,46 @@ async fn the_first_command_after_a_restart_succeeds() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_emptied_redis_is_taught_the_claim_again_by_its_holder() {
+async fn holder_restores_its_claim_in_an_emptied_redis() {
     let mut server = Server::started();
     let relay = server.relay().await;
     wait_until_up(&relay).await;
-    let token = granted(relay.claim(&any_request()).await.unwrap());
+    let token = granted(relay.claim_reply(&any_request()).await.unwrap());
     assert_eq!(
-        relay.append(&token, None, &[text(1)]).await.unwrap(),
+        relay.append_frames(&token, None, &[text(1)]).await.unwrap(),
         ClaimStatus::Held
     );
     server.kill();
     server.start();
     wait_until_up(&relay).await;
     assert_eq!(
-        relay.append(&token, None, &[text(2)]).await.unwrap(),
+        relay.append_frames(&token, None, &[text(2)]).await.unwrap(),
         ClaimStatus::StateLost
     );
     assert_eq!(
         relay
-            .restore(&token, None, &[text(1), text(2)])
+            .restore_claim(&token, None, &[text(1), text(2)])
             .await
             .unwrap(),
         ClaimStatus::Held
     );
     assert_eq!(
-        relay.append(&token, None, &[text(3)]).await.unwrap(),
+        relay.append_frames(&token, None, &[text(3)]).await.unwrap(),
         ClaimStatus::Held
     );
     assert_eq!(
-        relay.read_log(&token.reply_id, 0).await.unwrap(),
+        relay.read_frames(&token.reply_id, 0).await.unwrap(),
         [text(1), text(2), text(3)]
     );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_emptied_redis_leaves_an_inherited_reply_to_its_holder() {
+async fn emptied_redis_leaves_an_inherited_reply_to_its_holder() {
     let mut server = Server::started();
     let relay = server.relay().await;
     wait_until_up(&relay).await;
     let request = any_request();
-    let token = granted(relay.claim(&request).await.unwrap());
+    let token = granted(relay.claim_reply(&request).await.unwrap());
     server.kill();
     server.start();
     // Another process, to which nothing ever failed.
@@ -259,21 +258,21 @@ async fn an_emptied_redis_leaves_an_inherited_reply_to_its_holder() {
         inherited: true,
         ..request
     };
-    let claim = stranger.claim(&inherited).await.unwrap();
+    let claim = stranger.claim_reply(&inherited).await.unwrap();
     assert!(
         matches!(claim, ClaimOutcome::Busy { retry_after } if retry_after <= STATE_LOSS_GRACE),
         "{claim:?}"
     );
     assert_eq!(
-        relay.append(&token, None, &[]).await.unwrap(),
+        relay.append_frames(&token, None, &[]).await.unwrap(),
         ClaimStatus::StateLost
     );
     assert_eq!(
-        relay.restore(&token, None, &[text(1)]).await.unwrap(),
+        relay.restore_claim(&token, None, &[text(1)]).await.unwrap(),
         ClaimStatus::Held
     );
     assert!(matches!(
-        stranger.claim(&inherited).await.unwrap(),
+        stranger.claim_reply(&inherited).await.unwrap(),
         ClaimOutcome::Busy { .. }
     ));
 }
@@ -291,7 +290,7 @@ async fn emptied_redis_grants_the_reply_of_a_silent_holder() {
         ..any_request()
     };
     let began = Instant::now();
-    while let ClaimOutcome::Busy { retry_after } = relay.claim(&inherited).await.unwrap() {
+    while let ClaimOutcome::Busy { retry_after } = relay.claim_reply(&inherited).await.unwrap() {
         assert!(
             began.elapsed() < STATE_LOSS_GRACE + RECOVERY_MAX,
             "granted once the grace is over"
@@ -306,23 +305,23 @@ async fn evicted_log_of_a_live_claim_is_reported_as_state_loss() {
     let server = Server::started();
     let relay = server.relay().await;
     wait_until_up(&relay).await;
-    let token = granted(relay.claim(&any_request()).await.unwrap());
-    relay.append(&token, None, &[text(1)]).await.unwrap();
+    let token = granted(relay.claim_reply(&any_request()).await.unwrap());
+    relay.append_frames(&token, None, &[text(1)]).await.unwrap();
     let mut evict = redis::cmd("DEL");
     evict.arg(super::log_key(&relay.link, &token.reply_id));
     let _: () = relay.link.query(&evict).await.unwrap();
     assert_eq!(
-        relay.append(&token, None, &[text(2)]).await.unwrap(),
+        relay.append_frames(&token, None, &[text(2)]).await.unwrap(),
         ClaimStatus::StateLost
     );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rubbish_on_the_channel_is_counted_and_the_listener_lives() {
+async fn malformed_envelopes_are_counted_and_skipped() {
     let server = Server::started();
     let (relay, address) = (server.relay().await, IngressId::random());
     wait_until_up(&relay).await;
-    let mut listener = relay.listen(&address).await.unwrap();
+    let mut listener = relay.subscribe(&address).await.unwrap();
     for rubbish in [&b""[..], b"\xff", b"\x00\x05abc", &[7; 4096]] {
         let mut publish = redis::cmd("PUBLISH");
         publish.arg(relay.channel(&address)).arg(rubbish);
@@ -333,15 +332,18 @@ async fn rubbish_on_the_channel_is_counted_and_the_listener_lives() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn everything_that_a_reply_leaves_in_redis_expires() {
+async fn every_key_of_a_reply_expires() {
     let server = Server::started();
     let relay = server.relay().await;
     wait_until_up(&relay).await;
     let request = any_request();
-    relay.void(&request.reply_id, "other").await.unwrap();
-    relay.cancel(&request.reply_id).await.unwrap();
-    let token = granted(relay.claim(&request).await.unwrap());
-    relay.append(&token, None, &[text(1)]).await.unwrap();
+    relay
+        .void_publish(&request.reply_id, "other")
+        .await
+        .unwrap();
+    relay.cancel_reply(&request.reply_id).await.unwrap();
+    let token = granted(relay.claim_reply(&request).await.unwrap());
+    relay.append_frames(&token, None, &[text(1)]).await.unwrap();
     let keys: Vec<String> = relay
         .link
         .query(redis::cmd("KEYS").arg("*:{*"))
@@ -359,7 +361,7 @@ async fn everything_that_a_reply_leaves_in_redis_expires() {
 }
 
 #[tokio::test]
-async fn a_url_that_cannot_be_read_is_told_without_its_password() {
+async fn error_of_an_invalid_url_hides_its_password() {
     let config = RedisConfig {
         url: "redis://:hunter2@host:no-port".into(),
         command_timeout_ms: COMMAND_TIMEOUT_MS,

@@ -11,7 +11,7 @@ use crate::{
     error::StoreError,
     store::{
         listing::ListRow,
-        rows::{Cell, EndRows, HeadRow, MetadataChange, StartRows},
+        rows::{EndRows, HeadRow, MetadataChange, StampedCell, StartRows},
     },
 };
 
@@ -34,7 +34,8 @@ pub(in crate::store) const PUT_ORIGIN: &str =
     WHERE origin IS NULL OR (excluded.origin_stamp, excluded.origin) > (origin_stamp, origin)";
 const PUT_METADATA_AT: &str = "INSERT INTO conversations (org_id, conversation_id, metadata_at) VALUES (?1, ?2, ?3)
     ON CONFLICT DO UPDATE SET metadata_at = max(excluded.metadata_at, coalesce(metadata_at, excluded.metadata_at))";
-/// A cleared key stays as NULL with its time, so that an older change does not bring it back; at one time clearing wins.
+/// A cleared key stays as NULL with its time, so that an older change does not restore it. At equal
+/// times clearing wins.
 const PUT_METADATA: &str =
     "INSERT INTO metadata (org_id, conversation_id, key, value, changed_at) VALUES (?1, ?2, ?3, ?4, ?5)
     ON CONFLICT DO UPDATE SET value = excluded.value, changed_at = excluded.changed_at
@@ -46,7 +47,10 @@ const GET_HEAD: &str = "SELECT origin, progress, metadata_at FROM conversations 
 const GET_METADATA: &str = "SELECT key, value FROM metadata
     WHERE org_id = ?1 AND conversation_id = ?2 AND value IS NOT NULL";
 
-pub(super) fn begin_turn(connection: &Connection, rows: &StartRows) -> Result<(), StoreError> {
+pub(in crate::store) fn begin_turn(
+    connection: &Connection,
+    rows: &StartRows,
+) -> Result<(), StoreError> {
     if is_covered(
         connection,
         &rows.org,
@@ -78,7 +82,10 @@ pub(super) fn begin_turn(connection: &Connection, rows: &StartRows) -> Result<()
     put_progress(connection, &rows.org, &rows.conversation, &rows.progress)
 }
 
-pub(super) fn finish_turn(connection: &Connection, rows: &EndRows) -> Result<(), StoreError> {
+pub(in crate::store) fn finish_turn(
+    connection: &Connection,
+    rows: &EndRows,
+) -> Result<(), StoreError> {
     if is_covered(
         connection,
         &rows.org,
@@ -132,7 +139,7 @@ pub(in crate::store) fn put_reply(
     connection: &Connection,
     org: &OrgId,
     reply: &MessageId,
-    row: &Cell,
+    row: &StampedCell,
 ) -> Result<(), StoreError> {
     let values = params![org.as_str(), reply.as_str(), row.body, row.stamp];
     connection.prepare_cached(PUT_REPLY)?.execute(values)?;
@@ -144,7 +151,7 @@ pub(in crate::store) fn put_message(
     org: &OrgId,
     id: &ConversationId,
     position: i64,
-    message: &Cell,
+    message: &StampedCell,
 ) -> Result<(), StoreError> {
     let values = params![
         org.as_str(),
@@ -161,7 +168,7 @@ pub(in crate::store) fn put_progress(
     connection: &Connection,
     org: &OrgId,
     id: &ConversationId,
-    progress: &Cell,
+    progress: &StampedCell,
 ) -> Result<(), StoreError> {
     let values = params![org.as_str(), id.as_str(), progress.body, progress.stamp];
     connection.prepare_cached(PUT_PROGRESS)?.execute(values)?;

@@ -2,6 +2,7 @@
 
 use super::{
     super::conformance::{Talk, replied},
+    rows::PUT_ORIGIN,
     *,
 };
 

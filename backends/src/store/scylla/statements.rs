@@ -61,7 +61,7 @@ pub(super) struct PreparedStatements {
 }
 
 impl PreparedStatements {
-    /// Prepares all statements.
+    /// Prepares the statements on first use.
     pub(super) async fn new(link: &ScyllaLink) -> Result<Self, StoreError> {
         Ok(Self {
             put_message: link.prepare_write(PUT_MESSAGE).await?,

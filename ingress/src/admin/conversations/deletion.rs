@@ -97,7 +97,7 @@ async fn stop_running(state: &AppState, conversation: &Conversation) {
     let Some(reply) = &conversation.active_message_id else {
         return;
     };
-    if let Err(error) = state.backends.relay.cancel(reply).await {
+    if let Err(error) = state.backends.relay.cancel_reply(reply).await {
         tracing::warn!(%error, message.id = %reply, "running reply of a deleted conversation not cancelled");
     }
 }

@@ -8,7 +8,7 @@ use switchboard_backends::{
     accounts::{AccountStore, DashboardSession},
     bus::OutgoingRecord,
     catalog::{CatalogEntry, CatalogStore, EntryKind},
-    relay::Relay,
+    relay::{PlaygroundRuns, QueueSlots},
     store::{ConversationStore, ReplyRecord},
     testing,
 };
@@ -163,18 +163,18 @@ impl World {
 
     /// Returns the replies for which a cancellation was asked.
     pub(crate) fn cancelled_replies(&self) -> Vec<MessageId> {
-        self.relay.faults.arguments("cancel")
+        self.relay.faults.arguments("cancel_reply")
     }
 
     /// Returns the nonces of publishes that were voided.
     pub(crate) fn voided_publishes(&self) -> Vec<String> {
-        self.relay.faults.arguments("void")
+        self.relay.faults.arguments("void_publish")
     }
 
     /// Returns what a playground run was published with.
     pub(crate) async fn playground_run(&self, id: &MessageId) -> String {
         self.relay
-            .trial(id)
+            .playground_run(id)
             .await
             .unwrap()
             .expect("the run is kept")
@@ -186,7 +186,7 @@ impl World {
         let mut replies = Vec::new();
         for _ in 0..slots {
             let reply = MessageId::new_in(&conversation).reply();
-            assert!(self.relay.enqueue(&reply, slots).await.unwrap());
+            assert!(self.relay.reserve_slot(&reply, slots).await.unwrap());
             replies.push(reply);
         }
         replies
@@ -195,8 +195,12 @@ impl World {
     /// Returns whether no reply has a slot in the queue of session `s`.
     pub(crate) async fn has_empty_queue(&self) -> bool {
         let probe = MessageId::new_in(&empty_conversation(org_id()).id).reply();
-        let is_empty = self.relay.inner().enqueue(&probe, 1).await.unwrap();
-        self.relay.inner().void(&probe, "probe").await.unwrap();
+        let is_empty = self.relay.inner().reserve_slot(&probe, 1).await.unwrap();
+        self.relay
+            .inner()
+            .void_publish(&probe, "probe")
+            .await
+            .unwrap();
         is_empty
     }
 

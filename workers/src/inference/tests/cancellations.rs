@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use switchboard_backends::relay::Relay;
+use switchboard_backends::relay::ClaimStore;
 use switchboard_schemas::conversation::{FinishReason, ReplyStatus};
 use tokio::time::Instant;
 
@@ -13,7 +13,11 @@ use crate::testing::{Act, Piece, complete, eventually};
 async fn reply_cancelled_before_its_turn_calls_no_model() {
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
-    world.relay().cancel(&job.turn.reply_id()).await.unwrap();
+    world
+        .relay()
+        .cancel_reply(&job.turn.reply_id())
+        .await
+        .unwrap();
     assert!(finished(&world.run(&job).await));
     assert!(world.provider.requests().is_empty());
     assert_eq!(
@@ -40,7 +44,11 @@ async fn cancellation_stops_the_reply_and_keeps_its_text() {
             world.logged_text(&job).await == "Hel"
         })
         .await;
-        world.relay().cancel(&job.turn.reply_id()).await.unwrap();
+        world
+            .relay()
+            .cancel_reply(&job.turn.reply_id())
+            .await
+            .unwrap();
         Instant::now()
     };
     // The idle bound of the tests is shorter than a beat, so it must not be what ends the reply.

@@ -11,7 +11,7 @@ use switchboard_backends::{
     catalog::{CatalogEntry, CatalogStore, cache::CatalogCache, embedded::EmbeddedCatalog},
     limiter::embedded::EmbeddedLimiter,
     products::embedded::EmbeddedProducts,
-    relay::{ClaimStatus, Relay, embedded::EmbeddedRelay},
+    relay::{ClaimStatus, PlaygroundRuns, ReplyLog, embedded::EmbeddedRelay},
     store::{ConversationStore, ReplyRecord, embedded::EmbeddedStore},
     testing::{Fault, Faulty},
     vault::SecretVault,
@@ -88,7 +88,7 @@ impl World {
             .await
             .unwrap();
         let ingress = IngressId::random();
-        let listener = relay.listen(&ingress).await.unwrap();
+        let listener = relay.subscribe(&ingress).await.unwrap();
         let context = WorkerContext {
             backends: Backends {
                 bus: bus.clone(),
@@ -244,7 +244,7 @@ impl World {
     pub(super) async fn keep_trial(&self, job: &ReplyJob, trial: &AgentPlaygroundRun) {
         let text = serde_json::to_string(trial).unwrap();
         self.relay
-            .keep_trial(&job.turn.message_id, &text)
+            .put_playground_run(&job.turn.message_id, &text)
             .await
             .unwrap();
     }
@@ -307,7 +307,7 @@ impl World {
     pub(super) async fn has_settled_end(&self, job: &ReplyJob) -> bool {
         let frames = self
             .relay()
-            .read_log(&job.turn.reply_id(), 0)
+            .read_frames(&job.turn.reply_id(), 0)
             .await
             .unwrap();
         frames
@@ -333,7 +333,12 @@ impl World {
 
     /// Makes every write of a claim holder fail as if another worker had claimed the reply.
     pub(super) fn fence_worker(&self) {
-        for operation in ["append", "restore", "seal", "settle"] {
+        for operation in [
+            "append_frames",
+            "restore_claim",
+            "finalize_reply",
+            "complete_claim",
+        ] {
             self.relay
                 .faults
                 .alter(operation, |_: ClaimStatus| ClaimStatus::Fenced);
@@ -347,7 +352,7 @@ impl World {
     pub(super) async fn logged_text(&self, job: &ReplyJob) -> String {
         LoggedReply::from_frames(
             self.relay()
-                .read_log(&job.turn.reply_id(), 0)
+                .read_frames(&job.turn.reply_id(), 0)
                 .await
                 .unwrap(),
         )

@@ -8,12 +8,12 @@ use std::{
 
 use switchboard_backends::{
     products::{FeedRefresh, ProductsStatus},
-    relay::{Relay, RelayError},
+    relay::{KeyValueMemory, RelayError},
 };
 use switchboard_schemas::{
     agent::ProductFeed,
     ids::{AgentId, RequestId},
-    time::Timestamp,
+    time::{Timestamp, whole_millis},
 };
 
 /// A fetch that failed is tried again so long after its end: one that hangs until its time is over would else be due again
@@ -75,7 +75,7 @@ impl Attempt<'_> {
     /// `time_max`.
     pub(super) async fn is_ours(
         &self,
-        relay: &dyn Relay,
+        relay: &dyn KeyValueMemory,
         process: &RequestId,
     ) -> Result<bool, RelayError> {
         let now = Timestamp::now();
@@ -86,7 +86,7 @@ impl Attempt<'_> {
             .flatten()
         {
             let own = format!("{}{SEPARATOR}{process}", now.micros());
-            let noted = relay.remember(&self.name(slot), &own).await?;
+            let noted = relay.get_or_insert(&self.name(slot), &own).await?;
             if noted != own && (is_recent(&noted, now, self.time_max) || slot == current) {
                 return Ok(false);
             }
@@ -95,7 +95,7 @@ impl Attempt<'_> {
     }
 
     fn slot(&self, now: Timestamp) -> u64 {
-        now.millis_since(self.due_since) / millis(self.time_max * 2).max(1)
+        now.millis_since(self.due_since) / whole_millis(self.time_max * 2).max(1)
     }
 
     fn name(&self, slot: u64) -> String {
@@ -122,11 +122,7 @@ fn is_recent(noted: &str, now: Timestamp, time_max: Duration) -> bool {
         .next()
         .and_then(|at| at.parse().ok())
         .unwrap_or_default();
-    now.millis_since(Timestamp::from_micros(at)) < millis(time_max)
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+    now.millis_since(Timestamp::from_micros(at)) < whole_millis(time_max)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ async fn tried(
 ) -> PlaygroundRouting {
     let relay = &routing.backends.relay;
     let (reply_to, conversation) = (IngressId::random(), job("front", None).turn.conversation_id);
-    let mut listener = relay.listen(&reply_to).await.unwrap();
+    let mut listener = relay.subscribe(&reply_to).await.unwrap();
     let run_id = MessageId::new_in(&conversation);
     if let Some(team) = team {
         let trial = TeamPlaygroundRun {
@@ -20,7 +20,7 @@ async fn tried(
             past,
         };
         relay
-            .keep_trial(&run_id, &serde_json::to_string(&trial).unwrap())
+            .put_playground_run(&run_id, &serde_json::to_string(&trial).unwrap())
             .await
             .unwrap();
     }

@@ -13,7 +13,7 @@ use crate::{
     bus::{
         BusEvent, MessageBus,
         conformance::{PARTITIONS, bus_conformance},
-        kafka::properties::Properties,
+        kafka::properties::ClientProperties,
     },
     config::BusConfig,
 };
@@ -101,7 +101,7 @@ async fn fresh(config: BusConfig) -> (KafkaBus, Leftovers) {
 
 /// Deletes the topics of one test when it has ended, well or not.
 struct Leftovers {
-    properties: Properties,
+    properties: ClientProperties,
     topics: Vec<String>,
 }
 

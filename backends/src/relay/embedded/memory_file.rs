@@ -1,24 +1,22 @@
-//! What the embedded relay remembers on disk: repeated requests, routing decisions and rotations survive a restart.
+//! Values, routing decisions and round-robin counts of the embedded relay on disk, so that they survive a restart.
 
-use std::{
-    path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{path::Path, time::Duration};
 
+use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, OptionalExtension, params};
 use switchboard_schemas::{
     ids::{AgentId, MessageId},
     time::Timestamp,
 };
 
-use super::{
+use super::round_robin::RoundRobin;
+use crate::relay::{
     FINAL_STATE_TTL, ROUND_ROBIN_TTL, RecordedDecisions, RelayError, RoundRobinOffer,
-    RoutingDecision, decode_decision, encode_decision, round_robin::Rotation,
+    RoutingDecision,
 };
 
-// As for attempts: a killed process loses nothing with synchronous off. What a power cut takes is one set-if-absent; ids
-// that follow from the key still make the repeat the same message.
+// With synchronous off, a killed process loses nothing. A power failure may lose the last values; message ids derived
+// from an idempotency key then still identify the repeated message.
 const SCHEMA: &str = "
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = OFF;
@@ -35,16 +33,16 @@ const SCHEMA: &str = "
     ) WITHOUT ROWID, STRICT;
     CREATE INDEX IF NOT EXISTS turns_by_age ON turns (taken_at);
     DROP TABLE IF EXISTS rotations;";
-/// Expired memories that one write removes, so that none of them has to stop for all.
+/// Maximum number of expired rows that one write deletes, so that no write takes long.
 const SWEEP_ROWS_MAX: u32 = 8;
 
-/// The file of memories.
-pub(super) struct KeyValueStore {
+/// The database file of values, decisions and round-robin counts.
+pub(super) struct MemoryFile {
     connection: Mutex<Connection>,
 }
 
-impl KeyValueStore {
-    /// Opens or makes the file; without a path, a book that is forgotten with its process.
+impl MemoryFile {
+    /// Opens or creates the file; without a path, opens a database in memory.
     pub(super) fn open(path: Option<&Path>) -> Result<Self, RelayError> {
         let open = || {
             let connection = path.map_or_else(Connection::open_in_memory, Connection::open)?;
@@ -58,41 +56,47 @@ impl KeyValueStore {
             .map_err(unavailable)
     }
 
-    /// Keeps `value` unless something is kept; gives what is kept.
-    pub(super) fn remember(&self, name: &str, value: &str) -> Result<String, RelayError> {
-        self.together(|connection| match read(connection, name)? {
+    /// Returns the value of a name, after storing `value` if there was none.
+    pub(super) fn get_or_insert(&self, name: &str, value: &str) -> Result<String, RelayError> {
+        self.in_transaction(|connection| match read_value(connection, name)? {
             Some(known) => Ok(known),
-            None => write(connection, name, value).map(|()| value.to_owned()),
+            None => write_value(connection, name, value).map(|()| value.to_owned()),
         })
     }
 
-    /// Records a decision unless one stands.
-    pub(super) fn decide(
+    /// Records a decision unless one is recorded, and returns the recorded one.
+    pub(super) fn record_decision(
         &self,
         message: &MessageId,
         decision: &RoutingDecision,
     ) -> Result<RoutingDecision, RelayError> {
-        let decided = self.unless_decided(message, |_| Ok(Some(decision.clone())))?;
+        let decided = self.record_unless_decided(message, |_| Ok(Some(decision.clone())))?;
         Ok(decided.unwrap_or_else(|| decision.clone()))
     }
 
-    /// Records the decision for the member whose turn it is unless one stands; none of nobody.
-    pub(super) fn decide_in_turn(
+    /// Records the decision for the next member unless one is recorded. Returns `None` if no member is offered.
+    pub(super) fn record_round_robin(
         &self,
         message: &MessageId,
         offer: &RoundRobinOffer,
     ) -> Result<Option<RoutingDecision>, RelayError> {
-        self.unless_decided(message, |connection| {
-            Ok(next_in_turn(connection, offer)?.map(|chosen| offer.decision(chosen)))
+        self.record_unless_decided(message, |connection| {
+            Ok(choose_next(connection, offer)?.map(|chosen| offer.decision(chosen)))
         })
     }
 
-    /// What was decided.
-    pub(super) fn decisions(&self, message: &MessageId) -> Result<RecordedDecisions, RelayError> {
-        let (own, last) = names(message);
-        self.together(|connection| {
-            let (own, last) = (read(connection, &own)?, read(connection, &last)?);
-            let decision = |text: Option<String>| text.as_deref().and_then(decode_decision);
+    /// Returns the decisions for a message and its conversation.
+    pub(super) fn recorded_decisions(
+        &self,
+        message: &MessageId,
+    ) -> Result<RecordedDecisions, RelayError> {
+        let (own, last) = decision_names(message);
+        self.in_transaction(|connection| {
+            let (own, last) = (
+                read_value(connection, &own)?,
+                read_value(connection, &last)?,
+            );
+            let decision = |text: Option<String>| text.as_deref().and_then(RoutingDecision::decode);
             Ok(RecordedDecisions {
                 own: decision(own),
                 last: decision(last),
@@ -100,10 +104,10 @@ impl KeyValueStore {
         })
     }
 
-    /// Forgets what was decided.
-    pub(super) fn forget_decisions(&self, message: &MessageId) -> Result<(), RelayError> {
-        let (own, last) = names(message);
-        self.together(|connection| {
+    /// Deletes the decisions for a message and its conversation.
+    pub(super) fn delete_decisions(&self, message: &MessageId) -> Result<(), RelayError> {
+        let (own, last) = decision_names(message);
+        self.in_transaction(|connection| {
             connection
                 .prepare_cached("DELETE FROM memories WHERE name IN (?1, ?2)")?
                 .execute([own, last])?;
@@ -111,15 +115,18 @@ impl KeyValueStore {
         })
     }
 
-    /// The decision that stands, or the one that is made now and recorded.
-    fn unless_decided(
+    /// Returns the recorded decision, or records the one that `decide` makes.
+    fn record_unless_decided(
         &self,
         message: &MessageId,
         decide: impl FnOnce(&Connection) -> rusqlite::Result<Option<RoutingDecision>>,
     ) -> Result<Option<RoutingDecision>, RelayError> {
-        let (own, _) = names(message);
-        self.together(|connection| {
-            if let Some(known) = read(connection, &own)?.as_deref().and_then(decode_decision) {
+        let (own, _) = decision_names(message);
+        self.in_transaction(|connection| {
+            if let Some(known) = read_value(connection, &own)?
+                .as_deref()
+                .and_then(RoutingDecision::decode)
+            {
                 return Ok(Some(known));
             }
             let decision = decide(connection)?;
@@ -130,7 +137,7 @@ impl KeyValueStore {
         })
     }
 
-    fn together<T>(
+    fn in_transaction<T>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, RelayError> {
@@ -145,14 +152,12 @@ impl KeyValueStore {
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
-        self.connection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.connection.lock()
     }
 }
 
-/// Where the decision for a message stands, and where the last one of its conversation.
-fn names(message: &MessageId) -> (String, String) {
+/// Returns the names of the decision for a message and of the last one in its conversation.
+fn decision_names(message: &MessageId) -> (String, String) {
     (
         format!("route:{message}"),
         format!("route:{}", message.conversation()),
@@ -163,7 +168,7 @@ fn oldest_kept(kept: Duration) -> i64 {
     Timestamp::now().micros() - i64::try_from(kept.as_micros()).unwrap_or(i64::MAX)
 }
 
-fn next_in_turn(
+fn choose_next(
     connection: &Connection,
     offer: &RoundRobinOffer,
 ) -> rusqlite::Result<Option<AgentId>> {
@@ -173,10 +178,10 @@ fn next_in_turn(
         .prepare_cached(select)?
         .query_row(params![team, oldest], |row| row.get(0))
         .optional()?;
-    let mut rotation: Rotation = kept
+    let mut round_robin: RoundRobin = kept
         .and_then(|text| serde_json::from_str(&text).ok())
         .unwrap_or_default();
-    let Some(chosen) = rotation.next(&offer.members) else {
+    let Some(chosen) = round_robin.next(&offer.members) else {
         return Ok(None);
     };
     let sweep = "DELETE FROM turns WHERE team_id IN
@@ -184,7 +189,7 @@ fn next_in_turn(
     connection
         .prepare_cached(sweep)?
         .execute(params![oldest, SWEEP_ROWS_MAX])?;
-    let text = serde_json::to_string(&rotation).unwrap_or_default();
+    let text = serde_json::to_string(&round_robin).unwrap_or_default();
     let put = "INSERT OR REPLACE INTO turns VALUES (?1, ?2, ?3)";
     connection
         .prepare_cached(put)?
@@ -197,12 +202,12 @@ fn write_decision(
     message: &MessageId,
     decision: &RoutingDecision,
 ) -> rusqlite::Result<()> {
-    let ((own, last), text) = (names(message), encode_decision(decision));
-    write(connection, &own, &text)?;
-    write(connection, &last, &text)
+    let ((own, last), text) = (decision_names(message), decision.encode());
+    write_value(connection, &own, &text)?;
+    write_value(connection, &last, &text)
 }
 
-fn read(connection: &Connection, name: &str) -> rusqlite::Result<Option<String>> {
+fn read_value(connection: &Connection, name: &str) -> rusqlite::Result<Option<String>> {
     let mut select = connection
         .prepare_cached("SELECT value FROM memories WHERE name = ?1 AND written_at >= ?2")?;
     select
@@ -212,7 +217,7 @@ fn read(connection: &Connection, name: &str) -> rusqlite::Result<Option<String>>
         .optional()
 }
 
-fn write(connection: &Connection, name: &str, value: &str) -> rusqlite::Result<()> {
+fn write_value(connection: &Connection, name: &str, value: &str) -> rusqlite::Result<()> {
     let sweep = "DELETE FROM memories WHERE name IN
         (SELECT name FROM memories WHERE written_at < ?1 ORDER BY written_at LIMIT ?2)";
     connection
@@ -237,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_remembered_survives_a_restart() {
+    fn values_and_decisions_survive_a_restart() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("relay.db");
         let secret = InstallationSecret::from_bytes([1; 32]);
@@ -256,37 +261,40 @@ mod tests {
                 .parse::<MessageId>()
                 .unwrap()
         };
-        let book = KeyValueStore::open(Some(&path)).unwrap();
-        book.remember("name", "first").unwrap();
-        book.decide(&message("1"), &decision).unwrap();
+        let file = MemoryFile::open(Some(&path)).unwrap();
+        file.get_or_insert("name", "first").unwrap();
+        file.record_decision(&message("1"), &decision).unwrap();
         let offer = RoundRobinOffer {
             team,
             members: agents.to_vec(),
             reason: "in turn".into(),
             facts: None,
         };
-        let turn = |book: &KeyValueStore, digit| {
-            book.decide_in_turn(&message(digit), &offer)
+        let turn = |file: &MemoryFile, digit| {
+            file.record_round_robin(&message(digit), &offer)
                 .unwrap()
                 .unwrap()
                 .agent_id
         };
-        assert_eq!(turn(&book, "3"), agents[0]);
-        drop(book);
-        let book = KeyValueStore::open(Some(&path)).unwrap();
-        assert_eq!(book.remember("name", "second").unwrap(), "first");
-        assert_eq!(book.decisions(&message("1")).unwrap().own, Some(decision));
+        assert_eq!(turn(&file, "3"), agents[0]);
+        drop(file);
+        let file = MemoryFile::open(Some(&path)).unwrap();
+        assert_eq!(file.get_or_insert("name", "second").unwrap(), "first");
         assert_eq!(
-            book.decisions(&message("2"))
+            file.recorded_decisions(&message("1")).unwrap().own,
+            Some(decision)
+        );
+        assert_eq!(
+            file.recorded_decisions(&message("2"))
                 .unwrap()
                 .last
                 .unwrap()
                 .agent_id,
             agents[0]
         );
-        assert_eq!(turn(&book, "2"), agents[1]);
+        assert_eq!(turn(&file, "2"), agents[1]);
         assert_eq!(
-            turn(&book, "3"),
+            turn(&file, "3"),
             agents[0],
             "a repeat has the turn that it had"
         );
@@ -294,7 +302,7 @@ mod tests {
 
     #[test]
     fn round_robin_counts_of_an_idle_team_expire_and_are_swept() {
-        let book = KeyValueStore::open(None).unwrap();
+        let file = MemoryFile::open(None).unwrap();
         let offer = |slug: &str| {
             let secret = InstallationSecret::from_bytes([1; 32]);
             let org = OrgId::derive(&secret, "o");
@@ -314,17 +322,17 @@ mod tests {
                 .unwrap()
         };
         let turn = |digit, slug| {
-            book.decide_in_turn(&message(digit), &offer(slug))
+            file.record_round_robin(&message(digit), &offer(slug))
                 .unwrap()
                 .unwrap()
                 .agent_id
         };
         let first = turn("1", "old");
-        book.connection()
+        file.connection()
             .execute("UPDATE turns SET taken_at = 1", [])
             .unwrap();
         turn("2", "other");
-        let rows: i64 = book
+        let rows: i64 = file
             .connection()
             .query_row("SELECT count(*) FROM turns", [], |row| row.get(0))
             .unwrap();
@@ -333,18 +341,18 @@ mod tests {
     }
 
     #[test]
-    fn what_has_expired_is_not_read_and_is_swept_by_later_writes() {
-        let book = KeyValueStore::open(None).unwrap();
-        book.remember("old", "first").unwrap();
-        book.connection()
+    fn expired_values_are_ignored_and_deleted() {
+        let file = MemoryFile::open(None).unwrap();
+        file.get_or_insert("old", "first").unwrap();
+        file.connection()
             .execute("UPDATE memories SET written_at = 1", [])
             .unwrap();
-        assert_eq!(book.remember("other", "x").unwrap(), "x");
-        let rows: i64 = book
+        assert_eq!(file.get_or_insert("other", "x").unwrap(), "x");
+        let rows: i64 = file
             .connection()
             .query_row("SELECT count(*) FROM memories", [], |row| row.get(0))
             .unwrap();
         assert_eq!(rows, 1);
-        assert_eq!(book.remember("old", "second").unwrap(), "second");
+        assert_eq!(file.get_or_insert("old", "second").unwrap(), "second");
     }
 }

@@ -9,13 +9,13 @@ use switchboard_schemas::{
 use super::support::{World, assert_silent, completed, foreign, next, seqs, text, text_of, texts};
 use crate::relay::{ClaimOutcome, ClaimStatus, LISTENER_ENVELOPES_MAX};
 
-pub(super) async fn another_token_changes_nothing(world: World) {
+pub(super) async fn invalid_token_changes_nothing(world: World) {
     let mut listener = world.listen().await;
     let reply = world.reply();
     let token = world.token(&reply).await;
     world
         .worker
-        .append(&token, None, &texts(1..=2))
+        .append_frames(&token, None, &texts(1..=2))
         .await
         .unwrap();
     for other in [
@@ -26,43 +26,59 @@ pub(super) async fn another_token_changes_nothing(world: World) {
         assert_eq!(
             world
                 .worker
-                .append(&other, push_to, &[text(3)])
+                .append_frames(&other, push_to, &[text(3)])
                 .await
                 .unwrap(),
-            ClaimStatus::Fenced
-        );
-        assert_eq!(
-            world.worker.append(&other, push_to, &[]).await.unwrap(),
             ClaimStatus::Fenced
         );
         assert_eq!(
             world
                 .worker
-                .restore(&other, push_to, &[text(1)])
+                .append_frames(&other, push_to, &[])
                 .await
                 .unwrap(),
             ClaimStatus::Fenced
         );
         assert_eq!(
-            world.worker.seal(&other, &completed(3)).await.unwrap(),
+            world
+                .worker
+                .restore_claim(&other, push_to, &[text(1)])
+                .await
+                .unwrap(),
             ClaimStatus::Fenced
         );
-        let settlement = world.settlement(completed(3), true);
         assert_eq!(
-            world.worker.settle(&other, &settlement).await.unwrap(),
+            world
+                .worker
+                .finalize_reply(&other, &completed(3))
+                .await
+                .unwrap(),
             ClaimStatus::Fenced
         );
-        world.worker.release(&other).await.unwrap();
+        let completion = world.completion(completed(3), true);
+        assert_eq!(
+            world
+                .worker
+                .complete_claim(&other, &completion)
+                .await
+                .unwrap(),
+            ClaimStatus::Fenced
+        );
+        world.worker.release_claim(&other).await.unwrap();
     }
     assert_silent(&world, &mut listener).await;
     assert_eq!(world.log(&reply).await, texts(1..=2));
     assert_eq!(
-        world.worker.append(&token, None, &[text(3)]).await.unwrap(),
+        world
+            .worker
+            .append_frames(&token, None, &[text(3)])
+            .await
+            .unwrap(),
         ClaimStatus::Held
     );
 }
 
-pub(super) async fn frames_are_kept_in_order_and_repeats_are_ignored(world: World) {
+pub(super) async fn frames_are_logged_in_order_and_repeats_ignored(world: World) {
     let mut listener = world.listen().await;
     let reply = world.reply();
     let token = world.token(&reply).await;
@@ -70,7 +86,7 @@ pub(super) async fn frames_are_kept_in_order_and_repeats_are_ignored(world: Worl
         assert_eq!(
             world
                 .worker
-                .append(&token, Some(&world.address), &frames)
+                .append_frames(&token, Some(&world.address), &frames)
                 .await
                 .unwrap(),
             ClaimStatus::Held
@@ -83,14 +99,14 @@ pub(super) async fn frames_are_kept_in_order_and_repeats_are_ignored(world: Worl
     assert_silent(&world, &mut listener).await;
 }
 
-pub(super) async fn frames_reach_the_listener_in_order(world: World) {
+pub(super) async fn frames_are_pushed_in_order(world: World) {
     let mut listener = world.listen().await;
     let reply = world.reply();
     let token = world.token(&reply).await;
     for seq in 1..=200 {
         world
             .worker
-            .append(&token, Some(&world.address), &[text(seq)])
+            .append_frames(&token, Some(&world.address), &[text(seq)])
             .await
             .unwrap();
     }
@@ -99,37 +115,40 @@ pub(super) async fn frames_reach_the_listener_in_order(world: World) {
     }
 }
 
-pub(super) async fn what_was_not_pushed_is_read_from_the_log(world: World) {
+pub(super) async fn missed_frames_are_read_from_the_log(world: World) {
     let reply = world.reply();
     let token = world.token(&reply).await;
     // Nobody listens at this address.
     world
         .worker
-        .append(&token, Some(&world.address), &texts(1..=5))
+        .append_frames(&token, Some(&world.address), &texts(1..=5))
         .await
         .unwrap();
     let mut listener = world.listen().await;
     world
         .worker
-        .append(&token, Some(&world.address), &[text(6)])
+        .append_frames(&token, Some(&world.address), &[text(6)])
         .await
         .unwrap();
     assert_eq!(next(&mut listener).await.seq, 6);
     assert_eq!(
-        world.ingress.read_log(&reply, 2).await.unwrap(),
+        world.ingress.read_frames(&reply, 2).await.unwrap(),
         texts(3..=6)
     );
-    assert_eq!(world.ingress.read_log(&reply, 6).await.unwrap(), []);
-    assert_eq!(world.ingress.read_log(&world.reply(), 0).await.unwrap(), []);
+    assert_eq!(world.ingress.read_frames(&reply, 6).await.unwrap(), []);
+    assert_eq!(
+        world.ingress.read_frames(&world.reply(), 0).await.unwrap(),
+        []
+    );
 }
 
-pub(super) async fn a_beat_is_pushed_and_not_logged(world: World) {
+pub(super) async fn heartbeat_is_pushed_and_not_logged(world: World) {
     let mut listener = world.listen().await;
     let reply = world.reply();
     let token = world.token(&reply).await;
     world
         .worker
-        .append(&token, Some(&world.address), &[])
+        .append_frames(&token, Some(&world.address), &[])
         .await
         .unwrap();
     let beat = next(&mut listener).await;
@@ -140,12 +159,12 @@ pub(super) async fn a_beat_is_pushed_and_not_logged(world: World) {
     assert_eq!(world.log(&reply).await, []);
 }
 
-pub(super) async fn a_sign_of_waiting_is_pushed_without_a_claim_and_not_logged(world: World) {
+pub(super) async fn waiting_is_pushed_without_a_claim_and_not_logged(world: World) {
     let mut listener = world.listen().await;
     let reply = world.reply();
     world
         .worker
-        .say_waiting(&world.address, &reply)
+        .push(&world.address, &IngressEnvelope::waiting(reply.clone()))
         .await
         .unwrap();
     let sign = next(&mut listener).await;
@@ -157,9 +176,7 @@ pub(super) async fn a_sign_of_waiting_is_pushed_without_a_claim_and_not_logged(w
     assert_eq!(world.token(&reply).await.attempt, 1, "it was no attempt");
 }
 
-pub(super) async fn a_listener_that_does_not_keep_up_loses_frames_and_the_log_does_not(
-    world: World,
-) {
+pub(super) async fn slow_listener_loses_frames_and_the_log_does_not(world: World) {
     const BATCH: u64 = 512;
     let mut listener = world.listen().await;
     let reply = world.reply();
@@ -168,7 +185,7 @@ pub(super) async fn a_listener_that_does_not_keep_up_loses_frames_and_the_log_do
     for start in (1..=total).step_by(BATCH as usize) {
         world
             .worker
-            .append(
+            .append_frames(
                 &token,
                 Some(&world.address),
                 &texts(start..=start + BATCH - 1),
@@ -196,52 +213,76 @@ pub(super) async fn a_listener_that_does_not_keep_up_loses_frames_and_the_log_do
     assert!(listener.len() < 2 * BATCH as usize, "nothing was dropped");
 }
 
-pub(super) async fn a_new_generation_begins_a_new_log(world: World) {
+pub(super) async fn new_generation_starts_a_new_log(world: World) {
     let reply = world.reply();
     let token = world.token(&reply).await;
     // Generations are random names: the later one is often the smaller number.
     for generation in [9, 2, 7] {
         let frames = [text_of(generation, 1), text_of(generation, 2)];
         assert_eq!(
-            world.worker.append(&token, None, &frames).await.unwrap(),
+            world
+                .worker
+                .append_frames(&token, None, &frames)
+                .await
+                .unwrap(),
             ClaimStatus::Held
         );
         assert_eq!(world.log(&reply).await, frames);
     }
 }
 
-pub(super) async fn missing_frames_are_told_as_lost_memory(world: World) {
+pub(super) async fn missing_frames_are_reported_as_lost_state(world: World) {
     let reply = world.reply();
     let token = world.token(&reply).await;
     assert_eq!(
-        world.worker.append(&token, None, &[text(2)]).await.unwrap(),
+        world
+            .worker
+            .append_frames(&token, None, &[text(2)])
+            .await
+            .unwrap(),
         ClaimStatus::StateLost
     );
-    world.worker.append(&token, None, &[text(1)]).await.unwrap();
+    world
+        .worker
+        .append_frames(&token, None, &[text(1)])
+        .await
+        .unwrap();
     assert_eq!(
-        world.worker.append(&token, None, &[text(3)]).await.unwrap(),
-        ClaimStatus::StateLost
-    );
-    assert_eq!(
-        world.worker.seal(&token, &completed(4)).await.unwrap(),
+        world
+            .worker
+            .append_frames(&token, None, &[text(3)])
+            .await
+            .unwrap(),
         ClaimStatus::StateLost
     );
     assert_eq!(
         world
             .worker
-            .restore(&token, None, &texts(1..=3))
+            .finalize_reply(&token, &completed(4))
+            .await
+            .unwrap(),
+        ClaimStatus::StateLost
+    );
+    assert_eq!(
+        world
+            .worker
+            .restore_claim(&token, None, &texts(1..=3))
             .await
             .unwrap(),
         ClaimStatus::Held
     );
     assert_eq!(
-        world.worker.seal(&token, &completed(4)).await.unwrap(),
+        world
+            .worker
+            .finalize_reply(&token, &completed(4))
+            .await
+            .unwrap(),
         ClaimStatus::Held
     );
     assert_eq!(world.log(&reply).await, texts(1..=3));
 }
 
-pub(super) async fn an_unknown_claim_is_told_as_lost_memory_and_restored(world: World) {
+pub(super) async fn unknown_claim_is_reported_as_lost_state_and_restored(world: World) {
     let mut listener = world.listen().await;
     let reply = world.reply();
     let token = foreign(&reply, 2);
@@ -249,22 +290,34 @@ pub(super) async fn an_unknown_claim_is_told_as_lost_memory_and_restored(world: 
     assert_eq!(
         world
             .worker
-            .append(&token, push_to, &[text(3)])
+            .append_frames(&token, push_to, &[text(3)])
             .await
             .unwrap(),
         ClaimStatus::StateLost
     );
     assert_eq!(
-        world.worker.append(&token, push_to, &[]).await.unwrap(),
+        world
+            .worker
+            .append_frames(&token, push_to, &[])
+            .await
+            .unwrap(),
         ClaimStatus::StateLost
     );
     assert_eq!(
-        world.worker.seal(&token, &completed(3)).await.unwrap(),
+        world
+            .worker
+            .finalize_reply(&token, &completed(3))
+            .await
+            .unwrap(),
         ClaimStatus::StateLost
     );
-    let settlement = world.settlement(completed(3), true);
+    let completion = world.completion(completed(3), true);
     assert_eq!(
-        world.worker.settle(&token, &settlement).await.unwrap(),
+        world
+            .worker
+            .complete_claim(&token, &completion)
+            .await
+            .unwrap(),
         ClaimStatus::StateLost
     );
     assert_silent(&world, &mut listener).await;
@@ -272,7 +325,7 @@ pub(super) async fn an_unknown_claim_is_told_as_lost_memory_and_restored(world: 
     assert_eq!(
         world
             .worker
-            .restore(&token, push_to, &texts(1..=3))
+            .restore_claim(&token, push_to, &texts(1..=3))
             .await
             .unwrap(),
         ClaimStatus::Held
@@ -289,23 +342,27 @@ pub(super) async fn an_unknown_claim_is_told_as_lost_memory_and_restored(world: 
         ClaimOutcome::Busy { .. }
     ));
     assert_eq!(
-        world.worker.append(&token, None, &[text(4)]).await.unwrap(),
+        world
+            .worker
+            .append_frames(&token, None, &[text(4)])
+            .await
+            .unwrap(),
         ClaimStatus::Held
     );
     assert_eq!(world.log(&reply).await, texts(1..=4));
     // The next holder gets a higher number than the one that was restored.
-    world.worker.release(&token).await.unwrap();
+    world.worker.release_claim(&token).await.unwrap();
     assert_eq!(world.token(&reply).await.attempt, 3);
 }
 
-pub(super) async fn a_restore_is_refused_when_someone_else_has_claimed(world: World) {
+pub(super) async fn restore_is_refused_after_another_claim(world: World) {
     let (reply, sibling) = (world.reply(), world.reply());
     let holder = world.token(&reply).await;
     for late in [foreign(&reply, 1), foreign(&reply, 2), foreign(&sibling, 1)] {
         assert_eq!(
             world
                 .worker
-                .restore(&late, None, &texts(1..=2))
+                .restore_claim(&late, None, &texts(1..=2))
                 .await
                 .unwrap(),
             ClaimStatus::Fenced
@@ -316,20 +373,20 @@ pub(super) async fn a_restore_is_refused_when_someone_else_has_claimed(world: Wo
     assert_eq!(
         world
             .worker
-            .append(&holder, None, &[text(1)])
+            .append_frames(&holder, None, &[text(1)])
             .await
             .unwrap(),
         ClaimStatus::Held
     );
 }
 
-pub(super) async fn a_restored_reply_may_go_on_after_a_snapshot(world: World) {
+pub(super) async fn restored_log_accepts_one_gap(world: World) {
     let reply = world.reply();
     let token = foreign(&reply, 1);
     assert_eq!(
         world
             .worker
-            .append(&token, None, &[text(58)])
+            .append_frames(&token, None, &[text(58)])
             .await
             .unwrap(),
         ClaimStatus::StateLost
@@ -337,7 +394,7 @@ pub(super) async fn a_restored_reply_may_go_on_after_a_snapshot(world: World) {
     assert_eq!(
         world
             .worker
-            .restore(&token, None, &texts(1..=2))
+            .restore_claim(&token, None, &texts(1..=2))
             .await
             .unwrap(),
         ClaimStatus::Held
@@ -345,7 +402,7 @@ pub(super) async fn a_restored_reply_may_go_on_after_a_snapshot(world: World) {
     assert_eq!(
         world
             .worker
-            .append(&token, None, &[text(58)])
+            .append_frames(&token, None, &[text(58)])
             .await
             .unwrap(),
         ClaimStatus::Held
@@ -353,7 +410,7 @@ pub(super) async fn a_restored_reply_may_go_on_after_a_snapshot(world: World) {
     assert_eq!(
         world
             .worker
-            .append(&token, None, &[text(60)])
+            .append_frames(&token, None, &[text(60)])
             .await
             .unwrap(),
         ClaimStatus::StateLost
@@ -361,13 +418,16 @@ pub(super) async fn a_restored_reply_may_go_on_after_a_snapshot(world: World) {
     assert_eq!(seqs(&world.log(&reply).await), [1, 2, 58]);
 }
 
-pub(super) async fn the_outcome_of_a_patch_reaches_the_listener(world: World) {
+pub(super) async fn outcome_of_a_metadata_change_is_pushed(world: World) {
     let mut listener = world.listen().await;
     for outcome in [PatchOutcome::Applied, PatchOutcome::NotFound] {
         let patch = EventId::of("conversation", "patched");
         world
             .worker
-            .answer_patch(&world.address, &patch, outcome)
+            .push(
+                &world.address,
+                &IngressEnvelope::Patch(patch.clone(), outcome),
+            )
             .await
             .unwrap();
         let envelope = tokio::time::timeout(std::time::Duration::from_secs(10), listener.recv())
@@ -377,13 +437,16 @@ pub(super) async fn the_outcome_of_a_patch_reaches_the_listener(world: World) {
     }
 }
 
-pub(super) async fn the_verdict_of_a_trial_reaches_the_listener(world: World) {
+pub(super) async fn routing_of_a_playground_run_is_pushed(world: World) {
     let mut listener = world.listen().await;
     for verdict in [PlaygroundRouting::NoAgent, PlaygroundRouting::Expired] {
         let trial = MessageId::new_in(&world.conversation);
         world
             .worker
-            .answer_trial(&world.address, &trial, verdict.clone())
+            .push(
+                &world.address,
+                &IngressEnvelope::Playground(trial.clone(), verdict.clone()),
+            )
             .await
             .unwrap();
         let envelope = tokio::time::timeout(std::time::Duration::from_secs(10), listener.recv())

@@ -5,10 +5,9 @@ use switchboard_schemas::{
     reply_event::{Frame, IngressEnvelope},
 };
 
-use super::embedded::EmbeddedRelay;
+use super::EmbeddedRelay;
 
-/// Logs a frame of a reply, whoever holds its claim, and pushes it to `push_to`. A heartbeat is
-/// pushed only.
+/// Logs a frame of a reply without a claim and pushes it to `push_to`. A heartbeat is only pushed.
 pub fn put_frame(
     relay: &EmbeddedRelay,
     reply_id: &MessageId,
@@ -16,7 +15,7 @@ pub fn put_frame(
     push_to: Option<&IngressId>,
 ) {
     if frame.seq > 0 {
-        relay.with(&reply_id.conversation(), |claims, now| {
+        relay.with_claims(&reply_id.conversation(), |claims, now| {
             claims.put_frame(now, reply_id, frame);
         });
     }
@@ -25,5 +24,5 @@ pub fn put_frame(
 
 /// Pushes an envelope to an ingress.
 pub fn push_envelope(relay: &EmbeddedRelay, push_to: &IngressId, envelope: IngressEnvelope) {
-    relay.push(Some(push_to), || envelope);
+    relay.deliver(Some(push_to), || envelope);
 }

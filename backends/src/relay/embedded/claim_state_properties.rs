@@ -1,25 +1,27 @@
-//! What holds of the claim table in every history, with time that passes: two workers, two replies of a conversation.
+//! Properties of the claim state machine in random histories of two replies of one conversation.
 
 use proptest::prelude::*;
 use switchboard_schemas::{
     conversation::{ReplyStatus, TokenUsage},
     ids::{ConversationId, MessageId},
     reply_event::{Frame, FrameBody, ReplyEnd},
+    time::whole_millis,
 };
 
-use super::{
+use super::{claim_state::ConversationClaims, frame_log::RelayMillis};
+use crate::relay::{
     ATTEMPTS_MAX, ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimTask, ClaimToken,
-    LEASE, claim_state::ConversationClaims, millis, reply_log::Millis,
+    LEASE,
 };
 
 #[derive(Clone, Debug)]
 enum Event {
-    Pass(Millis),
+    Pass(RelayMillis),
     Claim(usize),
     Append(usize, u64),
     Restore(usize),
-    Seal(usize),
-    Settle(usize, bool),
+    Finalize(usize),
+    Complete(usize, bool),
     Release(usize),
     Cancel(usize),
 }
@@ -31,20 +33,20 @@ fn any_event() -> impl Strategy<Value = Event> {
         4 => (0..2_usize).prop_map(Event::Claim),
         5 => (token.clone(), 1..6_u64).prop_map(|(token, seq)| Event::Append(token, seq)),
         1 => token.clone().prop_map(Event::Restore),
-        2 => token.clone().prop_map(Event::Seal),
-        1 => (token.clone(), any::<bool>()).prop_map(|(token, announced)| Event::Settle(token, announced)),
+        2 => token.clone().prop_map(Event::Finalize),
+        1 => (token.clone(), any::<bool>()).prop_map(|(token, announced)| Event::Complete(token, announced)),
         1 => token.prop_map(Event::Release),
         1 => (0..2_usize).prop_map(Event::Cancel),
     ]
 }
 
-/// A history as it happens, and what every step of it is checked against.
+/// A random history and the expectations that every step is checked against.
 struct History {
     claims: ConversationClaims,
-    now: Millis,
+    now: RelayMillis,
     replies: Vec<MessageId>,
     tokens: Vec<ClaimToken>,
-    sealed: Vec<(MessageId, Frame, Vec<Frame>)>,
+    finalized: Vec<(MessageId, Frame, Vec<Frame>)>,
 }
 
 impl History {
@@ -59,7 +61,7 @@ impl History {
             now: 10_000,
             replies,
             tokens: Vec::new(),
-            sealed: Vec::new(),
+            finalized: Vec::new(),
         }
     }
 
@@ -84,16 +86,16 @@ impl History {
                     claims.restore(now, token, &[text(1)], |_| {})
                 });
             }
-            Event::Seal(age) => self.seal(*age),
-            Event::Settle(age, announced) => {
-                let settlement = ClaimCompletion {
+            Event::Finalize(age) => self.finalize(*age),
+            Event::Complete(age, announced) => {
+                let completion = ClaimCompletion {
                     end: end(99),
                     message_count: 1,
                     announced: *announced,
                     push_to: None,
                 };
                 self.step(*age, |claims, now, token| {
-                    claims.settle(now, token, &settlement, |_| {})
+                    claims.complete(now, token, &completion, |_| {})
                 });
             }
             Event::Release(age) => {
@@ -108,7 +110,7 @@ impl History {
     fn step(
         &mut self,
         age: usize,
-        work: impl FnOnce(&mut ConversationClaims, Millis, &ClaimToken) -> ClaimStatus,
+        work: impl FnOnce(&mut ConversationClaims, RelayMillis, &ClaimToken) -> ClaimStatus,
     ) -> Option<ClaimStatus> {
         let token = self.token(age)?;
         Some(work(&mut self.claims, self.now, &token))
@@ -137,29 +139,29 @@ impl History {
                 "an attempt number was handed out twice"
             );
             if let ClaimTask::StoreFinalized { end } = task {
-                let first = self.sealed.iter().find(|(id, ..)| *id == reply_id);
+                let first = self.finalized.iter().find(|(id, ..)| *id == reply_id);
                 assert_eq!(
-                    first.map(|(_, sealed, _)| sealed),
+                    first.map(|(_, finalized, _)| finalized),
                     Some(&end),
-                    "another end than the sealed one"
+                    "another end than the finalized one"
                 );
             }
             self.tokens.push(token);
         }
     }
 
-    fn seal(&mut self, age: usize) {
+    fn finalize(&mut self, age: usize) {
         let Some(token) = self.token(age) else { return };
         let end = end(u64::from(token.attempt));
-        let is_first = self.sealed.iter().all(|(id, ..)| *id != token.reply_id);
-        if self.claims.seal(self.now, &token, &end) == ClaimStatus::Held && is_first {
-            let text = self.claims.read_log(self.now, &token.reply_id, 0);
-            // A reply that was settled without a seal has its end in the log already.
+        let is_first = self.finalized.iter().all(|(id, ..)| *id != token.reply_id);
+        if self.claims.finalize(self.now, &token, &end) == ClaimStatus::Held && is_first {
+            let text = self.claims.read_frames(self.now, &token.reply_id, 0);
+            // A reply that was completed without being finalized has its end in the log already.
             if text
                 .iter()
                 .all(|frame| matches!(frame.body, FrameBody::Text { .. }))
             {
-                self.sealed.push((token.reply_id, end, text));
+                self.finalized.push((token.reply_id, end, text));
             }
         }
     }
@@ -170,13 +172,20 @@ impl History {
             live += usize::from(self.claims.is_held_alive(now, token));
         }
         assert!(live <= 1, "{live} holders are alive in one conversation");
-        for (reply, _, text) in &self.sealed {
-            let log = self.claims.read_log(now, reply, 0);
-            assert_eq!(&log[..text.len()], &text[..], "text changed after the seal");
-            assert!(log.len() <= text.len() + 1, "text was added after the seal");
+        for (reply, _, text) in &self.finalized {
+            let log = self.claims.read_frames(now, reply, 0);
+            assert_eq!(
+                &log[..text.len()],
+                &text[..],
+                "text changed after it was finalized"
+            );
+            assert!(
+                log.len() <= text.len() + 1,
+                "text was added after it was finalized"
+            );
         }
         for reply in &self.replies {
-            let log = self.claims.read_log(now, reply, 0);
+            let log = self.claims.read_frames(now, reply, 0);
             let texts: Vec<_> = log
                 .iter()
                 .filter(|frame| !matches!(frame.body, FrameBody::End(_)))
@@ -253,7 +262,7 @@ proptest! {
                 prop_assert_eq!(task, expected);
                 history.now += 1;
                 if death {
-                    history.now += millis(LEASE);
+                    history.now += whole_millis(LEASE);
                 } else {
                     history.claims.release(history.now, &token);
                 }

@@ -1,73 +1,71 @@
-//! The claim table of one conversation, pure: a state, a time and an event give an answer. The embedded relay runs it;
-//! the scripts of the production twin say the same in Lua, and a test compares the two word for word.
+//! The claims of one conversation as a pure state machine.
+//!
+//! The embedded relay runs it. The Lua scripts of the Redis relay implement the same transitions, and a test compares
+//! both on random histories.
 
 use std::collections::HashMap;
 
-use switchboard_schemas::{
-    conversation::ReplyStatus,
-    ids::MessageId,
-    reply_event::{Frame, FrameBody},
-};
+use switchboard_schemas::{ids::MessageId, reply_event::Frame, time::whole_millis};
 
-use super::{
+use super::frame_log::{AppendOutcome, FrameLog, RelayMillis};
+use crate::relay::{
     ATTEMPTS_MAX, ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimTask, ClaimToken,
-    FINAL_STATE_TTL, LEASE, QUEUE_SLOT_TTL, millis,
-    reply_log::{Logged, Millis, ReplyLog},
+    FINAL_STATE_TTL, LEASE, QUEUE_SLOT_TTL, claims::is_cancelled_end,
 };
 
-/// All that is known of one conversation.
+/// The claims, queue slots and voided publishes of one conversation.
 #[derive(Debug, Default)]
 pub(super) struct ConversationClaims {
     /// The reply that holds the conversation; its lease may have ended.
     current: Option<MessageId>,
     message_count: Option<u64>,
     replies: HashMap<MessageId, ReplyClaim>,
-    voided: HashMap<String, Millis>,
-    /// Replies with a place in the queue, each until when.
-    places: HashMap<MessageId, Millis>,
-    keep_until: Millis,
+    voided: HashMap<String, RelayMillis>,
+    /// Replies with a queue slot, each with its expiry.
+    slots: HashMap<MessageId, RelayMillis>,
+    keep_until: RelayMillis,
 }
 
-/// What outlives a crash of the process that also holds the relay.
+/// The part of a claim that survives a crash of the process that also holds the relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AttemptRecord {
-    /// Last attempt that was handed out.
+    /// Last attempt that was granted.
     pub(super) attempt: u32,
-    /// Attempts that died before it.
+    /// Number of failed attempts before it.
     pub(super) failures: u32,
-    /// Whether it was handed over as planned.
+    /// `true` if the attempt was released as planned.
     pub(super) released: bool,
 }
 
 #[derive(Debug, Default)]
 struct ReplyClaim {
-    /// None while only a cancel mark is known.
+    /// `None` while only a cancel mark is known.
     status: Option<ReplyPhase>,
     attempt: u32,
-    /// None after a release: no token is valid.
+    /// `None` after a release: no token is valid.
     nonce: Option<u64>,
-    lease_until: Millis,
+    lease_until: RelayMillis,
     failures: u32,
     released: bool,
     cancelled: bool,
     end: Option<Frame>,
-    log: ReplyLog,
-    keep_until: Millis,
+    log: FrameLog,
+    keep_until: RelayMillis,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReplyPhase {
     Running,
-    Sealed,
+    Finalized,
     Stored,
     Done,
 }
 
 impl ConversationClaims {
-    /// Asks for a reply; `nonce` becomes part of the token. The same nonce again gets the same answer.
+    /// Claims a reply; `nonce` becomes part of the token. A repeated call with the same nonce has the same outcome.
     pub(super) fn claim(
         &mut self,
-        now: Millis,
+        now: RelayMillis,
         request: &ClaimRequest,
         nonce: u64,
     ) -> ClaimOutcome {
@@ -87,7 +85,7 @@ impl ConversationClaims {
                 if lease_until > now && reply.is_some_and(|reply| reply.nonce == Some(nonce)) => {}
             Some(_) if lease_until > now => return busy(lease_until - now),
             _ => {
-                // A stored reply has left the conversation: announcing it waits for nobody.
+                // A stored reply has left the conversation, so that its announcement need not wait for another reply.
                 let other = self
                     .lease_of_another(now, &request.reply_id)
                     .filter(|_| status != Some(ReplyPhase::Stored));
@@ -100,36 +98,36 @@ impl ConversationClaims {
         self.granted(&request.reply_id)
     }
 
-    /// Logs frames; each one that is to be pushed is given to `push`.
+    /// Logs frames and calls `push` with each one that is new.
     pub(super) fn append(
         &mut self,
-        now: Millis,
+        now: RelayMillis,
         token: &ClaimToken,
         frames: &[Frame],
         mut push: impl FnMut(&Frame),
     ) -> ClaimStatus {
         let reply = match self.renew(now, token) {
             Ok(reply) => reply,
-            Err(standing) => return standing,
+            Err(status) => return status,
         };
         for frame in frames {
             if frame.seq == 0 {
                 push(frame);
             } else if reply.status == Some(ReplyPhase::Running) {
-                match reply.log.add(now, frame) {
-                    Logged::Added => push(frame),
-                    Logged::Repeated => {}
-                    Logged::Gap => return ClaimStatus::StateLost,
+                match reply.log.append(now, frame) {
+                    AppendOutcome::Added => push(frame),
+                    AppendOutcome::Repeated => {}
+                    AppendOutcome::Gap => return ClaimStatus::StateLost,
                 }
             }
         }
-        reply.standing()
+        reply.claim_status()
     }
 
-    /// Takes the claim again with what its holder knows.
+    /// Takes the claim again and replaces the log by the frames of its holder.
     pub(super) fn restore(
         &mut self,
-        now: Millis,
+        now: RelayMillis,
         token: &ClaimToken,
         frames: &[Frame],
         mut push: impl FnMut(&Frame),
@@ -141,7 +139,7 @@ impl ConversationClaims {
                 return ClaimStatus::Fenced;
             }
             Ok(()) | Err(ClaimStatus::StateLost) => {}
-            Err(standing) => return standing,
+            Err(status) => return status,
         }
         let reply = self.replies.entry(token.reply_id.clone()).or_default();
         if reply
@@ -156,14 +154,19 @@ impl ConversationClaims {
         }
         self.replies
             .get(&token.reply_id)
-            .map_or(ClaimStatus::StateLost, ReplyClaim::standing)
+            .map_or(ClaimStatus::StateLost, ReplyClaim::claim_status)
     }
 
-    /// Fixes the end of a running reply; a sealed one keeps the end that it has.
-    pub(super) fn seal(&mut self, now: Millis, token: &ClaimToken, end: &Frame) -> ClaimStatus {
+    /// Fixes the end of a running reply. A finalized reply keeps its end.
+    pub(super) fn finalize(
+        &mut self,
+        now: RelayMillis,
+        token: &ClaimToken,
+        end: &Frame,
+    ) -> ClaimStatus {
         let reply = match self.renew(now, token) {
             Ok(reply) => reply,
-            Err(standing) => return standing,
+            Err(status) => return status,
         };
         if reply.status != Some(ReplyPhase::Running) {
             return ClaimStatus::Held;
@@ -172,20 +175,20 @@ impl ConversationClaims {
             return ClaimStatus::Cancelled;
         }
         reply.log.expire(now);
-        if reply.log.place(end) == Logged::Gap {
+        if reply.log.outcome_of(end) == AppendOutcome::Gap {
             return ClaimStatus::StateLost;
         }
-        reply.status = Some(ReplyPhase::Sealed);
+        reply.status = Some(ReplyPhase::Finalized);
         reply.end = Some(end.clone());
         ClaimStatus::Held
     }
 
-    /// The end is stored: shows it, and frees the conversation.
-    pub(super) fn settle(
+    /// Logs and pushes the stored end and frees the conversation.
+    pub(super) fn complete(
         &mut self,
-        now: Millis,
+        now: RelayMillis,
         token: &ClaimToken,
-        settlement: &ClaimCompletion,
+        completion: &ClaimCompletion,
         mut push: impl FnMut(&Frame),
     ) -> ClaimStatus {
         if self
@@ -197,32 +200,32 @@ impl ConversationClaims {
         }
         let reply = match self.renew(now, token) {
             Ok(reply) => reply,
-            Err(standing) => return standing,
+            Err(status) => return status,
         };
         let newly_stored = reply.status != Some(ReplyPhase::Stored);
         if newly_stored {
-            let end = reply.end.take().unwrap_or_else(|| settlement.end.clone());
+            let end = reply.end.take().unwrap_or_else(|| completion.end.clone());
             reply.log.close(now, &end);
             push(&end);
         }
-        reply.status = Some(if settlement.announced {
+        reply.status = Some(if completion.announced {
             ReplyPhase::Done
         } else {
             ReplyPhase::Stored
         });
-        reply.keep_until = now + millis(FINAL_STATE_TTL);
+        reply.keep_until = now + whole_millis(FINAL_STATE_TTL);
         self.keep_until = reply.keep_until;
-        // A later announcement must not turn the count back: another turn may have been settled meanwhile.
+        // A later announcement must not reset the count: another turn may have been completed meanwhile.
         if newly_stored {
-            self.message_count = Some(settlement.message_count);
+            self.message_count = Some(completion.message_count);
             self.leave(&token.reply_id);
-            self.places.remove(&token.reply_id);
+            self.slots.remove(&token.reply_id);
         }
         ClaimStatus::Held
     }
 
-    /// Ends the lease as planned; says whether the token was valid.
-    pub(super) fn release(&mut self, now: Millis, token: &ClaimToken) -> bool {
+    /// Ends the lease as planned. Returns `true` if the token was valid.
+    pub(super) fn release(&mut self, now: RelayMillis, token: &ClaimToken) -> bool {
         let Ok(reply) = self.renew(now, token) else {
             return false;
         };
@@ -233,33 +236,43 @@ impl ConversationClaims {
         true
     }
 
-    /// Gives the reply a place in the queue, if there is one.
-    pub(super) fn enqueue(&mut self, now: Millis, reply_id: &MessageId, places_max: u32) -> bool {
+    /// Reserves a queue slot for the reply. Returns `false` if the queue is full.
+    pub(super) fn reserve_slot(
+        &mut self,
+        now: RelayMillis,
+        reply_id: &MessageId,
+        slots_max: u32,
+    ) -> bool {
         let status = self.replies.get(reply_id).and_then(|reply| reply.status);
         if matches!(status, Some(ReplyPhase::Stored | ReplyPhase::Done)) {
             return true;
         }
-        self.places.retain(|_, until| *until > now);
-        let is_full = self.places.len() >= usize::try_from(places_max).unwrap_or(usize::MAX);
-        if is_full && !self.places.contains_key(reply_id) {
+        self.slots.retain(|_, until| *until > now);
+        let is_full = self.slots.len() >= usize::try_from(slots_max).unwrap_or(usize::MAX);
+        if is_full && !self.slots.contains_key(reply_id) {
             return false;
         }
-        self.places
-            .insert(reply_id.clone(), now + millis(QUEUE_SLOT_TTL));
-        self.keep_until = now + millis(FINAL_STATE_TTL);
+        self.slots
+            .insert(reply_id.clone(), now + whole_millis(QUEUE_SLOT_TTL));
+        self.keep_until = now + whole_millis(FINAL_STATE_TTL);
         true
     }
 
-    /// Marks a publish that is not to be worked on.
-    pub(super) fn void(&mut self, now: Millis, reply_id: &MessageId, publish_nonce: &str) {
-        self.places.remove(reply_id);
-        self.keep_until = now + millis(FINAL_STATE_TTL);
+    /// Marks a publish whose jobs must not be claimed.
+    pub(super) fn void_publish(
+        &mut self,
+        now: RelayMillis,
+        reply_id: &MessageId,
+        publish_nonce: &str,
+    ) {
+        self.slots.remove(reply_id);
+        self.keep_until = now + whole_millis(FINAL_STATE_TTL);
         self.voided
             .insert(publish_nonce.to_owned(), self.keep_until);
     }
 
-    /// Asks that a reply stops.
-    pub(super) fn cancel(&mut self, now: Millis, reply_id: &MessageId) -> bool {
+    /// Requests that a reply stops. Returns `false` if it is finalized or final.
+    pub(super) fn cancel(&mut self, now: RelayMillis, reply_id: &MessageId) -> bool {
         let reply = self.replies.entry(reply_id.clone()).or_default();
         if reply
             .status
@@ -268,15 +281,15 @@ impl ConversationClaims {
             return false;
         }
         reply.cancelled = true;
-        reply.keep_until = now + millis(FINAL_STATE_TTL);
+        reply.keep_until = now + whole_millis(FINAL_STATE_TTL);
         self.keep_until = reply.keep_until;
         true
     }
 
-    /// Logged frames of a reply.
-    pub(super) fn read_log(
+    /// Returns the logged frames of a reply after `after_seq`.
+    pub(super) fn read_frames(
         &mut self,
-        now: Millis,
+        now: RelayMillis,
         reply_id: &MessageId,
         after_seq: u64,
     ) -> Vec<Frame> {
@@ -285,21 +298,21 @@ impl ConversationClaims {
             .map_or_else(Vec::new, |reply| reply.log.read(now, after_seq))
     }
 
-    /// Logs a frame of a reply that nobody needs to have claimed.
+    /// Logs a frame of a reply without a claim.
     #[cfg(any(test, feature = "testing"))]
-    pub(super) fn put_frame(&mut self, now: Millis, reply_id: &MessageId, frame: &Frame) {
+    pub(super) fn put_frame(&mut self, now: RelayMillis, reply_id: &MessageId, frame: &Frame) {
         let reply = self.replies.entry(reply_id.clone()).or_default();
         reply.log.close(now, frame);
     }
 
-    /// Drops the log of a reply.
-    pub(super) fn forget(&mut self, reply_id: &MessageId) {
+    /// Deletes the log of a reply.
+    pub(super) fn delete_log(&mut self, reply_id: &MessageId) {
         if let Some(reply) = self.replies.get_mut(reply_id) {
-            reply.log = ReplyLog::default();
+            reply.log = FrameLog::default();
         }
     }
 
-    /// What is to outlive a crash, once the reply was claimed.
+    /// Returns the attempts of a reply, or `None` if it was never claimed.
     pub(super) fn attempt_record(&self, reply_id: &MessageId) -> Option<AttemptRecord> {
         let reply = self
             .replies
@@ -312,23 +325,31 @@ impl ConversationClaims {
         })
     }
 
-    /// Learns of attempts that another run of this process handed out; they are dead.
-    pub(super) fn recall(&mut self, now: Millis, reply_id: &MessageId, record: AttemptRecord) {
+    /// Restores the attempts that an earlier run of this process granted.
+    pub(super) fn restore_attempts(
+        &mut self,
+        now: RelayMillis,
+        reply_id: &MessageId,
+        record: AttemptRecord,
+    ) {
         let reply = self.replies.entry(reply_id.clone()).or_default();
         if reply.status.is_none() {
             reply.status = Some(ReplyPhase::Running);
             reply.attempt = record.attempt;
             reply.failures = record.failures;
             reply.released = record.released;
-            reply.keep_until = now + millis(FINAL_STATE_TTL);
+            reply.keep_until = now + whole_millis(FINAL_STATE_TTL);
         }
     }
 
-    /// Whether this token holds the conversation at this moment.
+    /// Returns `true` if this token holds the conversation now.
     #[cfg(test)]
-    pub(super) fn is_held_alive(&self, now: Millis, token: &ClaimToken) -> bool {
+    pub(super) fn is_held_alive(&self, now: RelayMillis, token: &ClaimToken) -> bool {
         self.replies.get(&token.reply_id).is_some_and(|reply| {
-            let working = matches!(reply.status, Some(ReplyPhase::Running | ReplyPhase::Sealed));
+            let working = matches!(
+                reply.status,
+                Some(ReplyPhase::Running | ReplyPhase::Finalized)
+            );
             working
                 && reply.attempt == token.attempt
                 && reply.nonce == Some(token.nonce)
@@ -337,7 +358,7 @@ impl ConversationClaims {
     }
 
     /// Forgets what has expired; `false` when nothing is left.
-    pub(super) fn sweep(&mut self, now: Millis) -> bool {
+    pub(super) fn sweep(&mut self, now: RelayMillis) -> bool {
         self.voided.retain(|_, until| *until > now);
         self.replies.retain(|_, reply| {
             reply.log.expire(now);
@@ -346,7 +367,7 @@ impl ConversationClaims {
         self.keep_until > now || !self.replies.is_empty() || !self.voided.is_empty()
     }
 
-    fn grant(&mut self, now: Millis, request: &ClaimRequest, nonce: u64) {
+    fn grant(&mut self, now: RelayMillis, request: &ClaimRequest, nonce: u64) {
         let reply = self.replies.entry(request.reply_id.clone()).or_default();
         let next = if reply.status.is_some() {
             reply.attempt + 1
@@ -381,7 +402,11 @@ impl ConversationClaims {
     }
 
     /// Renews the lease of a valid token. A lease that ended is revived unless someone claimed since.
-    fn renew(&mut self, now: Millis, token: &ClaimToken) -> Result<&mut ReplyClaim, ClaimStatus> {
+    fn renew(
+        &mut self,
+        now: RelayMillis,
+        token: &ClaimToken,
+    ) -> Result<&mut ReplyClaim, ClaimStatus> {
         let is_current = self.current.as_ref() == Some(&token.reply_id);
         let reply = self
             .replies
@@ -391,17 +416,17 @@ impl ConversationClaims {
         let own = reply.attempt == token.attempt
             && reply.nonce == Some(token.nonce)
             && status != ReplyPhase::Done;
-        // Whoever held the conversation after the lease ended may have settled a turn that this holder has not read.
+        // Another reply may have held the conversation after the lease ended and completed a turn unknown to this holder.
         let overtaken = reply.lease_until <= now && status != ReplyPhase::Stored && !is_current;
         if !own || overtaken {
             return Err(ClaimStatus::Fenced);
         }
-        reply.lease_until = now + millis(LEASE);
+        reply.lease_until = now + whole_millis(LEASE);
         Ok(reply)
     }
 
-    /// How long another reply still holds the conversation.
-    fn lease_of_another(&self, now: Millis, reply_id: &MessageId) -> Option<Millis> {
+    /// Returns the remaining lease of another reply of the conversation.
+    fn lease_of_another(&self, now: RelayMillis, reply_id: &MessageId) -> Option<RelayMillis> {
         let current = self
             .current
             .as_ref()
@@ -418,24 +443,26 @@ impl ConversationClaims {
 }
 
 impl ReplyClaim {
-    fn take(&mut self, now: Millis, attempt: u32, nonce: u64) {
+    fn take(&mut self, now: RelayMillis, attempt: u32, nonce: u64) {
         self.attempt = attempt;
         self.nonce = Some(nonce);
         self.released = false;
-        self.lease_until = now + millis(LEASE);
-        self.keep_until = now + millis(FINAL_STATE_TTL);
+        self.lease_until = now + whole_millis(LEASE);
+        self.keep_until = now + whole_millis(FINAL_STATE_TTL);
     }
 
     fn task(&self) -> ClaimTask {
         match (self.status, &self.end) {
             (Some(ReplyPhase::Stored | ReplyPhase::Done), _) => ClaimTask::Announce,
-            (Some(ReplyPhase::Sealed), Some(end)) => ClaimTask::StoreFinalized { end: end.clone() },
+            (Some(ReplyPhase::Finalized), Some(end)) => {
+                ClaimTask::StoreFinalized { end: end.clone() }
+            }
             _ if self.failures >= ATTEMPTS_MAX => ClaimTask::GiveUp,
             _ => ClaimTask::Generate,
         }
     }
 
-    fn standing(&self) -> ClaimStatus {
+    fn claim_status(&self) -> ClaimStatus {
         let to_stop = self.cancelled && self.status == Some(ReplyPhase::Running);
         if to_stop {
             ClaimStatus::Cancelled
@@ -444,7 +471,7 @@ impl ReplyClaim {
         }
     }
 
-    /// A settle that is repeated because its answer was lost is no news.
+    /// Returns `true` if this token completed the reply: the call is a retry whose response was lost.
     fn is_done_by(&self, token: &ClaimToken) -> bool {
         self.status == Some(ReplyPhase::Done)
             && self.attempt == token.attempt
@@ -452,11 +479,7 @@ impl ReplyClaim {
     }
 }
 
-pub(super) fn is_cancelled_end(end: &Frame) -> bool {
-    matches!(&end.body, FrameBody::End(end) if end.status == ReplyStatus::Cancelled)
-}
-
-fn busy(left: Millis) -> ClaimOutcome {
+fn busy(left: RelayMillis) -> ClaimOutcome {
     ClaimOutcome::Busy {
         retry_after: std::time::Duration::from_millis(left.max(1)),
     }

@@ -7,25 +7,33 @@ use crate::relay::{
     ClaimCompletion, ClaimOutcome, ClaimStatus, ClaimTask, RecordedDecisions, RoutingDecision,
 };
 
-pub(super) async fn a_sealed_end_is_hidden_until_it_is_settled(world: World) {
+pub(super) async fn finalized_end_is_hidden_until_completion(world: World) {
     let mut listener = world.listen().await;
     let reply = world.reply();
     let token = world.token(&reply).await;
     world
         .worker
-        .append(&token, None, &texts(1..=2))
+        .append_frames(&token, None, &texts(1..=2))
         .await
         .unwrap();
     assert_eq!(
-        world.worker.seal(&token, &completed(3)).await.unwrap(),
+        world
+            .worker
+            .finalize_reply(&token, &completed(3))
+            .await
+            .unwrap(),
         ClaimStatus::Held
     );
     assert_eq!(world.log(&reply).await, texts(1..=2));
     assert_silent(&world, &mut listener).await;
 
-    let settlement = world.settlement(completed(3), true);
+    let completion = world.completion(completed(3), true);
     assert_eq!(
-        world.worker.settle(&token, &settlement).await.unwrap(),
+        world
+            .worker
+            .complete_claim(&token, &completion)
+            .await
+            .unwrap(),
         ClaimStatus::Held
     );
     assert_eq!(
@@ -35,17 +43,25 @@ pub(super) async fn a_sealed_end_is_hidden_until_it_is_settled(world: World) {
     assert_eq!(next(&mut listener).await, completed(3));
 }
 
-pub(super) async fn after_the_seal_no_other_text_or_end_is_taken(world: World) {
+pub(super) async fn finalized_reply_accepts_no_other_text_or_end(world: World) {
     let mut listener = world.listen().await;
     let reply = world.reply();
     let token = world.token(&reply).await;
-    world.worker.append(&token, None, &[text(1)]).await.unwrap();
-    world.worker.seal(&token, &completed(2)).await.unwrap();
+    world
+        .worker
+        .append_frames(&token, None, &[text(1)])
+        .await
+        .unwrap();
+    world
+        .worker
+        .finalize_reply(&token, &completed(2))
+        .await
+        .unwrap();
     let push_to = Some(&world.address);
     assert_eq!(
         world
             .worker
-            .append(&token, push_to, &[text(2)])
+            .append_frames(&token, push_to, &[text(2)])
             .await
             .unwrap(),
         ClaimStatus::Held
@@ -53,7 +69,7 @@ pub(super) async fn after_the_seal_no_other_text_or_end_is_taken(world: World) {
     assert_eq!(
         world
             .worker
-            .restore(&token, push_to, &texts(1..=9))
+            .restore_claim(&token, push_to, &texts(1..=9))
             .await
             .unwrap(),
         ClaimStatus::Held
@@ -61,7 +77,7 @@ pub(super) async fn after_the_seal_no_other_text_or_end_is_taken(world: World) {
     assert_eq!(
         world
             .worker
-            .seal(&token, &end(2, ReplyStatus::Failed))
+            .finalize_reply(&token, &end(2, ReplyStatus::Failed))
             .await
             .unwrap(),
         ClaimStatus::Held
@@ -69,54 +85,66 @@ pub(super) async fn after_the_seal_no_other_text_or_end_is_taken(world: World) {
     assert_silent(&world, &mut listener).await;
     world
         .worker
-        .settle(&token, &world.settlement(end(2, ReplyStatus::Failed), true))
+        .complete_claim(&token, &world.completion(end(2, ReplyStatus::Failed), true))
         .await
         .unwrap();
     assert_eq!(world.log(&reply).await, [text(1), completed(2)]);
 }
 
-pub(super) async fn a_cancelled_reply_takes_no_end_but_a_cancelled_one(world: World) {
+pub(super) async fn cancelled_reply_accepts_only_a_cancelled_end(world: World) {
     let reply = world.reply();
     let token = world.token(&reply).await;
-    world.ingress.cancel(&reply).await.unwrap();
+    world.ingress.cancel_reply(&reply).await.unwrap();
     for status in [
         ReplyStatus::Completed,
         ReplyStatus::Incomplete,
         ReplyStatus::Failed,
     ] {
         assert_eq!(
-            world.worker.seal(&token, &end(1, status)).await.unwrap(),
+            world
+                .worker
+                .finalize_reply(&token, &end(1, status))
+                .await
+                .unwrap(),
             ClaimStatus::Cancelled
         );
     }
     let cancelled = end(1, ReplyStatus::Cancelled);
     assert_eq!(
-        world.worker.seal(&token, &cancelled).await.unwrap(),
+        world
+            .worker
+            .finalize_reply(&token, &cancelled)
+            .await
+            .unwrap(),
         ClaimStatus::Held
     );
     world
         .worker
-        .settle(&token, &world.settlement(cancelled.clone(), true))
+        .complete_claim(&token, &world.completion(cancelled.clone(), true))
         .await
         .unwrap();
     assert_eq!(world.log(&reply).await, [cancelled]);
 }
 
-pub(super) async fn a_sealed_reply_whose_holder_died_is_to_be_stored_with_that_end(world: World) {
+pub(super) async fn finalized_end_is_handed_to_the_next_holder(world: World) {
     let reply = world.reply();
     let dead = world.token(&reply).await;
     world
         .worker
-        .append(&dead, None, &texts(1..=2))
+        .append_frames(&dead, None, &texts(1..=2))
         .await
         .unwrap();
-    world.worker.seal(&dead, &completed(3)).await.unwrap();
+    world
+        .worker
+        .finalize_reply(&dead, &completed(3))
+        .await
+        .unwrap();
     let (token, task) = world.take_over(&reply).await;
     assert_eq!(task, ClaimTask::StoreFinalized { end: completed(3) });
     assert_eq!(
         world
             .worker
-            .settle(&dead, &world.settlement(completed(3), true))
+            .complete_claim(&dead, &world.completion(completed(3), true))
             .await
             .unwrap(),
         ClaimStatus::Fenced
@@ -125,7 +153,7 @@ pub(super) async fn a_sealed_reply_whose_holder_died_is_to_be_stored_with_that_e
     assert_eq!(
         world
             .worker
-            .settle(&token, &world.settlement(completed(3), true))
+            .complete_claim(&token, &world.completion(completed(3), true))
             .await
             .unwrap(),
         ClaimStatus::Held
@@ -133,19 +161,19 @@ pub(super) async fn a_sealed_reply_whose_holder_died_is_to_be_stored_with_that_e
     assert_eq!(world.claim(&reply).await, ClaimOutcome::Done);
 }
 
-pub(super) async fn a_stored_reply_that_was_not_announced_is_to_be_announced(world: World) {
+pub(super) async fn stored_reply_is_left_to_announce(world: World) {
     let mut listener = world.listen().await;
     let reply = world.reply();
     let token = world.token(&reply).await;
     world
         .worker
-        .settle(&token, &world.settlement(completed(1), false))
+        .complete_claim(&token, &world.completion(completed(1), false))
         .await
         .unwrap();
     assert_eq!(next(&mut listener).await, completed(1));
     // The holder keeps it while it gives signs.
     assert_eq!(
-        world.worker.append(&token, None, &[]).await.unwrap(),
+        world.worker.append_frames(&token, None, &[]).await.unwrap(),
         ClaimStatus::Held
     );
     assert!(matches!(
@@ -154,13 +182,17 @@ pub(super) async fn a_stored_reply_that_was_not_announced_is_to_be_announced(wor
     ));
     let (next_token, task) = world.take_over(&reply).await;
     assert_eq!((next_token.attempt, task), (2, ClaimTask::Announce));
-    let again = world.settlement(completed(1), true);
+    let again = world.completion(completed(1), true);
     assert_eq!(
-        world.worker.settle(&token, &again).await.unwrap(),
+        world.worker.complete_claim(&token, &again).await.unwrap(),
         ClaimStatus::Fenced
     );
     assert_eq!(
-        world.worker.settle(&next_token, &again).await.unwrap(),
+        world
+            .worker
+            .complete_claim(&next_token, &again)
+            .await
+            .unwrap(),
         ClaimStatus::Held
     );
     assert_eq!(world.claim(&reply).await, ClaimOutcome::Done);
@@ -169,28 +201,28 @@ pub(super) async fn a_stored_reply_that_was_not_announced_is_to_be_announced(wor
     assert_eq!(world.log(&reply).await, [completed(1)]);
 }
 
-pub(super) async fn a_stored_reply_has_left_its_conversation(world: World) {
+pub(super) async fn stored_reply_has_left_its_conversation(world: World) {
     let (stored, following) = (world.reply(), world.reply());
     let announcer = world.token(&stored).await;
     world
         .worker
-        .settle(&announcer, &world.settlement(completed(1), false))
+        .complete_claim(&announcer, &world.completion(completed(1), false))
         .await
         .unwrap();
     let token = world.token(&following).await;
     let longer = ClaimCompletion {
         message_count: 4,
-        ..world.settlement(completed(1), true)
+        ..world.completion(completed(1), true)
     };
     assert_eq!(
-        world.worker.settle(&token, &longer).await.unwrap(),
+        world.worker.complete_claim(&token, &longer).await.unwrap(),
         ClaimStatus::Held
     );
     // The late announcement of the older turn does not turn the count back.
     assert_eq!(
         world
             .worker
-            .settle(&announcer, &world.settlement(completed(1), true))
+            .complete_claim(&announcer, &world.completion(completed(1), true))
             .await
             .unwrap(),
         ClaimStatus::Held
@@ -204,7 +236,7 @@ pub(super) async fn a_stored_reply_has_left_its_conversation(world: World) {
     ));
 }
 
-pub(super) async fn a_settled_reply_is_done_and_its_conversation_knows_its_length(world: World) {
+pub(super) async fn completed_reply_is_done_and_its_message_count_known(world: World) {
     let reply = world.reply();
     let claim = world.claim(&reply).await;
     assert!(matches!(
@@ -215,10 +247,14 @@ pub(super) async fn a_settled_reply_is_done_and_its_conversation_knows_its_lengt
         }
     ));
     let (token, _) = granted(claim);
-    world.worker.seal(&token, &completed(1)).await.unwrap();
     world
         .worker
-        .settle(&token, &world.settlement(completed(1), true))
+        .finalize_reply(&token, &completed(1))
+        .await
+        .unwrap();
+    world
+        .worker
+        .complete_claim(&token, &world.completion(completed(1), true))
         .await
         .unwrap();
     assert_eq!(world.claim(&reply).await, ClaimOutcome::Done);
@@ -231,21 +267,25 @@ pub(super) async fn a_settled_reply_is_done_and_its_conversation_knows_its_lengt
     ));
 }
 
-pub(super) async fn a_repeated_settle_is_no_news(world: World) {
+pub(super) async fn repeated_completion_has_no_effect(world: World) {
     let mut listener = world.listen().await;
     let reply = world.reply();
     let token = world.token(&reply).await;
-    let settlement = world.settlement(completed(1), true);
+    let completion = world.completion(completed(1), true);
     for _ in 0..2 {
         assert_eq!(
-            world.worker.settle(&token, &settlement).await.unwrap(),
+            world
+                .worker
+                .complete_claim(&token, &completion)
+                .await
+                .unwrap(),
             ClaimStatus::Held
         );
     }
     assert_eq!(
         world
             .worker
-            .settle(&foreign(&reply, 1), &settlement)
+            .complete_claim(&foreign(&reply, 1), &completion)
             .await
             .unwrap(),
         ClaimStatus::Fenced
@@ -255,7 +295,7 @@ pub(super) async fn a_repeated_settle_is_no_news(world: World) {
     assert_eq!(world.log(&reply).await, [completed(1)]);
 }
 
-pub(super) async fn a_forgotten_reply_has_no_text_and_stays_done(world: World) {
+pub(super) async fn deleted_reply_has_no_text_and_stays_done(world: World) {
     let message = world.reply();
     let (reply, token) = (message.reply(), world.token(&message.reply()).await);
     let decision = RoutingDecision {
@@ -263,27 +303,36 @@ pub(super) async fn a_forgotten_reply_has_no_text_and_stays_done(world: World) {
         reason: "why".into(),
         facts: None,
     };
-    world.ingress.decide(&message, &decision).await.unwrap();
     world
-        .worker
-        .append(&token, None, &texts(1..=3))
+        .ingress
+        .record_decision(&message, &decision)
         .await
         .unwrap();
-    world.worker.seal(&token, &completed(4)).await.unwrap();
     world
         .worker
-        .settle(&token, &world.settlement(completed(4), true))
+        .append_frames(&token, None, &texts(1..=3))
+        .await
+        .unwrap();
+    world
+        .worker
+        .finalize_reply(&token, &completed(4))
+        .await
+        .unwrap();
+    world
+        .worker
+        .complete_claim(&token, &world.completion(completed(4), true))
         .await
         .unwrap();
     assert_eq!(world.log(&reply).await.len(), 4);
     for _ in 0..2 {
-        world.worker.forget(&message).await.unwrap();
+        world.worker.delete_frames(&reply).await.unwrap();
+        world.worker.delete_decisions(&message).await.unwrap();
         assert_eq!(world.log(&reply).await, []);
         assert_eq!(
-            world.ingress.decisions(&message).await.unwrap(),
+            world.ingress.recorded_decisions(&message).await.unwrap(),
             RecordedDecisions::default()
         );
         assert_eq!(world.claim(&reply).await, ClaimOutcome::Done);
     }
-    world.worker.forget(&world.reply()).await.unwrap();
+    world.worker.delete_frames(&world.reply()).await.unwrap();
 }

@@ -52,7 +52,7 @@ async fn take(world: &World, offer: &RoundRobinOffer, turns: usize) -> Vec<Agent
         taken.push(
             world
                 .worker
-                .decide_in_turn(&message, offer)
+                .record_round_robin(&message, offer)
                 .await
                 .unwrap()
                 .unwrap()
@@ -62,7 +62,7 @@ async fn take(world: &World, offer: &RoundRobinOffer, turns: usize) -> Vec<Agent
     taken
 }
 
-pub(super) async fn each_message_counts_once_and_counts_differ_by_at_most_one(world: World) {
+pub(super) async fn each_message_counts_once_and_counts_stay_even(world: World) {
     let (team, other) = (offer(3), offer(2));
     let messages: Vec<_> = (0..20)
         .map(|_| MessageId::new_in(&world.conversation))
@@ -70,9 +70,10 @@ pub(super) async fn each_message_counts_once_and_counts_differ_by_at_most_one(wo
     let relays: [&Arc<dyn Relay>; 2] = [&world.worker, &world.ingress];
     // Every message twice and from two processes, as it is after a worker died.
     let asked = messages.iter().chain(&messages).enumerate();
-    let decisions =
-        join_all(asked.map(|(index, message)| relays[index % 2].decide_in_turn(message, &team)))
-            .await;
+    let decisions = join_all(
+        asked.map(|(index, message)| relays[index % 2].record_round_robin(message, &team)),
+    )
+    .await;
     let mut decisions: Vec<_> = decisions
         .into_iter()
         .map(|decision| decision.unwrap().unwrap())
@@ -93,7 +94,7 @@ pub(super) async fn each_message_counts_once_and_counts_differ_by_at_most_one(wo
     );
 }
 
-pub(super) async fn who_is_there_all_the_time_has_a_turn_between_any_two_of_another(world: World) {
+pub(super) async fn present_member_has_a_turn_between_two_of_another(world: World) {
     let team = offer(SLUGS.len());
     let mut turns: Vec<(Vec<usize>, usize)> = Vec::new();
     for _ in 0..60 {
@@ -129,7 +130,7 @@ pub(super) async fn who_is_there_all_the_time_has_a_turn_between_any_two_of_anot
     }
 }
 
-pub(super) async fn who_is_new_or_comes_back_makes_up_for_nothing_and_owes_nothing(world: World) {
+pub(super) async fn new_or_returning_member_starts_level_with_the_others(world: World) {
     let team = offer(3);
     let (pair, alone) = (only(&team, &[0, 1]), only(&team, &[2]));
     for others in [&pair, &pair, &alone] {
@@ -142,7 +143,7 @@ pub(super) async fn who_is_new_or_comes_back_makes_up_for_nothing_and_owes_nothi
     }
 }
 
-pub(super) async fn a_message_that_has_a_decision_keeps_it_and_takes_no_turn(world: World) {
+pub(super) async fn decided_message_keeps_its_decision_and_takes_no_turn(world: World) {
     let team = offer(2);
     let [ada, bob] = [0, 1].map(|index| only(&team, &[index]));
     let [decided, first, later] = [(); 3].map(|()| MessageId::new_in(&world.conversation));
@@ -151,12 +152,16 @@ pub(super) async fn a_message_that_has_a_decision_keeps_it_and_takes_no_turn(wor
         reason: "by words".into(),
         facts: None,
     };
-    world.worker.decide(&decided, &before).await.unwrap();
+    world
+        .worker
+        .record_decision(&decided, &before)
+        .await
+        .unwrap();
     for offered in [&team, &only(&team, &[])] {
         assert_eq!(
             world
                 .worker
-                .decide_in_turn(&decided, offered)
+                .record_round_robin(&decided, offered)
                 .await
                 .unwrap()
                 .as_ref(),
@@ -165,7 +170,7 @@ pub(super) async fn a_message_that_has_a_decision_keeps_it_and_takes_no_turn(wor
     }
     let made = world
         .worker
-        .decide_in_turn(&first, &team)
+        .record_round_robin(&first, &team)
         .await
         .unwrap()
         .unwrap();
@@ -180,12 +185,12 @@ pub(super) async fn a_message_that_has_a_decision_keeps_it_and_takes_no_turn(wor
     );
     let again = world
         .ingress
-        .decide_in_turn(&first, &bob)
+        .record_round_robin(&first, &bob)
         .await
         .unwrap()
         .unwrap();
     assert_eq!(again, made, "though its member left meanwhile");
-    let known = world.ingress.decisions(&later).await.unwrap();
+    let known = world.ingress.recorded_decisions(&later).await.unwrap();
     assert_eq!(
         known,
         RecordedDecisions {
@@ -196,7 +201,7 @@ pub(super) async fn a_message_that_has_a_decision_keeps_it_and_takes_no_turn(wor
     assert_eq!(
         world
             .worker
-            .decide_in_turn(&later, &only(&team, &[]))
+            .record_round_robin(&later, &only(&team, &[]))
             .await
             .unwrap(),
         None,

@@ -77,15 +77,15 @@ fn any_call() -> impl Strategy<Value = Call> {
     ]
 }
 
-fn text(answer: impl std::fmt::Debug) -> String {
-    format!("{answer:?}")
-}
-
 /// One relay's side of a history: the tokens that it handed out.
 struct Side<'a> {
     relay: &'a dyn Relay,
     replies: &'a [MessageId],
     tokens: Vec<ClaimToken>,
+}
+
+fn text(answer: impl std::fmt::Debug) -> String {
+    format!("{answer:?}")
 }
 
 impl Side<'_> {
@@ -103,7 +103,11 @@ impl Side<'_> {
                 seqs,
             } => {
                 let frames = frames(*generation, seqs.clone());
-                text(relay.append(&self.token(*token), None, &frames).await)
+                text(
+                    relay
+                        .append_frames(&self.token(*token), None, &frames)
+                        .await,
+                )
             }
             Call::Restore {
                 token,
@@ -111,10 +115,15 @@ impl Side<'_> {
                 seqs,
             } => {
                 let frames = frames(*generation, seqs.clone());
-                text(relay.restore(&self.token(*token), None, &frames).await)
+                text(
+                    relay
+                        .restore_claim(&self.token(*token), None, &frames)
+                        .await,
+                )
             }
             Call::Seal { token, seq, status } => {
-                text(relay.seal(&self.token(*token), &end(*seq, *status)).await)
+                let end = end(*seq, *status);
+                text(relay.finalize_reply(&self.token(*token), &end).await)
             }
             Call::Settle {
                 token,
@@ -122,23 +131,22 @@ impl Side<'_> {
                 count,
                 announced,
             } => {
-                let end = end(*seq, ReplyStatus::Completed);
-                let settlement = ClaimCompletion {
-                    end,
+                let completion = ClaimCompletion {
+                    end: end(*seq, ReplyStatus::Completed),
                     message_count: *count,
                     announced: *announced,
                     push_to: None,
                 };
-                text(relay.settle(&self.token(*token), &settlement).await)
+                text(relay.complete_claim(&self.token(*token), &completion).await)
             }
-            Call::Release { token } => text(relay.release(&self.token(*token)).await),
-            Call::Cancel { reply } => text(relay.cancel(&self.replies[*reply]).await),
+            Call::Release { token } => text(relay.release_claim(&self.token(*token)).await),
+            Call::Cancel { reply } => text(relay.cancel_reply(&self.replies[*reply]).await),
             Call::Enqueue { reply, places } => {
-                text(relay.enqueue(&self.replies[*reply], *places).await)
+                text(relay.reserve_slot(&self.replies[*reply], *places).await)
             }
-            Call::Void { reply } => text(relay.void(&self.replies[*reply], "other").await),
+            Call::Void { reply } => text(relay.void_publish(&self.replies[*reply], "other").await),
             Call::ReadLog { reply, after } => {
-                text(relay.read_log(&self.replies[*reply], *after).await)
+                text(relay.read_frames(&self.replies[*reply], *after).await)
             }
         }
     }
@@ -146,7 +154,7 @@ impl Side<'_> {
     async fn claim(&mut self, reply: &MessageId, attempt_min: u32) -> String {
         let claim = self
             .relay
-            .claim(&ClaimRequest {
+            .claim_reply(&ClaimRequest {
                 attempt_min,
                 ..request(reply)
             })
@@ -181,7 +189,7 @@ fn frames(generation: u32, seqs: std::ops::Range<u64>) -> Vec<Frame> {
 }
 
 #[test]
-fn any_history_gets_the_same_answers_from_both_twins() {
+fn random_histories_have_equal_results_on_both_backends() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let (embedded, redis) =
         runtime.block_on(async { (World::embedded().await, World::redis().await) });

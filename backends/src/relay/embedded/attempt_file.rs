@@ -1,17 +1,16 @@
-//! Attempts on disk for the embedded relay: a job that kills its process is counted before it begins, so that the
-//! restart loop ends after [`super::ATTEMPTS_MAX`].
+//! Attempt counts of the embedded relay on disk, so that a job that kills its process is given up after
+//! [`ATTEMPTS_MAX`](crate::relay::ATTEMPTS_MAX) restarts.
 
-use std::{
-    path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::path::Path;
 
+use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, OptionalExtension, params};
 use switchboard_schemas::{ids::MessageId, time::Timestamp};
 
-use super::{FINAL_STATE_TTL, RelayError, claim_state::AttemptRecord};
+use super::claim_state::AttemptRecord;
+use crate::relay::{FINAL_STATE_TTL, RelayError};
 
-// A killed process loses nothing with synchronous off, only a power cut can; a few lost counts are then harmless.
+// With synchronous off, a killed process loses nothing; a power failure may lose a few counts, which is harmless.
 const SCHEMA: &str = "
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = OFF;
@@ -23,13 +22,13 @@ const SCHEMA: &str = "
         written_at INTEGER NOT NULL
     ) WITHOUT ROWID, STRICT;";
 
-/// The file of attempts.
-pub(super) struct AttemptStore {
+/// The database file of attempt counts.
+pub(super) struct AttemptFile {
     connection: Mutex<Connection>,
 }
 
-impl AttemptStore {
-    /// Opens or makes the file, and drops what is older than any job can be.
+impl AttemptFile {
+    /// Opens or creates the file and deletes records older than any job can be.
     pub(super) fn open(path: &Path) -> Result<Self, RelayError> {
         let open = || {
             let connection = Connection::open(path)?;
@@ -49,7 +48,7 @@ impl AttemptStore {
             .map_err(unavailable)
     }
 
-    /// What an earlier run wrote of a reply.
+    /// Returns the attempts that an earlier run recorded for a reply.
     pub(super) fn read(&self, reply_id: &MessageId) -> Result<Option<AttemptRecord>, RelayError> {
         self.connection()
             .prepare_cached("SELECT attempt, failures, released FROM attempts WHERE reply_id = ?1")
@@ -67,7 +66,7 @@ impl AttemptStore {
             .map_err(unavailable)
     }
 
-    /// Counts an attempt. Writers may pass each other, so the highest attempt stays.
+    /// Records an attempt. Concurrent writes may be reordered, so the highest attempt is kept.
     pub(super) fn write(
         &self,
         reply_id: &MessageId,
@@ -82,16 +81,20 @@ impl AttemptStore {
         )
     }
 
-    /// Notes that an attempt was handed over and did not die.
-    pub(super) fn release(&self, reply_id: &MessageId, attempt: u32) -> Result<(), RelayError> {
+    /// Records that an attempt was released and did not fail.
+    pub(super) fn mark_released(
+        &self,
+        reply_id: &MessageId,
+        attempt: u32,
+    ) -> Result<(), RelayError> {
         self.execute(
             "UPDATE attempts SET released = 1 WHERE reply_id = ?1 AND attempt = ?2",
             params![reply_id.as_str(), attempt],
         )
     }
 
-    /// The reply is final.
-    pub(super) fn forget(&self, reply_id: &MessageId, attempt: u32) -> Result<(), RelayError> {
+    /// Deletes the record of a reply that is final.
+    pub(super) fn delete(&self, reply_id: &MessageId, attempt: u32) -> Result<(), RelayError> {
         self.execute(
             "DELETE FROM attempts WHERE reply_id = ?1 AND attempt = ?2",
             params![reply_id.as_str(), attempt],
@@ -107,9 +110,7 @@ impl AttemptStore {
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
-        self.connection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.connection.lock()
     }
 }
 
@@ -120,8 +121,8 @@ fn unavailable(error: rusqlite::Error) -> RelayError {
 #[cfg(test)]
 mod tests {
     use crate::relay::{
-        ATTEMPTS_MAX, ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimTask, ClaimToken, Relay,
-        embedded::EmbeddedRelay,
+        ATTEMPTS_MAX, ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStore, ClaimTask,
+        ClaimToken, embedded::EmbeddedRelay,
     };
     use std::path::Path;
     use switchboard_schemas::{
@@ -129,7 +130,7 @@ mod tests {
         reply_event::{Frame, FrameBody},
     };
 
-    /// Opens the relay as a process does that was just started, and claims.
+    /// Opens the relay like a process that has just started, and claims the reply.
     async fn claim_after_start(
         path: &Path,
         reply_id: &MessageId,
@@ -141,7 +142,7 @@ mod tests {
             attempt_min: 1,
             inherited: false,
         };
-        match relay.claim(&request).await.unwrap() {
+        match relay.claim_reply(&request).await.unwrap() {
             ClaimOutcome::Granted { token, task, .. } => (relay, token, task),
             other => panic!("not granted: {other:?}"),
         }
@@ -166,18 +167,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_planned_restart_costs_no_attempt() {
+    async fn planned_restart_costs_no_attempt() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("attempts.sqlite");
         for attempt in 1..=ATTEMPTS_MAX * 2 {
             let (relay, token, task) = claim_after_start(&path, &any_reply()).await;
             assert_eq!((token.attempt, task), (attempt, ClaimTask::Generate));
-            relay.release(&token).await.unwrap();
+            relay.release_claim(&token).await.unwrap();
         }
     }
 
     #[tokio::test]
-    async fn a_final_reply_leaves_nothing_behind() {
+    async fn completed_reply_leaves_no_record() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("attempts.sqlite");
         let (relay, token, _) = claim_after_start(&path, &any_reply()).await;
@@ -187,14 +188,14 @@ mod tests {
             seq: 1,
             body: FrameBody::Heartbeat,
         };
-        let settlement = ClaimCompletion {
+        let completion = ClaimCompletion {
             end,
             message_count: 2,
             announced: true,
             push_to: None,
         };
-        relay.settle(&token, &settlement).await.unwrap();
-        let book = super::AttemptStore::open(&path).unwrap();
-        assert_eq!(book.read(&any_reply()).unwrap(), None);
+        relay.complete_claim(&token, &completion).await.unwrap();
+        let attempts = super::AttemptFile::open(&path).unwrap();
+        assert_eq!(attempts.read(&any_reply()).unwrap(), None);
     }
 }

@@ -1,0 +1,85 @@
+//! Conformance tests of the queue slots.
+
+use futures::future::join_all;
+use switchboard_schemas::ids::MessageId;
+
+use super::support::{World, any_conversation, completed, text};
+
+const SLOTS: u32 = 3;
+
+async fn enqueue(world: &World, reply: &MessageId) -> bool {
+    world.ingress.reserve_slot(reply, SLOTS).await.unwrap()
+}
+
+async fn fill(world: &World) -> Vec<MessageId> {
+    let replies: Vec<_> = (0..SLOTS).map(|_| world.reply()).collect();
+    for reply in &replies {
+        assert!(enqueue(world, reply).await);
+    }
+    replies
+}
+
+pub(super) async fn full_queue_accepts_only_replies_that_have_a_slot(world: World) {
+    let replies = fill(&world).await;
+    assert!(!enqueue(&world, &world.reply()).await);
+    assert!(
+        enqueue(&world, &replies[0]).await,
+        "a repeat has its place already"
+    );
+    assert!(
+        world
+            .ingress
+            .reserve_slot(&MessageId::new_in(&any_conversation()).reply(), SLOTS)
+            .await
+            .unwrap()
+    );
+}
+
+pub(super) async fn concurrent_reservations_stay_within_the_limit(world: World) {
+    let replies: Vec<_> = (0..4 * SLOTS).map(|_| world.reply()).collect();
+    let taken = join_all(replies.iter().map(|reply| enqueue(&world, reply))).await;
+    assert_eq!(
+        taken.into_iter().filter(|taken| *taken).count(),
+        SLOTS as usize
+    );
+}
+
+pub(super) async fn completed_reply_frees_its_slot_and_needs_none(world: World) {
+    let replies = fill(&world).await;
+    let token = world.token(&replies[1]).await;
+    world
+        .worker
+        .append_frames(&token, None, &[text(1)])
+        .await
+        .unwrap();
+    world
+        .worker
+        .finalize_reply(&token, &completed(2))
+        .await
+        .unwrap();
+    assert!(
+        !enqueue(&world, &world.reply()).await,
+        "a sealed reply is not stored yet"
+    );
+    world
+        .worker
+        .complete_claim(&token, &world.completion(completed(2), true))
+        .await
+        .unwrap();
+    assert!(
+        enqueue(&world, &replies[1]).await,
+        "a repeat of a final reply is served"
+    );
+    assert!(enqueue(&world, &world.reply()).await);
+    assert!(!enqueue(&world, &world.reply()).await);
+}
+
+pub(super) async fn voided_publish_frees_its_slot(world: World) {
+    let replies = fill(&world).await;
+    world
+        .ingress
+        .void_publish(&replies[2], "publish")
+        .await
+        .unwrap();
+    assert!(enqueue(&world, &world.reply()).await);
+}
