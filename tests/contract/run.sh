@@ -78,10 +78,23 @@ curl -fsS "http://127.0.0.1:$PORT/api/public/agents/$CONTRACT_AGENT/chat" -H "X-
 CONTRACT_MESSAGE=$(sed -nE 's/^x-message-id: (msg_[0-9a-z]+).*/\1/p' "$WORK/headers")
 export CONTRACT_AGENT CONTRACT_TEAM CONTRACT_KEY CONTRACT_MESSAGE
 
-# From a file: Schemathesis leaves out the operation that it read the document from.
-curl -fsS "http://127.0.0.1:$PORT/api/public/openapi.json" -o "$WORK/openapi.json"
-"$VENV/bin/st" --config-file tests/contract/schemathesis.toml --no-color run \
-  "$WORK/openapi.json" --url "http://127.0.0.1:$PORT" --seed "$SEED" --max-examples "$EXAMPLES" \
-  --report ndjson --report-ndjson-path "$WORK/report.ndjson" "$@"
-"$VENV/bin/python" tests/contract/figures.py "$WORK/report.ndjson"
+CONTRACT_CONVERSATION=$(sed -nE 's/^x-conversation-id: (conv_[0-9a-z]+).*/\1/p' "$WORK/headers")
+CONTRACT_ORG=$("$VENV/bin/python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["organizations"][0]["id"])' "$WORK/applied.json")
+CONTRACT_TOKEN=$TOKEN
+export CONTRACT_CONVERSATION CONTRACT_ORG CONTRACT_TOKEN
+
+# check_api NAME CONFIGURATION EXAMPLES [OPTION]... : compares an API with its document
+check_api() {
+  local name=$1 config=$2 examples=$3
+  shift 3
+  # From a file: Schemathesis leaves out the operation that it read the document from.
+  curl -fsS "http://127.0.0.1:$PORT/api/$name/openapi.json" -o "$WORK/$name.json"
+  "$VENV/bin/st" --config-file "tests/contract/$config" --no-color run \
+    "$WORK/$name.json" --url "http://127.0.0.1:$PORT" --seed "$SEED" --max-examples "$examples" \
+    --report ndjson --report-ndjson-path "$WORK/$name.ndjson" "$@"
+  "$VENV/bin/python" tests/contract/figures.py "$WORK/$name.ndjson"
+}
+
+check_api public schemathesis.toml "$EXAMPLES" "$@"
+check_api admin schemathesis-admin.toml "$((EXAMPLES / 4))" "$@"
 ! grep -q panicked "$WORK/log" || die "the service panicked"
