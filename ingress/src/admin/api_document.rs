@@ -219,6 +219,9 @@ fn patch_of(fields: &Value) -> Value {
         .into_iter()
         .flat_map(Map::values_mut)
     {
+        if let Some(property) = property.as_object_mut() {
+            property.remove("default");
+        }
         match &mut property["type"] {
             Value::String(name) => property["type"] = json!([name, "null"]),
             Value::Null => *property = json!({ "oneOf": [{ "type": "null" }, property] }),

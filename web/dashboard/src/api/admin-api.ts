@@ -148,67 +148,44 @@ export interface components {
         };
         /** @description An agent as it is configured. */
         AgentFieldsPatch: {
-            /**
-             * @description Origins that may use the widget; empty means any.
-             * @default []
-             */
-            allowedDomains: string[] | null;
-            /**
-             * @description What the agent is for, in public words.
-             * @default
-             */
-            description: string | null;
+            /** @description Origins that may use the widget; empty means any. */
+            allowedDomains?: string[] | null;
+            /** @description What the agent is for, in public words. */
+            description?: string | null;
             ecommerce?: null | components["schemas"]["EcommerceSettings"];
             /** @description The slug of the provider that is asked when the first one fails. */
             fallbackProvider?: string | null;
             features?: null | components["schemas"]["Features"];
-            /**
-             * @description The system prompt; never public.
-             * @default You are a helpful assistant.
-             */
-            instructions: string | null;
+            /** @description The system prompt; never public. */
+            instructions?: string | null;
             limits?: null | components["schemas"]["AgentLimits"];
             /**
              * Format: int32
              * @description Longest reply, in tokens.
-             * @default 1024
              */
-            maxOutputTokens: number | null;
-            /**
-             * @description Model; the provider's when absent.
-             * @default null
-             */
-            model: string | null;
+            maxOutputTokens?: number | null;
+            /** @description Model; the provider's when absent. */
+            model?: string | null;
             /** @description The name that visitors see. */
             name?: string | null;
             onDisconnect?: null | components["schemas"]["OnDisconnect"];
-            /**
-             * @description Placeholder of the input.
-             * @default Type your message…
-             */
-            placeholderText: string | null;
+            /** @description Placeholder of the input. */
+            placeholderText?: string | null;
             /** @description The slug of its provider. */
             provider?: string | null;
-            /**
-             * @description Whether the public API reaches it.
-             * @default true
-             */
-            public: boolean | null;
+            /** @description Whether the public API reaches it. */
+            public?: boolean | null;
             /** @description The name in references; never changes. */
             slug?: string | null;
             status?: null | components["schemas"]["ActivationStatus"];
             /**
              * Format: float
              * @description Sampling temperature; the provider's when absent.
-             * @default null
              */
-            temperature: number | null;
+            temperature?: number | null;
             theme?: null | components["schemas"]["Theme"];
-            /**
-             * @description Initial greeting.
-             * @default Hello! How can I help you?
-             */
-            welcomeMessage: string | null;
+            /** @description Initial greeting. */
+            welcomeMessage?: string | null;
             widget?: null | components["schemas"]["WidgetSettings"];
         };
         /** @description The figures of one agent. */

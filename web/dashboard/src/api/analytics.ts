@@ -1,37 +1,16 @@
 // Daily totals of conversations by agent and team. Days are in UTC.
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
+import type { components } from './admin-api';
 import { call } from './client';
 
-export interface Times {
-  count: number;
-  averageMs: number | null;
-  p50Ms: number | null;
-  p95Ms: number | null;
-}
+type Schemas = components['schemas'];
 
-export interface Figures {
-  conversations: number;
-  messages: number;
-  replies: { completed: number; incomplete: number; failed: number; cancelled: number };
-  responseTime: Times;
-  firstTextTime: Times;
-  tokens: { prompt: number; completion: number; estimatedReplies: number };
-  /** Number of ratings with one to five stars. */
-  ratings: { count: number; average: number | null; stars: number[] };
-}
-
-export type DayFigures = Figures & { day: string };
-export type AgentFigures = Figures & { agentId: string; agentName: string | null };
-export type TeamFigures = Figures & { teamId: string; teamName: string | null };
-
-export interface Analytics {
-  from: string;
-  to: string;
-  totals: Figures;
-  days: DayFigures[];
-  agents: AgentFigures[];
-  teams: TeamFigures[];
-}
+export type Times = Schemas['TimeFigures'];
+export type Figures = Schemas['Figures'];
+export type DayFigures = Schemas['DayFigures'];
+export type AgentFigures = Schemas['AgentFigures'];
+export type TeamFigures = Schemas['TeamFigures'];
+export type Analytics = Schemas['AnalyticsReport'];
 
 export interface AnalyticsFilter {
   from: string;
