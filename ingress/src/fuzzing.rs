@@ -6,7 +6,7 @@ use switchboard_schemas::{api_key::ApiKeyText, reply_event::Frame};
 
 use crate::{
     auth::key_headers::{PresentedKey, presented_key},
-    chat::request::ChatBody,
+    chat::{bodies::TeamChatRequest, request::ChatBody},
     http::{
         body,
         client_address::client_address,
@@ -91,13 +91,14 @@ pub fn forwarded_for(header: &[u8], network: &str) {
 
 /// Checks chat bodies: message and metadata are within their limits, or an error is returned.
 pub fn chat_body(bytes: &[u8]) {
-    let Ok(body) = body::parse_object(bytes) else {
+    let Ok(body) = body::parse_body::<TeamChatRequest>(bytes) else {
         return;
     };
-    if let Ok(chat) = ChatBody::parse_for_team(&body, MESSAGE_CHARS_MAX) {
+    let (body, conversation_id) = body.into_parts();
+    if let Ok(chat) = ChatBody::parse(&body, &conversation_id, MESSAGE_CHARS_MAX) {
         assert_eq!(chat.fingerprint().len(), 64);
     }
-    if let Ok(Some(metadata)) = fields::parse_metadata(&body) {
+    if let Ok(Some(metadata)) = fields::parse_metadata(body.metadata()) {
         assert!(metadata.len() <= fields::METADATA_KEYS_MAX && !metadata.contains_key("ipAddress"));
     }
 }

@@ -1,6 +1,6 @@
 //! Dashboard accounts: sign-in, sessions and links.
 //!
-//! Start with `sign_in`, the routes below `/api/dashboard`. `link` and [`crate::state::passwords`]
+//! Start with `sign_in`, the routes below `/api/dashboard`. `link` and `state::passwords`
 //! verify users, `session` is created by sign-in, carried by `cookie` and protected against other
 //! sites by `same_site`. `change` is the only way to change accounts.
 

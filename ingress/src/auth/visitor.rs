@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use http::{HeaderMap, request::Parts};
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde_json::Value;
 use switchboard_schemas::{
     agent::Agent,
     api_key::{ApiKey, KeyScope},
@@ -19,6 +20,7 @@ use switchboard_schemas::{
     time::Timestamp,
     visitor_token::{CredentialKind, OriginHash, VisitorClaims, VisitorCredential, new_visitor_id},
 };
+use utoipa::ToSchema;
 
 use super::credential::CallerCredential;
 use crate::{
@@ -29,6 +31,25 @@ use crate::{
 
 const VISITOR_ID: &str = "visitorId";
 const VISITOR_SECRET: &str = "visitorSecret";
+
+/// A request for a visitor token. Unknown fields are ignored.
+// Fields are raw values, because they are validated in the documented order.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct VisitorTokenRequest {
+    /// The agent that the visitor talks to.
+    #[serde(default)]
+    #[schema(value_type = String, required = true, pattern = r"\S")]
+    pub(crate) agent_id: Value,
+    /// The secret that came with the visitor's last token; without it a new visitor is created.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    visitor_secret: Value,
+    /// Id of the visitor; accepted only together with its secret.
+    #[serde(default)]
+    #[schema(value_type = Option<VisitorId>)]
+    visitor_id: Value,
+}
 
 /// A caller that may request visitor tokens.
 pub(crate) struct TokenRequester {
@@ -100,7 +121,7 @@ impl TokenRequester {
         &self,
         agent: &Agent,
         headers: &HeaderMap,
-        body: &Map<String, Value>,
+        body: &VisitorTokenRequest,
         state: &AppState,
     ) -> ApiResult<IssuedVisitorToken> {
         let origin = match (
@@ -148,11 +169,11 @@ impl TokenRequester {
         &self,
         agent: &Agent,
         origin: Option<OriginHash>,
-        body: &Map<String, Value>,
+        body: &VisitorTokenRequest,
         state: &AppState,
     ) -> ApiResult<Option<VisitorId>> {
-        let claimed = fields::optional_text(body, VISITOR_ID)?;
-        let Some(proof) = fields::optional_text(body, VISITOR_SECRET)? else {
+        let claimed = fields::text_value(VISITOR_ID, &body.visitor_id)?;
+        let Some(proof) = fields::text_value(VISITOR_SECRET, &body.visitor_secret)? else {
             let unproven = || {
                 ApiError::field(
                     VISITOR_ID,

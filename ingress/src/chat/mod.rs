@@ -1,5 +1,6 @@
 //! Chat messages from the request body to the published job, and the lookup of a message by its id.
 
+pub(crate) mod bodies;
 pub(crate) mod idempotency;
 pub(crate) mod message_lookup;
 pub(crate) mod pipeline;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{extract::Request, response::Response};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use switchboard_schemas::{
     agent::{Agent, AgentLimits, OnDisconnect},
     ids::RequestId,
@@ -12,6 +12,7 @@ use switchboard_schemas::{
 use tokio::time::Instant;
 
 use super::{
+    bodies::{ChatRequest, TeamChatRequest},
     idempotency::IdempotencyKey,
     request::{ChatBody, TurnContext},
     submission::submit_message,
@@ -76,11 +77,10 @@ pub(crate) async fn handle_chat<P>(
     let (parts, body) = incoming.request.into_parts();
     let body = body::read_body(&parts.headers, body, BodyLimits::public(&state.config)).await?;
     let limits = recipient.message_limits(&state).await?;
-    let body = body::parse_object(&body)?;
-    let chat = recipient
-        .parse_body(&body, limits.max_message_length)?
-        .sent_by(caller)?;
-    let shape = ReplyShape::from_request(&parts.headers, &body)?;
+    let (body, conversation_id) = recipient.parse_body(&body)?;
+    let chat = ChatBody::parse(&body, &conversation_id, limits.max_message_length)?;
+    let chat = chat.sent_by(caller)?;
+    let shape = ReplyShape::from_request(&parts.headers, &body.stream)?;
     let (quota_headers, subject) = (caller.rate_limit_headers(), chat.rate_limit_subject());
     state
         .limits
@@ -141,10 +141,11 @@ impl ChatRecipient {
         }
     }
 
-    fn parse_body(&self, body: &Map<String, Value>, message_chars_max: u32) -> ApiResult<ChatBody> {
+    /// Parses a body into its fields and the `conversationId` that only teams accept.
+    fn parse_body(&self, body: &[u8]) -> ApiResult<(ChatRequest, Value)> {
         match self {
-            Self::Agent(_) => ChatBody::parse(body, message_chars_max),
-            Self::Team(_) => ChatBody::parse_for_team(body, message_chars_max),
+            Self::Agent(_) => Ok((body::parse_body(body)?, Value::Null)),
+            Self::Team(_) => Ok(body::parse_body::<TeamChatRequest>(body)?.into_parts()),
         }
     }
 

@@ -16,6 +16,7 @@ use switchboard_schemas::{
     turn::{Turn, Visitor},
 };
 
+use super::bodies::ChatRequest;
 use crate::{
     auth::caller::AuthorizedCaller,
     http::{
@@ -54,18 +55,23 @@ pub(crate) struct TurnContext {
 
 impl ChatBody {
     /// Validates the fields of a body. The message may have at most `message_chars_max` Unicode
-    /// scalar values.
-    pub(crate) fn parse(body: &Map<String, Value>, message_chars_max: u32) -> ApiResult<Self> {
-        let message = fields::required_text(body, "message")?;
-        let session_id =
-            fields::client_text("sessionId", fields::required_text(body, "sessionId")?)?;
+    /// scalar values; `conversation_id` is `null` for agents.
+    pub(crate) fn parse(
+        body: &ChatRequest,
+        conversation_id: &Value,
+        message_chars_max: u32,
+    ) -> ApiResult<Self> {
+        let conversation = fields::text_value("conversationId", conversation_id)?;
+        let message = fields::required_text_value("message", &body.message)?;
+        let session_id = fields::required_text_value("sessionId", &body.session_id)?;
+        let session_id = fields::client_text("sessionId", session_id)?;
         check_length(message, message_chars_max)?;
         Ok(Self {
             message: message.to_owned(),
             session_id,
             visitor: parse_visitor(body)?,
-            metadata: fields::parse_metadata(body)?.unwrap_or_default(),
-            conversation: None,
+            metadata: fields::parse_metadata(&body.metadata)?.unwrap_or_default(),
+            conversation: conversation.map(ToOwned::to_owned),
         })
     }
 
@@ -91,18 +97,6 @@ impl ChatBody {
             .id
             .as_ref()
             .map_or(session, |id| RateLimitSubject::Visitor(id.as_str()))
-    }
-
-    /// Validates a body of the team route, which also accepts `conversationId`.
-    pub(crate) fn parse_for_team(
-        body: &Map<String, Value>,
-        message_chars_max: u32,
-    ) -> ApiResult<Self> {
-        let conversation = fields::optional_text(body, "conversationId")?.map(ToOwned::to_owned);
-        Ok(Self {
-            conversation,
-            ..Self::parse(body, message_chars_max)?
-        })
     }
 
     /// Builds the job that lets an inference worker answer this message.
@@ -218,10 +212,10 @@ fn check_length(message: &str, chars_max: u32) -> ApiResult<()> {
     Err(ApiError::field("message", "is longer than the agent allows").details(details))
 }
 
-fn parse_visitor(body: &Map<String, Value>) -> ApiResult<Visitor> {
-    let id = fields::optional_text(body, "visitorId")?;
-    let email = fields::optional_text(body, "visitorEmail")?;
-    let name = fields::optional_text(body, "visitorName")?;
+fn parse_visitor(body: &ChatRequest) -> ApiResult<Visitor> {
+    let id = fields::text_value("visitorId", &body.visitor_id)?;
+    let email = fields::text_value("visitorEmail", &body.visitor_email)?;
+    let name = fields::text_value("visitorName", &body.visitor_name)?;
     if name.is_some_and(|name| name.len() > VISITOR_NAME_BYTES_MAX) {
         return Err(ApiError::field("visitorName", "is too long")
             .details(json!({ "max": VISITOR_NAME_BYTES_MAX })));
@@ -242,9 +236,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::chat::bodies::TeamChatRequest;
+
+    fn parse_body(body: &Value) -> ApiResult<ChatBody> {
+        let request: TeamChatRequest = serde_json::from_value(body.clone()).unwrap();
+        let (request, conversation_id) = request.into_parts();
+        ChatBody::parse(&request, &conversation_id, 5)
+    }
 
     fn parse(body: &Value) -> Result<ChatBody, Option<String>> {
-        ChatBody::parse(body.as_object().unwrap(), 5).map_err(|error| error.into_parts().param)
+        parse_body(body).map_err(|error| error.into_parts().param)
     }
 
     fn refused_field(body: Value) -> Option<String> {
@@ -276,12 +277,7 @@ mod tests {
     #[test]
     fn a_message_is_measured_in_scalar_values() {
         assert!(parse(&json!({"message": "🦀🦀🦀🦀🦀", "sessionId": "s"})).is_ok());
-        let error = ChatBody::parse(
-            json!({"message": "aaaaaa", "sessionId": "s"})
-                .as_object()
-                .unwrap(),
-            5,
-        );
+        let error = parse_body(&json!({"message": "aaaaaa", "sessionId": "s"}));
         assert_eq!(
             error.unwrap_err().into_parts().details,
             Some(json!({"max": 5, "actual": 6}))
@@ -308,11 +304,7 @@ mod tests {
 
     #[test]
     fn a_request_is_recognized_by_what_it_says_and_not_by_how() {
-        let print = |body: Value| {
-            ChatBody::parse_for_team(body.as_object().unwrap(), 5)
-                .unwrap()
-                .fingerprint()
-        };
+        let print = |body: Value| parse(&body).unwrap().fingerprint();
         let said = json!({"message": "m", "sessionId": "s", "metadata": {"a": 1, "b": 2}});
         let again = json!({"stream": false, "metadata": {"b": 2, "a": 1}, "sessionId": "s", "message": "m"});
         assert_eq!(print(said.clone()), print(again));

@@ -7,6 +7,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::{ApiError, ApiResult, ErrorCode};
@@ -65,6 +66,13 @@ pub(crate) async fn read_body(
             "the body did not arrive in time",
         )),
     }
+}
+
+/// Parses a body into a type whose fields are raw values, so that its handler can validate them in
+/// the documented order. The errors are those of [`parse_object`].
+pub(crate) fn parse_body<T: DeserializeOwned>(body: &[u8]) -> ApiResult<T> {
+    let fields = parse_object(body)?;
+    serde_json::from_value(Value::Object(fields)).map_err(|error| ApiError::internal(&error))
 }
 
 /// Parses a JSON object. Other JSON values are `INVALID_REQUEST_DATA`, malformed text is

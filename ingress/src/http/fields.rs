@@ -21,16 +21,28 @@ pub(crate) fn optional_text<'a>(
     fields: &'a Map<String, Value>,
     name: &str,
 ) -> ApiResult<Option<&'a str>> {
-    match fields.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(ApiError::field(name, "must be a string")),
+    fields
+        .get(name)
+        .map_or(Ok(None), |value| text_value(name, value))
+}
+
+/// Returns the text of a field, or `None` if its value is `null`.
+pub(crate) fn text_value<'a>(name: &str, value: &'a Value) -> ApiResult<Option<&'a str>> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text)),
+        _ => Err(ApiError::field(name, "must be a string")),
     }
 }
 
 /// Returns a text field that must not be blank.
 pub(crate) fn required_text<'a>(fields: &'a Map<String, Value>, name: &str) -> ApiResult<&'a str> {
-    let text = optional_text(fields, name)?.ok_or_else(|| ApiError::field(name, "is required"))?;
+    required_text_value(name, fields.get(name).unwrap_or(&Value::Null))
+}
+
+/// Returns the text of a field, which must not be missing, `null` or blank.
+pub(crate) fn required_text_value<'a>(name: &str, value: &'a Value) -> ApiResult<&'a str> {
+    let text = text_value(name, value)?.ok_or_else(|| ApiError::field(name, "is required"))?;
     if text.trim().is_empty() {
         Err(ApiError::field(name, "must not be blank"))
     } else {
@@ -57,11 +69,11 @@ pub(crate) fn parse_email(name: &str, text: &str) -> ApiResult<String> {
 }
 
 /// Validates a client's `metadata` and removes reserved keys.
-pub(crate) fn parse_metadata(fields: &Map<String, Value>) -> ApiResult<Option<Map<String, Value>>> {
-    let metadata = match fields.get("metadata") {
-        None | Some(Value::Null) => return Ok(None),
-        Some(Value::Object(metadata)) => metadata,
-        Some(_) => return Err(ApiError::field("metadata", "must be an object")),
+pub(crate) fn parse_metadata(value: &Value) -> ApiResult<Option<Map<String, Value>>> {
+    let metadata = match value {
+        Value::Null => return Ok(None),
+        Value::Object(metadata) => metadata,
+        _ => return Err(ApiError::field("metadata", "must be an object")),
     };
     check_size(metadata)?;
     Ok(Some(
@@ -151,10 +163,10 @@ mod tests {
 
     #[test]
     fn metadata_cannot_set_what_has_rules_of_its_own() {
-        let given = fields(json!({ "metadata": {
+        let given = json!({
             "visitorId": "x", "visitorEmail": "x", "visitorName": "x", "source": "x", "ipAddress": "x",
             "rating": 9, "feedback": 1, "__proto__": 1, "plan": "pro",
-        }}));
+        });
         assert_eq!(
             Value::Object(parse_metadata(&given).unwrap().unwrap()),
             json!({ "__proto__": 1, "plan": "pro" })
@@ -167,13 +179,11 @@ mod tests {
             let keys: Map<String, Value> = (0..count)
                 .map(|number| (number.to_string(), json!(1)))
                 .collect();
-            fields(json!({ "metadata": keys }))
+            Value::Object(keys)
         };
         assert!(parse_metadata(&many(METADATA_KEYS_MAX)).is_ok());
         assert!(parse_metadata(&many(METADATA_KEYS_MAX + 1)).is_err());
-        let sized = |bytes: usize| {
-            fields(json!({ "metadata": { "k": "x".repeat(bytes - r#"{"k":""}"#.len()) } }))
-        };
+        let sized = |bytes: usize| json!({ "k": "x".repeat(bytes - r#"{"k":""}"#.len()) });
         assert!(parse_metadata(&sized(METADATA_BYTES_MAX)).is_ok());
         assert!(parse_metadata(&sized(METADATA_BYTES_MAX + 1)).is_err());
     }

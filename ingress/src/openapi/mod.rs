@@ -1,11 +1,11 @@
 //! The public API as an OpenAPI 3.1 document. Paths, parameters and answers stand at the handlers and come in with the
 //! routes themselves, so that neither can lack what the other has; what operations share is added here.
 
-pub(crate) mod bodies;
 pub(crate) mod event_stream;
 mod examples;
 mod headers;
 mod links;
+pub(crate) mod metadata_schema;
 pub(crate) mod parameters;
 pub(crate) mod problems;
 #[cfg(test)]

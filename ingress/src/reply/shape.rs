@@ -1,7 +1,7 @@
 //! Negotiates the format of a reply from headers and body. Pure.
 
 use http::{HeaderMap, HeaderName, header};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::http::{ApiError, ApiResult};
 
@@ -23,12 +23,12 @@ pub(crate) enum ReplyShape {
 }
 
 impl ReplyShape {
-    /// Returns the format that a chat request asks for.
-    pub(crate) fn from_request(headers: &HeaderMap, body: &Map<String, Value>) -> ApiResult<Self> {
-        let stream = match body.get("stream") {
-            None | Some(Value::Null) => None,
-            Some(Value::Bool(stream)) => Some(*stream),
-            Some(_) => return Err(ApiError::field("stream", "must be true or false")),
+    /// Returns the format that a chat request asks for by its headers and its `stream` field.
+    pub(crate) fn from_request(headers: &HeaderMap, stream: &Value) -> ApiResult<Self> {
+        let stream = match stream {
+            Value::Null => None,
+            Value::Bool(stream) => Some(*stream),
+            _ => return Err(ApiError::field("stream", "must be true or false")),
         };
         if prefers_async(headers) {
             return Ok(Self::Later);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     fn shape(accept: &str, body: Value) -> Option<ReplyShape> {
-        ReplyShape::from_request(&headers(header::ACCEPT, accept), body.as_object().unwrap()).ok()
+        ReplyShape::from_request(&headers(header::ACCEPT, accept), &body["stream"]).ok()
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
             assert_eq!(shape(accept, json!({})), Some(expected), "{accept}");
         }
         assert_eq!(
-            ReplyShape::from_request(&HeaderMap::new(), &Map::new()).unwrap(),
+            ReplyShape::from_request(&HeaderMap::new(), &Value::Null).unwrap(),
             ReplyShape::Text
         );
     }
@@ -169,12 +169,12 @@ mod tests {
             "Respond-Async",
             "return=minimal, respond-async; wait=10",
         ] {
-            let chosen = ReplyShape::from_request(&headers(PREFER, prefer), &Map::new()).unwrap();
+            let chosen = ReplyShape::from_request(&headers(PREFER, prefer), &Value::Null).unwrap();
             assert_eq!(chosen, ReplyShape::Later, "{prefer}");
         }
         let other = ReplyShape::from_request(
             &headers(PREFER, "wait=10, respond-asynchronously"),
-            &Map::new(),
+            &Value::Null,
         )
         .unwrap();
         assert_eq!(other, ReplyShape::Text);

@@ -11,14 +11,16 @@ use switchboard_schemas::ids::RequestId;
 
 use crate::{
     auth::authorized_agent::{AgentChat, AuthorizedAgent},
-    chat::pipeline::{ChatRecipient, IncomingChat, handle_chat},
+    chat::{
+        bodies::ChatRequest,
+        pipeline::{ChatRecipient, IncomingChat, handle_chat},
+    },
     http::{ApiResult, ArrivedAt, RateLimitAddress},
     openapi::{
-        bodies::{Accepted, ChatRequest},
         parameters::{AgentPath, ChatHeaders, OriginHeader},
         problems::AgentChatProblems,
     },
-    reply::view::ReplyView,
+    reply::{acceptance::AcceptedMessage, view::ReplyView},
     state::AppState,
 };
 
@@ -39,7 +41,7 @@ use crate::{
             description = "The reply, in the shape that `Accept` or `stream` asks for.",
             content((String = "text/plain"), (ReplyView = "application/json"), (String = "text/event-stream")),
         ),
-        (status = 202, description = "Accepted; the reply comes later (`Prefer: respond-async`).", body = Accepted),
+        (status = 202, description = "Accepted; the reply comes later (`Prefer: respond-async`).", body = AcceptedMessage),
         AgentChatProblems,
     ),
 )]

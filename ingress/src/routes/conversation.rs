@@ -6,7 +6,6 @@ use axum::{
     extract::{RawQuery, Request, State},
     response::{IntoResponse, Response},
 };
-use serde_json::json;
 use switchboard_schemas::{
     conversation_job::PatchJob,
     ids::{EventId, RequestId},
@@ -16,7 +15,7 @@ use switchboard_schemas::{
 use super::{
     conversation_lookup::{find_conversation, parse_choice},
     conversation_page::{ConversationView, MessagePage},
-    conversation_patch::{ConversationPatch, apply_patch},
+    conversation_patch::{ConversationChanges, ConversationPatch, ConversationUpdate, apply_patch},
 };
 use crate::{
     auth::authorized_agent::{AuthorizedAgent, ConversationAccess},
@@ -25,7 +24,6 @@ use crate::{
         body::{self, BodyLimits},
     },
     openapi::{
-        bodies::{Changed, ConversationChanges},
         parameters::{ConversationChoice, ConversationPath, PageQuery},
         problems::{ConversationChangeProblems, ConversationReadProblems},
     },
@@ -81,7 +79,7 @@ pub(crate) async fn get_conversation(
     params(ConversationPath, ConversationChoice),
     request_body(content = ConversationChanges, content_type = "application/json"),
     responses(
-        (status = 200, description = "What was changed.", body = Changed),
+        (status = 200, description = "What was changed.", body = ConversationUpdate),
         ConversationChangeProblems,
     ),
 )]
@@ -95,7 +93,7 @@ pub(crate) async fn update_conversation(
 ) -> ApiResult<Response> {
     let (parts, body) = request.into_parts();
     let body = body::read_body(&parts.headers, body, BodyLimits::public(&state.config)).await?;
-    let changes = ConversationPatch::parse(&body::parse_object(&body)?)?;
+    let changes = ConversationPatch::parse(body::parse_body(&body)?)?;
     let named = parse_choice(query.as_deref().unwrap_or_default());
     let conversation = find_conversation(&state, &address, &reached, &named).await?;
     changes.check_together(&conversation.metadata)?;
@@ -118,5 +116,9 @@ pub(crate) async fn update_conversation(
         };
         apply_patch(&state, job).await?;
     }
-    Ok(Json(json!({ "success": true, "updated": changes.supplied() })).into_response())
+    let update = ConversationUpdate {
+        success: true,
+        updated: changes.supplied(),
+    };
+    Ok(Json(update).into_response())
 }

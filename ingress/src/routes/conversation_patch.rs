@@ -1,18 +1,21 @@
 //! Changes to a conversation's metadata. The worker that owns the conversation applies them, so
 //! that store and topics stay consistent.
 
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use switchboard_backends::store::ConversationStore;
 use switchboard_schemas::{
     conversation_job::{ConversationJob, PatchJob},
     reply_event::PatchOutcome,
 };
+use utoipa::ToSchema;
 
 use crate::{
     auth::authorized_agent::conversation_not_found,
     chat::request::VISITOR_NAME_BYTES_MAX,
     http::{ApiError, ApiResult, ErrorCode, fields},
     jobs::conversation_job::PublishedJob,
+    openapi::metadata_schema::metadata_schema,
     state::AppState,
 };
 
@@ -22,6 +25,43 @@ const RATING_MAX: f64 = 5.0;
 const FEEDBACK_BYTES_MAX: usize = 16 << 10;
 const METADATA: &str = "metadata";
 
+/// Changes of a conversation, all or nothing; a field that is left out stays, and `null` clears a
+/// text.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ConversationChanges {
+    /// E-mail address of the visitor.
+    #[serde(default, deserialize_with = "supplied_value")]
+    #[schema(value_type = Option<String>, format = Email, max_length = 254)]
+    visitor_email: Option<Value>,
+    /// Name of the visitor, at most 1024 bytes.
+    #[serde(default, deserialize_with = "supplied_value")]
+    #[schema(value_type = Option<String>, max_length = 1024)]
+    visitor_name: Option<Value>,
+    /// Rating from 1 to 5.
+    #[serde(default, deserialize_with = "supplied_value")]
+    #[schema(value_type = Option<f64>, minimum = 1, maximum = 5, nullable = false)]
+    rating: Option<Value>,
+    /// The visitor's opinion of the conversation, at most 16 KiB.
+    #[serde(default, deserialize_with = "supplied_value")]
+    #[schema(value_type = Option<String>, max_length = 16384)]
+    feedback: Option<Value>,
+    #[serde(default)]
+    #[schema(schema_with = metadata_schema, required = false)]
+    metadata: Value,
+}
+
+/// Response to a change.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Changed)]
+pub(crate) struct ConversationUpdate<'a> {
+    /// Always true: a change that was not made is an error.
+    pub(super) success: bool,
+    /// The fields that were supplied, with their values.
+    #[schema(value_type = ConversationChanges)]
+    pub(super) updated: &'a Map<String, Value>,
+}
+
 /// The validated fields of a PATCH body.
 #[derive(Debug)]
 pub(super) struct ConversationPatch {
@@ -30,11 +70,16 @@ pub(super) struct ConversationPatch {
 
 impl ConversationPatch {
     /// Validates all fields of a body.
-    pub(super) fn parse(body: &Map<String, Value>) -> ApiResult<Self> {
+    pub(super) fn parse(body: ConversationChanges) -> ApiResult<Self> {
         let mut supplied = Map::new();
-        for name in ["visitorEmail", "visitorName", "feedback"] {
-            let text = fields::optional_text(body, name)?;
-            if let Some(text) = text {
+        let texts = [
+            ("visitorEmail", body.visitor_email),
+            ("visitorName", body.visitor_name),
+            ("feedback", body.feedback),
+        ];
+        for (name, value) in texts {
+            let Some(value) = value else { continue };
+            if let Some(text) = fields::text_value(name, &value)? {
                 match name {
                     "visitorEmail" => drop(fields::parse_email(name, text)?),
                     "visitorName" => fields::check_bytes(name, text, VISITOR_NAME_BYTES_MAX)?,
@@ -42,16 +87,15 @@ impl ConversationPatch {
                 }
             }
             // `null` is kept because it clears the field.
-            supplied.extend(body.get(name).map(|value| (name.to_owned(), value.clone())));
+            supplied.insert(name.to_owned(), value);
         }
-        if let Some(rating) = body.get("rating") {
-            check_rating(rating)?;
-            supplied.insert("rating".to_owned(), rating.clone());
+        if let Some(rating) = body.rating {
+            check_rating(&rating)?;
+            supplied.insert("rating".to_owned(), rating);
         }
-        supplied.extend(
-            fields::parse_metadata(body)?
-                .map(|metadata| (METADATA.to_owned(), Value::Object(metadata))),
-        );
+        if let Some(metadata) = fields::parse_metadata(&body.metadata)? {
+            supplied.insert(METADATA.to_owned(), Value::Object(metadata));
+        }
         Ok(Self { supplied })
     }
 
@@ -81,6 +125,11 @@ impl ConversationPatch {
         }
         stored
     }
+}
+
+/// Distinguishes a field with the value `null` from a missing one.
+fn supplied_value<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(value).map(Some)
 }
 
 fn check_rating(rating: &Value) -> ApiResult<()> {
@@ -130,7 +179,7 @@ mod tests {
     use super::*;
 
     fn parse(body: &Value) -> Result<ConversationPatch, (Option<ErrorCode>, Option<String>)> {
-        ConversationPatch::parse(body.as_object().unwrap()).map_err(|error| {
+        ConversationPatch::parse(serde_json::from_value(body.clone()).unwrap()).map_err(|error| {
             let facts = error.into_parts();
             (facts.code, facts.param)
         })

@@ -13,14 +13,16 @@ use switchboard_schemas::ids::RequestId;
 
 use crate::{
     auth::authorized_team::AuthorizedTeam,
-    chat::pipeline::{ChatRecipient, IncomingChat, handle_chat},
+    chat::{
+        bodies::TeamChatRequest,
+        pipeline::{ChatRecipient, IncomingChat, handle_chat},
+    },
     http::{ApiError, ApiResult, ArrivedAt, ErrorCode, RateLimitAddress},
     openapi::{
-        bodies::{Accepted, TeamChatRequest},
         parameters::{ChatHeaders, TeamPath},
         problems::TeamChatProblems,
     },
-    reply::view::ReplyView,
+    reply::{acceptance::AcceptedMessage, view::ReplyView},
     state::AppState,
 };
 
@@ -41,7 +43,7 @@ use crate::{
             description = "The reply, in the shape that `Accept` or `stream` asks for.",
             content((String = "text/plain"), (ReplyView = "application/json"), (String = "text/event-stream")),
         ),
-        (status = 202, description = "Accepted; the reply comes later (`Prefer: respond-async`).", body = Accepted),
+        (status = 202, description = "Accepted; the reply comes later (`Prefer: respond-async`).", body = AcceptedMessage),
         TeamChatProblems,
     ),
 )]

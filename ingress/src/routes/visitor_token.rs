@@ -19,16 +19,14 @@ use super::widget::WidgetView;
 use crate::{
     auth::{
         authorized_agent::{check_organization, check_origin, check_public, existing_agent},
-        visitor::TokenRequester,
+        visitor::{TokenRequester, VisitorTokenRequest},
     },
     http::{
         ApiError, ApiResult, ErrorCode,
         body::{self, BodyLimits},
         fields,
     },
-    openapi::{
-        bodies::VisitorTokenRequest, parameters::OriginHeader, problems::VisitorTokenProblems,
-    },
+    openapi::{parameters::OriginHeader, problems::VisitorTokenProblems},
     state::AppState,
 };
 
@@ -97,8 +95,8 @@ pub(crate) async fn create_visitor_token(
 ) -> ApiResult<Response> {
     let (parts, body) = request.into_parts();
     let body = body::read_body(&parts.headers, body, BodyLimits::public(&state.config)).await?;
-    let body = body::parse_object(&body)?;
-    let id = fields::optional_text(&body, AGENT_ID)?.unwrap_or_default();
+    let body: VisitorTokenRequest = body::parse_body(&body)?;
+    let id = fields::text_value(AGENT_ID, &body.agent_id)?.unwrap_or_default();
     if id.trim().is_empty() {
         return Err(
             ApiError::new(ErrorCode::InvalidAgentId, "the body has no agentId").param(AGENT_ID),

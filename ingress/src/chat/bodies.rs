@@ -1,0 +1,103 @@
+//! Request bodies of the chat routes. Their fields are raw values: validation happens in the
+//! documented order, and each error names its field.
+
+use serde::Deserialize;
+use serde_json::Value;
+use switchboard_schemas::client_text::{SessionId, VisitorId};
+use utoipa::ToSchema;
+
+use crate::openapi::metadata_schema::metadata_schema;
+
+/// A message to an agent. Unknown fields are ignored.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ChatRequest {
+    /// Text of the message, not blank; at most the agent's `maxMessageLength` Unicode characters.
+    #[serde(default)]
+    #[schema(value_type = String, required = true, min_length = 1, pattern = r"\S")]
+    pub(super) message: Value,
+    /// Groups messages into one conversation.
+    #[serde(default)]
+    #[schema(value_type = SessionId, required = true)]
+    pub(super) session_id: Value,
+    /// Recognizes a visitor across sessions.
+    #[serde(default)]
+    #[schema(value_type = Option<VisitorId>, nullable, required = false)]
+    pub(super) visitor_id: Value,
+    /// E-mail address of the visitor, for lead capture.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = Email, max_length = 254)]
+    pub(super) visitor_email: Value,
+    /// Name of the visitor, at most 1024 bytes.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, max_length = 1024)]
+    pub(super) visitor_name: Value,
+    #[serde(default)]
+    #[schema(schema_with = metadata_schema, required = false)]
+    pub(super) metadata: Value,
+    /// `false` asks for one JSON document, whatever `Accept` says.
+    #[serde(default)]
+    #[schema(value_type = Option<bool>)]
+    pub(super) stream: Value,
+}
+
+/// A message to a team. Unknown fields are ignored.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TeamChatRequest {
+    /// Text of the message, not blank; at most the smallest `maxMessageLength` of the team's agents.
+    #[serde(default)]
+    #[schema(value_type = String, required = true, min_length = 1, pattern = r"\S")]
+    message: Value,
+    /// Groups messages into one conversation.
+    #[serde(default)]
+    #[schema(value_type = SessionId, required = true)]
+    session_id: Value,
+    /// The team's conversation of this session, for clients that verify it. Any other is rejected.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, nullable)]
+    conversation_id: Value,
+    /// Recognizes a visitor across sessions.
+    #[serde(default)]
+    #[schema(value_type = Option<VisitorId>)]
+    visitor_id: Value,
+    /// E-mail address of the visitor, for lead capture.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = Email, max_length = 254)]
+    visitor_email: Value,
+    /// Name of the visitor, at most 1024 bytes.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, max_length = 1024)]
+    visitor_name: Value,
+    #[serde(default)]
+    #[schema(schema_with = metadata_schema, required = false)]
+    metadata: Value,
+    /// `false` asks for one JSON document, whatever `Accept` says.
+    #[serde(default)]
+    #[schema(value_type = Option<bool>)]
+    stream: Value,
+}
+
+#[cfg(fuzzing)]
+impl ChatRequest {
+    /// Returns the unvalidated metadata.
+    pub(crate) const fn metadata(&self) -> &Value {
+        &self.metadata
+    }
+}
+
+impl TeamChatRequest {
+    /// Returns the fields that both routes have, and `conversationId`.
+    pub(crate) fn into_parts(self) -> (ChatRequest, Value) {
+        let request = ChatRequest {
+            message: self.message,
+            session_id: self.session_id,
+            visitor_id: self.visitor_id,
+            visitor_email: self.visitor_email,
+            visitor_name: self.visitor_name,
+            metadata: self.metadata,
+            stream: self.stream,
+        };
+        (request, self.conversation_id)
+    }
+}
