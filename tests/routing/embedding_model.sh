@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the directory of a small sentence-transformers model (all-MiniLM-L6-v2, 90 MB), which is fetched once.
+# Prints the directory of a small sentence-transformers model (all-MiniLM-L6-v2, 90 MB) and fetches it once.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/services/common.sh

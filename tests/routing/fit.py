@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits the weights of routing (odds.rs, continuity.rs) on the tuning part and on the public sets (public_sets.py), and says what
+"""Fits the weights of routing (classifier.rs, continuity.rs) on the tuning part and on the public sets (public_sets.py), and says what
 they would reach on a team that they were not fitted on: each team in turn is left out. Reads what the evaluation prints with
 `--figures` of both; needs numpy.
 
@@ -53,7 +53,7 @@ def adam(size, gradient, positive=0):
     return weights
 
 
-def fit_odds(rows):
+def fit_classifier(rows):
     """Multinomial logistic regression; nothing that speaks for a member may count against it."""
     most = max(len(row["members"]) for row in rows) + 1
     members = len(rows[0]["members"][0])
@@ -134,7 +134,7 @@ def main():
             continue
         teams, judged = sorted({r["team"] for r in openings}), []
         for team in teams:
-            weights = fit_odds([r for r in openings if r["team"] != team]) if len(teams) > 1 else fit_odds(openings)
+            weights = fit_classifier([r for r in openings if r["team"] != team]) if len(teams) > 1 else fit_classifier(openings)
             for row in (r for r in rows if r["ground"] == ground and r["team"] == team):
                 share = shares(weights, features(row))
                 left_out[id(row)] = share
@@ -148,7 +148,7 @@ def main():
             for key in ("language", "team"):
                 for value in sorted({j[key] for j in of_way}):
                     report("  " + value, [j for j in of_way if j[key] == value])
-        weights, members = fit_odds(openings), len(openings[0]["members"][0])
+        weights, members = fit_classifier(openings), len(openings[0]["members"][0])
         print(f"const {constant}: member: {numbers(weights[:members])}, nobody: {numbers(weights[members:])}")
     for way in sorted({r["way"] for r in rows}):
         turns = [r for r in rows if r["way"] == way and r["turn"] and not is_answer(r["turn"])]

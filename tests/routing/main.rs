@@ -1,22 +1,24 @@
-//! `make eval-routing`: how well the router by intent chooses, on labelled sets, as figures.
+//! `make eval-routing`: prints how well the router by intent chooses on labelled sets.
 
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "it prints its figures, and stops where it cannot"
+    reason = "it prints its results and stops at the first error"
 )]
 
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
-use switchboard_workers::evaluation::{Evaluation, Kind, Means, Outcome, Set};
+use switchboard_workers::evaluation::{
+    AvailableModels, EvaluatedDecision, LabelledSet, RoutingEvaluation, TurnKind,
+};
 
-/// The parts, and what each is for.
+/// The labelled parts with a note for the headline.
 const PARTS: [(&str, &str); 2] = [
     ("tuning", "weights were fitted on it"),
     ("held_out", "never tuned on"),
 ];
-/// Of a hundred decisions, so many are faster than the time that is printed.
+/// Percentile of the printed decision time.
 const PERCENTILE: usize = 95;
 
 fn main() {
@@ -27,29 +29,29 @@ fn main() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let directory = variable("SWITCHBOARD_TEST_EMBEDDINGS")
         .expect("SWITCHBOARD_TEST_EMBEDDINGS names no sentence-transformers directory: make eval-routing fetches one");
-    let local = Means {
+    let local = AvailableModels {
         embedding_model_dir: Some(directory),
-        ..Means::default()
+        ..AvailableModels::default()
     };
     let mut ways = vec![
-        ("words only", Means::default()),
+        ("words only", AvailableModels::default()),
         ("words and vectors", local.clone()),
     ];
     if let Some(directory) = variable("SWITCHBOARD_TEST_MULTILINGUAL") {
         ways.push((
             "words and vectors of many languages",
-            Means {
+            AvailableModels {
                 embedding_model_dir: Some(directory),
-                ..Means::default()
+                ..AvailableModels::default()
             },
         ));
     }
     if let Some(base_url) = variable("SWITCHBOARD_TEST_EMBEDDINGS_URL") {
         ways.push((
             "words and vectors of a provider",
-            Means {
+            AvailableModels {
                 embeddings: Some((base_url, "e5-query".into())),
-                ..Means::default()
+                ..AvailableModels::default()
             },
         ));
     }
@@ -67,7 +69,7 @@ fn main() {
     if let Some(base_url) = variable("SWITCHBOARD_TEST_MODEL") {
         ways.push((
             "with a model",
-            Means {
+            AvailableModels {
                 model: Some((base_url, "test".into())),
                 ..local
             },
@@ -78,7 +80,7 @@ fn main() {
         for (way, means) in &ways {
             println!("\n=== {part} ({note}), {way}");
             let outcomes = runtime.block_on(async {
-                let evaluation = Evaluation::new(means).unwrap();
+                let evaluation = RoutingEvaluation::new(means).unwrap();
                 let mut outcomes = Vec::new();
                 for set in &sets {
                     outcomes.extend(evaluation.run(set).await);
@@ -90,7 +92,7 @@ fn main() {
     }
 }
 
-/// Both parts, or those that are asked for; what is no part is a folder of somebody's own sets.
+/// Returns both parts, or the requested ones; any other name is a folder of the caller's own sets.
 fn parts(asked: &[String]) -> Vec<(String, &'static str)> {
     let note = |name: &str| {
         PARTS
@@ -114,12 +116,12 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
-/// What is weighed for each message of a part, a line of JSON each: `fit.py` reads that of the tuning part.
-fn print_figures(runtime: &tokio::runtime::Runtime, ways: &[(&str, Means)], part: &str) {
+/// Prints the features of each message of a part as lines of JSON, which `fit.py` reads.
+fn print_figures(runtime: &tokio::runtime::Runtime, ways: &[(&str, AvailableModels)], part: &str) {
     for (way, means) in ways {
-        let evaluation = Evaluation::new(means).unwrap();
+        let evaluation = RoutingEvaluation::new(means).unwrap();
         for set in sets(part) {
-            for row in runtime.block_on(evaluation.weighed(&set)) {
+            for row in runtime.block_on(evaluation.export_features(&set)) {
                 println!(
                     "{}",
                     serde_json::to_string(&(way, &set.team.slug, row)).unwrap()
@@ -129,7 +131,7 @@ fn print_figures(runtime: &tokio::runtime::Runtime, ways: &[(&str, Means)], part
     }
 }
 
-fn sets(part: &str) -> Vec<Set> {
+fn sets(part: &str) -> Vec<LabelledSet> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/routing")
         .join(part);
@@ -144,7 +146,7 @@ fn sets(part: &str) -> Vec<Set> {
         .collect()
 }
 
-fn print(outcomes: &[Outcome]) {
+fn print(outcomes: &[EvaluatedDecision]) {
     println!(
         "{:24}{:>9} {:>8} {:>12} {:>10} {:>11} {:>12} {:>9}",
         "", "messages", "right", "right first", "nobody", "slots moved", "others moved", "changes"
@@ -164,6 +166,7 @@ fn print(outcomes: &[Outcome]) {
         row(&name, &of);
     }
     print_calibration(outcomes);
+    print_confidence(outcomes);
     let mut stages = BTreeMap::new();
     for outcome in outcomes {
         *stages.entry(outcome.stage).or_insert(0) += 1;
@@ -176,9 +179,9 @@ fn print(outcomes: &[Outcome]) {
     );
 }
 
-/// How often choices of each share are right: well calibrated ones are as often right as they are sure.
-fn print_calibration(outcomes: &[Outcome]) {
-    let openings: Vec<&Outcome> = outcomes
+/// Prints the accuracy by score, which equals the score if the scores are well calibrated.
+fn print_calibration(outcomes: &[EvaluatedDecision]) {
+    let openings: Vec<&EvaluatedDecision> = outcomes
         .iter()
         .filter(|outcome| is_opening(outcome))
         .collect();
@@ -201,27 +204,58 @@ fn print_calibration(outcomes: &[Outcome]) {
     println!("right from a share of {}", lines.join("; "));
 }
 
-/// Whether it is a message that opens a conversation.
-fn is_opening(outcome: &Outcome) -> bool {
-    matches!(outcome.kind, None | Some(Kind::Opening))
+/// Prints the share of confident decisions, of wrong ones among them, of recognized out-of-scope messages, and of messages
+/// in scope that were lost to the default agent.
+fn print_confidence(outcomes: &[EvaluatedDecision]) {
+    let openings: Vec<_> = outcomes
+        .iter()
+        .filter(|outcome| is_opening(outcome))
+        .collect();
+    let of = |holds: fn(&EvaluatedDecision) -> bool| -> Vec<_> {
+        openings
+            .iter()
+            .filter(|outcome| holds(outcome))
+            .copied()
+            .collect()
+    };
+    let confident = of(|outcome| outcome.is_sure);
+    let out_of_scope = of(|outcome| outcome.expects_nobody);
+    let in_scope = of(|outcome| !outcome.expects_nobody);
+    println!(
+        "confident: {}, of these wrong: {}; out of scope recognized: {}, in scope lost: {}",
+        share(&openings.iter().collect::<Vec<_>>(), |outcome| outcome
+            .is_sure),
+        share(&confident.iter().collect::<Vec<_>>(), |outcome| !outcome
+            .is_right),
+        share(&out_of_scope.iter().collect::<Vec<_>>(), |outcome| outcome
+            .is_right),
+        share(&in_scope.iter().collect::<Vec<_>>(), |outcome| outcome
+            .chose_default),
+    );
+}
+
+/// Returns true for a message that opens a conversation.
+fn is_opening(outcome: &EvaluatedDecision) -> bool {
+    matches!(outcome.kind, None | Some(TurnKind::Opening))
 }
 
 fn grouped(
-    outcomes: &[Outcome],
-    by: impl Fn(&Outcome) -> String,
-) -> BTreeMap<String, Vec<&Outcome>> {
-    let mut groups: BTreeMap<String, Vec<&Outcome>> = BTreeMap::new();
+    outcomes: &[EvaluatedDecision],
+    by: impl Fn(&EvaluatedDecision) -> String,
+) -> BTreeMap<String, Vec<&EvaluatedDecision>> {
+    let mut groups: BTreeMap<String, Vec<&EvaluatedDecision>> = BTreeMap::new();
     for outcome in outcomes {
         groups.entry(by(outcome)).or_default().push(outcome);
     }
     groups
 }
 
-/// Of messages that open a conversation: how many were right; of those that fit a member, for how many it had the largest
-/// share, whether or not that was enough; and of those for nobody how many were right. Of turns: how many slot
-/// answers, and other turns, were wrongly moved; how many changes were seen, and brought to the right member.
-fn row(name: &str, outcomes: &[&Outcome]) {
-    let of = |kinds: &[Kind]| -> Vec<&&Outcome> {
+/// Prints one row. Of messages that open a conversation: the share of right choices; of those in scope, the share for which
+/// the labelled member had the highest score; of those out of scope, the share of right choices. Of later turns: the shares
+/// of slot answers and of other turns that moved by mistake, of changes that moved, and of changes that moved to the labelled
+/// member.
+fn row(name: &str, outcomes: &[&EvaluatedDecision]) {
+    let of = |kinds: &[TurnKind]| -> Vec<&&EvaluatedDecision> {
         outcomes
             .iter()
             .filter(|outcome| outcome.kind.is_some_and(|kind| kinds.contains(&kind)))
@@ -242,9 +276,9 @@ fn row(name: &str, outcomes: &[&Outcome]) {
         .copied()
         .collect();
     let (slots, others, changes) = (
-        of(&[Kind::Slot]),
-        of(&[Kind::FollowUp, Kind::Digression]),
-        of(&[Kind::Change]),
+        of(&[TurnKind::Slot]),
+        of(&[TurnKind::FollowUp, TurnKind::Digression]),
+        of(&[TurnKind::Change]),
     );
     println!(
         "{name:24}{:>9} {:>8} {:>12} {:>10} {:>11} {:>12} {:>9}, {} right",
@@ -259,7 +293,7 @@ fn row(name: &str, outcomes: &[&Outcome]) {
     );
 }
 
-fn share(outcomes: &[&&Outcome], holds: impl Fn(&Outcome) -> bool) -> String {
+fn share(outcomes: &[&&EvaluatedDecision], holds: impl Fn(&EvaluatedDecision) -> bool) -> String {
     let count = outcomes.iter().filter(|outcome| holds(outcome)).count();
     match outcomes.len() {
         0 => "-".into(),

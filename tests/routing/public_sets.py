@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
-"""Makes labelled sets for `make eval-routing` of public ones, which are not part of this repository: BANKING77
-(github.com/PolyAI-LDN/task-specific-datasets, banking_data/test.csv, CC BY 4.0), HWU64 (github.com/xliuhw/NLU-Evaluation-Data, the
-CSV files of the first three folds' test sets, all in one folder, CC BY 4.0) and HINT3 (github.com/hellohaptik/HINT3, the folder
-dataset/v2, ODbL 1.0), which are five teams together.
+"""Makes labelled sets for `make eval-routing` from public ones, which are not part of this repository:
 
-    public_sets.py test.csv folder-of-hwu-csv hint3/dataset/v2 folder-of-sets
+BANKING77 github.com/PolyAI-LDN/task-specific-datasets, banking_data/test.csv, CC BY 4.0
+HWU64     github.com/xliuhw/NLU-Evaluation-Data, CSV files of the first three folds' test sets in one folder, CC BY 4.0
+HINT3     github.com/hellohaptik/HINT3, folder dataset/v2, ODbL 1.0
+CLINC150  github.com/clinc/oos-eval, folder data, CC BY 3.0
+
+Five teams consist of BANKING77, HWU64 and HINT3. Five more teams, whose names end in `-oos`, have messages that are labelled out
+of scope by the authors: those of CLINC150 for its own team and for the bank, and those of each set of HINT3.
+
+    public_sets.py test.csv folder-of-hwu-csv hint3/dataset/v2 oos-eval/data folder-of-sets
 """
 import csv
 import json
@@ -26,7 +31,7 @@ HOME = {"slug":"home-assistant","name":"Home assistant","language":"en","default
  {"slug":"weather","name":"Weather","description":"Forecasts.","specialization":"rain, temperature, forecast, do I need an umbrella"},
  {"slug":"knowledge","name":"Knowledge","description":"Answers questions of fact.","specialization":"definitions of words, arithmetic, currency exchange rates, stock prices, facts about people, places and things"}]}
 
-# Who answers each scenario; "general" is small talk.
+# Members by scenario; "general" is small talk.
 SCENARIOS = {'alarm':'time','datetime':'time','audio':'media','music':'media','play':'media','calendar':'calendar','cooking':'food','takeaway':'food','email':'messages','social':'messages','iot':'home','lists':'lists','news':'news','recommendation':'tips','transport':'transport','weather':'weather','qa':'knowledge','general':'host'}
 
 BANK = {"slug":"app-bank","name":"App bank","language":"en","defaultAgent":"host","members":[
@@ -39,7 +44,7 @@ BANK = {"slug":"app-bank","name":"App bank","language":"en","defaultAgent":"host
  {"slug":"security","name":"Security","description":"When something is lost or not yours.","specialization":"lost or stolen card, lost phone, compromised card, passcode forgotten, unlock PIN"},
  {"slug":"exchange","name":"Currencies","description":"Holding and exchanging money of other countries.","specialization":"exchange currencies, exchange rate, exchange fees, supported currencies"}]}
 
-# Who answers each category.
+# Members by category.
 CATEGORIES = {'cards':'activate_my_card apple_pay_or_google_pay card_about_to_expire card_acceptance card_arrival card_delivery_estimate card_linking card_not_working change_pin contactless_not_working disposable_card_limits get_disposable_virtual_card get_physical_card getting_spare_card getting_virtual_card order_physical_card supported_cards_and_currencies virtual_card_not_working visa_or_mastercard',
 'payments':'card_payment_fee_charged card_payment_not_recognised card_payment_wrong_exchange_rate declined_card_payment direct_debit_payment_not_recognised extra_charge_on_statement pending_card_payment Refund_not_showing_up request_refund reverted_card_payment? transaction_charged_twice',
 'cash':'atm_support card_swallowed cash_withdrawal_charge cash_withdrawal_not_recognised declined_cash_withdrawal pending_cash_withdrawal wrong_amount_of_cash_received wrong_exchange_rate_for_cash_withdrawal',
@@ -90,8 +95,21 @@ FANTASY_LABELS = {'withdrawals':'WITHDRAWAL_STATUS WITHDRAWAL_INTRO WITHDRAWAL_T
 'contests':'JOIN_CONTEST CANNOT_SEE_JOINED_CONTESTS TYPES_CONTESTS HOW_TO_PLAY WHAT_IF_THERES_A_TIE NEW_TEAM_PATTERN TEAM_DEADLINE',
 'scores':'POINTS_NOT_UPDATED HOW_POINTS_CALCULATED WRONG_SCORES MATCH_ABANDONED', 'fairness':'FAKE_TEAMS FAIRPLAY_VIOLATIONS', 'bonus':'OFFERS_AND_REFERRALS TYPES_BONUS CASH_BONUS CASH_BONUS_EXPIRY SIGNUP_BONUS WITHDRAW_CASH_BONUS',
 'host':'THANKS GREETINGS_DAY APPRECIATION CRITICISM PRESENCE CAPABILITIES'}
-# The sets of HINT3; of labels that stand in no row nobody could say who should answer.
+# The sets of HINT3 with the number of strangers; labels in no row belong to no single member.
 HINTS = (("sofmattress", MATTRESSES, MATTRESS_LABELS, 100), ("curekart", NUTRITION, NUTRITION_LABELS, 150), ("powerplay11", FANTASY, FANTASY_LABELS, 60))
+ASSISTANT = {"slug":"clinc-oos","name":"Personal assistant","language":"en","defaultAgent":"host","members":[
+ {"slug":"banking","name":"Banking","description":"Your bank account.","specialization":"account balance, transfers, transactions and spending, bills and minimum payments, interest rates, routing number, ordering checks, PIN, blocked or frozen accounts, fraud"},
+ {"slug":"cards","name":"Credit cards","description":"Credit cards and credit scores.","specialization":"new credit card, replacement card, lost or damaged card, declined card, expiration date, credit limit, APR, credit score, rewards, international fees, application status"},
+ {"slug":"dining","name":"Kitchen and dining","description":"Cooking at home and eating out.","specialization":"recipes, ingredients, substitutes, cooking time, calories and nutrition, how long food keeps, meal suggestions, restaurant reservations, restaurant reviews and suggestions"},
+ {"slug":"home","name":"Home","description":"Lists, music and orders of your home.","specialization":"calendar, reminders, to-do list, shopping list, play music, playlists, which song is playing, smart home, place an order, order status"},
+ {"slug":"car","name":"Car and commute","description":"Everything about driving.","specialization":"directions, distance, traffic, current location, taxi, gas, gas type, mileage, oil change, tires, tire pressure, jump start, maintenance"},
+ {"slug":"travel","name":"Travel","description":"Plans your trips.","specialization":"flights, flight status, hotels, car rental, lost luggage, carry-on rules, visas, vaccinations, travel alerts, travel suggestions, plug types, time zones, exchange rates, translation"},
+ {"slug":"utility","name":"Everyday tools","description":"Small helpers.","specialization":"weather, alarms, timers, time and date, calls and text messages, find my phone, share location, calculator, unit conversion, spelling, definitions, flip a coin, roll dice"},
+ {"slug":"work","name":"Work","description":"Questions about your job and pay.","specialization":"days off, vacation requests, holidays, meetings, salary, payday, direct deposit, taxes, W-2 form, 401k, health insurance"}]}
+# Members by domain of CLINC150; "small_talk" and "meta" belong to no member and are left out.
+DOMAINS = {'banking':'banking','credit_cards':'cards','kitchen_and_dining':'dining','home':'home','auto_and_commute':'car','travel':'travel','utility':'utility','work':'work'}
+OUT_OF_SCOPE = "NO_NODES_DETECTED"
+IN_SCOPE_MESSAGES, OUT_OF_SCOPE_MESSAGES = 800, 500
 STRANGE = ("weather", "cooking", "news", "iot", "music", "calendar", "transport", "general")
 
 
@@ -103,7 +121,7 @@ def write(folder, team, messages):
 
 
 def main():
-    banking, home, hints, folder = (Path(argument) for argument in sys.argv[1:5])
+    banking, home, hints, clinc, folder = (Path(argument) for argument in sys.argv[1:6])
     random.seed(1)
     folder.mkdir(parents=True, exist_ok=True)
     said = {}
@@ -118,15 +136,32 @@ def main():
     write(folder, BANK, random.sample(asked, BANK_MESSAGES) + random.sample(strange, STRANGERS))
     for name, team, labels, strangers in HINTS:
         write(folder, team, hinted(hints, name, labels) + random.sample(strange, strangers))
+    write_out_of_scope(folder, asked, hints, clinc)
+
+
+def write_out_of_scope(folder, bank_messages, hints, clinc):
+    """Writes the sets whose out-of-scope messages are labelled by their authors; only test parts are used."""
+    data = json.loads((clinc / "data_full.json").read_text())
+    intents = json.loads((clinc / "domains.json").read_text())
+    member = {intent: slug for domain, slug in DOMAINS.items() for intent in intents[domain]}
+    strange = random.sample([(text, "host") for text, _ in data["oos_test"]], OUT_OF_SCOPE_MESSAGES)
+    known = [(text, member[intent]) for text, intent in data["test"] if intent in member]
+    write(folder, ASSISTANT, random.sample(known, IN_SCOPE_MESSAGES) + strange)
+    write(folder, dict(BANK, slug="app-bank-oos"), random.sample(bank_messages, IN_SCOPE_MESSAGES) + strange)
+    for name, team, labels, _ in HINTS:
+        in_scope = [(text, slug) for text, slug in hinted(hints, name, labels) if slug != "host"]
+        with (hints / "test" / f"{name}_test.csv").open(encoding="utf-8") as file:
+            outside = [(row["sentence"].strip(), "host") for row in csv.DictReader(file) if row["label"] == OUT_OF_SCOPE]
+        write(folder, dict(team, slug=f"{team['slug']}-oos"), in_scope + outside)
 
 
 def members_of(labels):
-    """Who answers each label."""
+    """Returns the member of each label."""
     return {label: slug for slug, of_member in labels.items() for label in of_member.split()}
 
 
 def hinted(folder, name, labels):
-    """The messages of one set of HINT3, each once, and who should answer."""
+    """Returns the messages of one set of HINT3, each once, with their members."""
     member = members_of(labels)
     said = {}
     for part in ("train", "test"):

@@ -1,6 +1,6 @@
-//! The labelled sets of `make eval-routing` are what the evaluation takes them for.
+//! Checks that the labelled sets of `make eval-routing` are large, consistent and disjoint.
 
-#![expect(clippy::unwrap_used, reason = "a set that cannot be read fails")]
+#![expect(clippy::unwrap_used, reason = "an unreadable set fails the test")]
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,7 @@ const MESSAGES_MIN: usize = 400;
 const TEAMS_MIN: usize = 8;
 const LANGUAGES_MIN: usize = 6;
 const DIALOGUES_MIN: usize = 80;
-/// Shorter messages, greetings and thanks, may stand in both parts by nature.
+/// Words of the shortest message that must not be in both parts; greetings and thanks may be.
 const TELLING_WORDS_MIN: usize = 6;
 
 fn part(name: &str) -> Vec<Value> {
@@ -45,7 +45,7 @@ fn visitor_turns(set: &Value) -> impl Iterator<Item = &Value> {
 }
 
 #[test]
-fn together_they_are_large_and_varied_enough() {
+fn labelled_sets_are_large_and_varied() {
     let sets = both();
     let count = |field: &str| sets.iter().map(|set| rows(set, field).len()).sum::<usize>();
     let languages: BTreeSet<&str> = sets
@@ -86,9 +86,9 @@ fn label_names_a_member_or_the_default_agent() {
     }
 }
 
-/// The part that is never tuned on says something only as long as the other part does not hold its messages.
+/// The held-out part is meaningful only if the tuning part has none of its messages.
 #[test]
-fn the_two_parts_share_no_message() {
+fn tuning_and_held_out_parts_share_no_message() {
     let texts = |name: &str| -> BTreeSet<String> {
         let sets = part(name);
         let messages = sets

@@ -1,7 +1,7 @@
-//! A door for `make eval-routing`: runs labelled sets through the router by intent and counts. Compiled for that only.
+//! RoutingEvaluation of routing by intent for `make eval-routing`: decides labelled messages and compares. Compiled for that only.
 //!
-//! A set is a team with labelled messages and dialogues (`tests/routing/`). In a dialogue the router goes on from whom the
-//! label names, not from its own mistake, so that each turn is judged by itself.
+//! A set is a team with labelled messages and dialogues (`tests/routing/`). In a dialogue each message is decided from the
+//! labelled agent of the message before, not from the router's own mistake, so that every turn is judged by itself.
 
 use std::time::Duration;
 
@@ -15,158 +15,162 @@ use crate::{
     config::WorkersConfig,
     model::{Endpoint, PromptMessage, PromptRole, openai::ModelClient},
     routing::{
-        candidates::Candidate,
-        intent::{Current, Decided, Intent, Question},
+        candidates::RoutingCandidate,
+        intent::{ConversationHolder, IntentDecision, IntentRequest, IntentRouter},
     },
 };
 
-pub use crate::routing::intent::figures::Weighed;
+pub use crate::routing::intent::feature_export::ExportedFeatures;
 
-/// Messages that a model is shown, as the product shows them.
+/// Messages in the prompt of a model, the same number as in the product.
 const RECENT_MESSAGES: usize = 6;
 
-/// One team with what its visitors write.
+/// One team with labelled messages of its visitors.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Set {
-    /// How its visitors write.
-    pub manner: Manner,
-    /// The team.
+pub struct LabelledSet {
+    /// Style in which its visitors write.
+    pub manner: WritingStyle,
+    /// The team with its texts.
     pub team: TeamSet,
     /// Messages that open a conversation.
     pub messages: Vec<LabelledMessage>,
-    /// Conversations.
-    pub dialogues: Vec<Dialogue>,
+    /// Labelled conversations of several turns.
+    pub dialogues: Vec<LabelledDialogue>,
 }
 
-/// How visitors tell what they want.
+/// The style in which visitors describe their request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Manner {
-    /// They name it, in ordinary words.
+pub enum WritingStyle {
+    /// Visitors name their request in ordinary words.
     Plain,
-    /// They tell what happened, mostly in other words than the team's.
+    /// Visitors describe what happened, mostly in other words than the team's.
     Roundabout,
 }
 
-/// A team as its administrator wrote it.
+/// A team with the texts of its administrator.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TeamSet {
-    /// Its name in documents.
+    /// Slug of the team.
     pub slug: String,
-    /// Its name.
+    /// Display name of the team.
     pub name: String,
-    /// The language of the descriptions.
+    /// ISO 639-1 code of the language of the descriptions.
     pub language: String,
-    /// Expected where no member fits.
+    /// Slug of the agent that is expected if a message is out of scope.
     pub default_agent: String,
-    /// The members.
+    /// The members in the team's order.
     pub members: Vec<MemberSet>,
 }
 
-/// A member as its administrator wrote it.
+/// A member with the texts of its administrator.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemberSet {
-    /// Its name in documents.
+    /// Slug of the member.
     pub slug: String,
-    /// Its name.
+    /// Display name of the member.
     pub name: String,
-    /// What it is.
+    /// Public description of the member.
     pub description: String,
-    /// What it is good at.
+    /// Topics that the team assigns to the member.
     pub specialization: String,
 }
 
-/// A message and who should answer it.
+/// A message with the agent that should answer it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LabelledMessage {
-    /// Its language.
+    /// ISO 639-1 code of its language.
     pub language: String,
-    /// The message.
+    /// Text of the message.
     pub text: String,
     /// Slug of a member or of the default agent.
     pub expect: String,
 }
 
-/// A conversation.
+/// A conversation with labelled messages.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Dialogue {
-    /// Its language.
+pub struct LabelledDialogue {
+    /// ISO 639-1 code of its language.
     pub language: String,
-    /// What is said in turn.
+    /// Messages of visitor and agent, oldest first.
     pub turns: Vec<TurnSet>,
 }
 
-/// What is said.
+/// One message of a dialogue.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum TurnSet {
-    /// By the visitor.
+    /// A message of the visitor.
     Visitor {
-        /// The message.
+        /// Text of the message.
         visitor: String,
         /// Slug of a member or of the default agent.
         expect: String,
-        /// What kind of turn it is.
-        kind: Kind,
+        /// Role of the message in the dialogue.
+        kind: TurnKind,
     },
-    /// By the agent.
+    /// A message of the agent.
     Agent {
-        /// The text.
+        /// Text of the message.
         agent: String,
     },
 }
 
-/// What a visitor's turn is.
+/// The role of a visitor's message in a dialogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// The first.
+pub enum TurnKind {
+    /// The first message of a dialogue.
     Opening,
     /// An answer to the agent's question.
     Slot,
-    /// A further question about the same.
+    /// A further question about the same topic.
     FollowUp,
-    /// An aside that is nobody else's.
+    /// An aside that belongs to no other member.
     Digression,
-    /// Another member's matter.
+    /// A message about another member's topic.
     Change,
 }
 
-/// One decision beside its label.
+/// One decision compared with its label.
 #[derive(Debug)]
-pub struct Outcome {
-    /// How visitors of the team write.
-    pub manner: Manner,
+pub struct EvaluatedDecision {
+    /// Style in which visitors of the team write.
+    pub manner: WritingStyle,
     /// Slug of the team.
     pub team: String,
-    /// Language of the message.
+    /// ISO 639-1 code of the message's language.
     pub language: String,
-    /// What kind of turn it is; none for a single message.
-    pub kind: Option<Kind>,
-    /// Whether the right one was chosen.
+    /// Role of the message in its dialogue; none for a single message.
+    pub kind: Option<TurnKind>,
+    /// True if the labelled agent was chosen.
     pub is_right: bool,
-    /// Whether nobody was expected.
+    /// True if the local stage was sure or a model confirmed the choice.
+    pub is_sure: bool,
+    /// True if the default agent was chosen.
+    pub chose_default: bool,
+    /// True if the message is out of scope, so that the default agent is expected.
     pub expects_nobody: bool,
-    /// Whether the conversation was taken from whom it was with.
+    /// True if the conversation changed agents.
     pub moved: bool,
-    /// Whether of the members the right one had the largest share, whoever was chosen.
+    /// True if the labelled member had the highest score of all members, whichever agent was chosen.
     pub is_first: bool,
-    /// How likely the choice seemed to the local stage, from 0 to 1.
+    /// Score of the choice in the local stage, from 0 to 1.
     pub share: f32,
     /// Name of the stage that decided.
     pub stage: &'static str,
-    /// How long it took.
+    /// Time that the decision took.
     pub took: Duration,
 }
 
-/// Where the evaluated router finds what it can use.
+/// The models that the evaluated router can use.
 #[derive(Clone, Debug, Default)]
-pub struct Means {
+pub struct AvailableModels {
     /// Directory of an embedding model.
     pub embedding_model_dir: Option<String>,
     /// Base URL and name of an embedding model behind an API.
@@ -175,23 +179,23 @@ pub struct Means {
     pub model: Option<(String, String)>,
 }
 
-/// A router and its sets.
-pub struct Evaluation {
-    intent: Intent,
+/// A router under evaluation.
+pub struct RoutingEvaluation {
+    intent: IntentRouter,
     embeddings: Option<Endpoint>,
     model: Option<Endpoint>,
 }
 
-impl Evaluation {
-    /// Errors: the embedding model cannot be loaded.
-    pub fn new(means: &Means) -> anyhow::Result<Self> {
-        // Embeddings of a team are computed once and then kept; a cold start is no figure of this evaluation.
+impl RoutingEvaluation {
+    /// Creates a router. Fails if the embedding model cannot be loaded.
+    pub fn new(means: &AvailableModels) -> anyhow::Result<Self> {
+        // Embeddings of a team are computed once and then cached; the evaluation does not measure the cold start.
         let config = WorkersConfig {
             embedding_model_dir: means.embedding_model_dir.clone().unwrap_or_default(),
             embedding_timeout_ms: 180_000,
             ..WorkersConfig::default()
         };
-        let intent = Intent::new(ModelClient::new(&config)?, &config)?;
+        let intent = IntentRouter::new(ModelClient::new(&config)?, &config)?;
         let endpoint = |(base_url, model): (String, String)| Endpoint {
             base_url,
             api_key: None,
@@ -205,32 +209,41 @@ impl Evaluation {
         })
     }
 
-    /// What is weighed for each message of a set, with its language and the place of the member that is expected.
-    pub async fn weighed(
+    /// Returns the features of each message of a set, with its language and the index of the expected member.
+    pub async fn export_features(
         &self,
-        set: &Set,
-    ) -> Vec<(String, Option<Kind>, Option<usize>, Option<usize>, Weighed)> {
+        set: &LabelledSet,
+    ) -> Vec<(
+        String,
+        Option<TurnKind>,
+        Option<usize>,
+        Option<usize>,
+        ExportedFeatures,
+    )> {
         let members = candidates(&set.team);
         let mut rows = Vec::new();
         for asked in asked(set) {
-            let weighed = self.intent.weighed(&self.question(&members, &asked)).await;
+            let features = self
+                .intent
+                .export_features(&self.question(&members, &asked))
+                .await;
             let current = match asked.current {
-                Current::Member(member) => Some(member),
-                Current::Nobody | Current::Default => None,
+                ConversationHolder::Member(member) => Some(member),
+                ConversationHolder::Nobody | ConversationHolder::Default => None,
             };
             rows.push((
                 asked.language.to_owned(),
                 asked.kind,
                 place(set, asked.expect),
                 current,
-                weighed,
+                features,
             ));
         }
         rows
     }
 
-    /// Decides every message of a set.
-    pub async fn run(&self, set: &Set) -> Vec<Outcome> {
+    /// Decides every message of a set and compares the decisions with the labels.
+    pub async fn run(&self, set: &LabelledSet) -> Vec<EvaluatedDecision> {
         let members = candidates(&set.team);
         let mut outcomes = Vec::new();
         for (place, asked) in asked(set).iter().enumerate() {
@@ -244,17 +257,21 @@ impl Evaluation {
         outcomes
     }
 
-    fn question<'a>(&self, members: &'a [Candidate], asked: &'a Asked<'_>) -> Question<'a> {
+    fn question<'a>(
+        &self,
+        members: &'a [RoutingCandidate],
+        asked: &'a MessageInContext<'_>,
+    ) -> IntentRequest<'a> {
         let said = asked
             .said
             .last()
             .filter(|last| last.role == PromptRole::Assistant);
-        Question {
+        IntentRequest {
             message: asked.message,
             members,
             current: asked.current,
             recent: &asked.said[asked.said.len().saturating_sub(RECENT_MESSAGES)..],
-            agent_said: said.map(|last| last.content.as_str()),
+            last_agent_text: said.map(|last| last.content.as_str()),
             may_change: true,
             embedding: self.embeddings.clone(),
             model: self.model.clone(),
@@ -262,24 +279,24 @@ impl Evaluation {
     }
 }
 
-/// A visitor's message where it stands.
-struct Asked<'a> {
+/// A visitor's message with the conversation before it.
+struct MessageInContext<'a> {
     language: &'a str,
     message: &'a str,
     expect: &'a str,
-    kind: Option<Kind>,
-    current: Current,
+    kind: Option<TurnKind>,
+    current: ConversationHolder,
     said: Vec<PromptMessage>,
 }
 
-/// Every message of a set, and those of dialogues with what was said before.
-fn asked(set: &Set) -> Vec<Asked<'_>> {
-    let single = set.messages.iter().map(|message| Asked {
+/// Returns every message of a set, those of dialogues with the messages before them.
+fn asked(set: &LabelledSet) -> Vec<MessageInContext<'_>> {
+    let single = set.messages.iter().map(|message| MessageInContext {
         language: &message.language,
         message: &message.text,
         expect: &message.expect,
         kind: None,
-        current: Current::Nobody,
+        current: ConversationHolder::Nobody,
         said: Vec::new(),
     });
     single
@@ -291,8 +308,8 @@ fn asked(set: &Set) -> Vec<Asked<'_>> {
         .collect()
 }
 
-fn turns<'a>(set: &Set, dialogue: &'a Dialogue) -> Vec<Asked<'a>> {
-    let (mut current, mut said, mut turns) = (Current::Nobody, Vec::new(), Vec::new());
+fn turns<'a>(set: &LabelledSet, dialogue: &'a LabelledDialogue) -> Vec<MessageInContext<'a>> {
+    let (mut current, mut said, mut turns) = (ConversationHolder::Nobody, Vec::new(), Vec::new());
     for turn in &dialogue.turns {
         match turn {
             TurnSet::Agent { agent } => {
@@ -304,7 +321,7 @@ fn turns<'a>(set: &Set, dialogue: &'a Dialogue) -> Vec<Asked<'a>> {
                 kind,
             } => {
                 let (language, said_before) = (&dialogue.language, said.clone());
-                turns.push(Asked {
+                turns.push(MessageInContext {
                     language,
                     message: visitor,
                     expect,
@@ -312,7 +329,8 @@ fn turns<'a>(set: &Set, dialogue: &'a Dialogue) -> Vec<Asked<'a>> {
                     current,
                     said: said_before,
                 });
-                current = place(set, expect).map_or(Current::Default, Current::Member);
+                current = place(set, expect)
+                    .map_or(ConversationHolder::Default, ConversationHolder::Member);
                 said.push(PromptMessage::text(PromptRole::User, visitor.clone()));
             }
         }
@@ -320,22 +338,28 @@ fn turns<'a>(set: &Set, dialogue: &'a Dialogue) -> Vec<Asked<'a>> {
     turns
 }
 
-fn outcome(set: &Set, asked: &Asked<'_>, decided: &Decided) -> Outcome {
+fn outcome(
+    set: &LabelledSet,
+    asked: &MessageInContext<'_>,
+    decided: &IntentDecision,
+) -> EvaluatedDecision {
     let expected = place(set, asked.expect);
     let before = match asked.current {
-        Current::Member(member) => Some(member),
-        Current::Nobody | Current::Default => None,
+        ConversationHolder::Member(member) => Some(member),
+        ConversationHolder::Nobody | ConversationHolder::Default => None,
     };
     let scores = decided.scores.iter().enumerate();
     let first = scores
         .reduce(|best, next| if next.1 > best.1 { next } else { best })
         .map(|(member, _)| member);
-    Outcome {
+    EvaluatedDecision {
         manner: set.manner,
         team: set.team.slug.clone(),
         language: asked.language.to_owned(),
         kind: asked.kind,
         is_right: decided.member == expected,
+        is_sure: !decided.is_guess,
+        chose_default: decided.member.is_none(),
         is_first: first == expected,
         expects_nobody: expected.is_none(),
         moved: decided.member != before,
@@ -345,25 +369,25 @@ fn outcome(set: &Set, asked: &Asked<'_>, decided: &Decided) -> Outcome {
     }
 }
 
-/// The share of whom was chosen; nobody has what the members leave.
-fn share(decided: &Decided) -> f32 {
+/// Returns the score of the chosen agent; the default agent has the rest of the members' scores.
+fn share(decided: &IntentDecision) -> f32 {
     decided.member.map_or_else(
         || 1.0 - decided.scores.iter().sum::<f32>(),
         |member| decided.scores[member],
     )
 }
 
-fn place(set: &Set, slug: &str) -> Option<usize> {
+fn place(set: &LabelledSet, slug: &str) -> Option<usize> {
     set.team
         .members
         .iter()
         .position(|member| member.slug == slug)
 }
 
-fn candidates(team: &TeamSet) -> Vec<Candidate> {
+fn candidates(team: &TeamSet) -> Vec<RoutingCandidate> {
     let secret = InstallationSecret::from_bytes([1; 32]);
     let org = OrgId::derive(&secret, &team.slug);
-    let candidate = |member: &MemberSet| Candidate {
+    let candidate = |member: &MemberSet| RoutingCandidate {
         agent_id: AgentId::derive(&secret, &org, &member.slug),
         slug: member.slug.clone(),
         name: member.name.clone(),

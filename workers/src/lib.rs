@@ -23,6 +23,7 @@ mod retry;
 mod routing;
 #[cfg(test)]
 mod testing;
+mod text;
 mod tools;
 mod trace;
 
@@ -78,7 +79,7 @@ pub async fn run_routing(ctx: WorkerContext, shutdown: CancellationToken) -> any
         ctx.config.clone(),
         ctx.metrics.clone(),
     );
-    let handler = Arc::new(routing::Routing::new(ctx)?);
+    let handler = Arc::new(routing::RoutingHandler::new(ctx)?);
     handler.warm_up().await;
     JobLoop::new(handler, parts.0, parts.1, parts.2)
         .run_until(shutdown)
@@ -91,7 +92,7 @@ pub async fn run_routing(ctx: WorkerContext, shutdown: CancellationToken) -> any
 /// # Errors
 /// The HTTP client for feeds cannot be built.
 pub async fn run_feeds(ctx: WorkerContext, shutdown: CancellationToken) -> anyhow::Result<()> {
-    products::feeds::Feeds::new(ctx.backends, ctx.config.products)?
+    products::feeds::FeedScheduler::new(ctx.backends, ctx.config.products)?
         .run(shutdown)
         .await;
     Ok(())

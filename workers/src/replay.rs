@@ -1,5 +1,5 @@
-//! What a team that chooses by intent would decide about messages that were answered already: for trying a change of its
-//! texts before it is made. Each message is decided where it stood, with the past as it was and not as it would have become.
+//! Replays recorded conversations through the router by intent, to try a change of a team's texts before it is made. Each
+//! message is decided with the recorded past, not with the past that the changed texts would have led to.
 
 use std::{fmt, time::Duration};
 
@@ -11,77 +11,77 @@ use crate::{
     config::WorkersConfig,
     model::openai::ModelClient,
     routing::{
-        candidates::{Candidate, Candidates},
-        choice::{self, Choice},
-        intent::{Intent, Question},
-        past::{Line, Past, SWITCHES_MAX},
+        candidates::{RoutingCandidate, RoutingCandidates},
+        choice::{self, AgentChoice},
+        intent::{IntentRequest, IntentRouter},
+        past::{AGENT_CHANGES_MAX, ConversationPast, PastMessage},
     },
 };
 
-/// How long a replay waits for embeddings of one message and its team: no visitor waits beside it.
+/// Longest wait for the embeddings of one message and its team; no visitor waits for a replay.
 const EMBEDDING_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
-/// A team as it is to be tried.
+/// A team as the replay shall see it.
 #[derive(Clone, Debug)]
 pub struct TriedTeam {
-    /// Who can answer, in the team's order.
+    /// Members that can answer, in the team's order.
     pub members: Vec<TriedMember>,
-    /// Answers where no member matches.
+    /// Agent that answers if no member matches.
     pub default_agent: Option<AgentId>,
 }
 
-/// A member as it is to be tried.
+/// A member of the replayed team.
 #[derive(Clone, Debug)]
 pub struct TriedMember {
-    /// Agent.
+    /// Id of the member's agent.
     pub agent_id: AgentId,
-    /// Its name in documents.
+    /// Slug of the agent.
     pub slug: String,
-    /// Its name.
+    /// Display name of the agent.
     pub name: String,
-    /// What it is.
+    /// Public description of the agent.
     pub description: String,
-    /// What the team says of it.
+    /// Topics that the team assigns to the member.
     pub specialization: String,
 }
 
 /// A message of a recorded conversation.
 #[derive(Clone)]
-pub struct Recorded {
-    /// Its id.
+pub struct RecordedMessage {
+    /// Id of the message.
     pub id: String,
     /// The agent that wrote it; none for the visitor.
     pub by: Option<AgentId>,
-    /// The text.
+    /// Text of the message.
     pub text: String,
-    /// When it was written.
+    /// Time at which it was written.
     pub at: Timestamp,
 }
 
-/// What would be decided about one message.
+/// The replayed decision about one message.
 #[derive(Clone, Debug)]
-pub struct Replayed {
-    /// The visitor's message.
+pub struct ReplayedDecision {
+    /// Id of the visitor's message.
     pub message_id: String,
-    /// Who answered it.
+    /// The agent that answered it.
     pub from: AgentId,
-    /// Who would; none if nobody could.
+    /// The agent that would answer it now; none if no agent can.
     pub to: Option<AgentId>,
-    /// Why.
+    /// Reason of the decision, in words for a customer.
     pub reason: String,
-    /// Which stage would decide.
+    /// The stage that would decide.
     pub stage: RoutingStage,
-    /// Whether a model would be asked, which may decide otherwise.
+    /// True if a model would be asked, which may decide otherwise.
     pub asks_model: bool,
 }
 
 /// The router by intent without a model to ask.
-pub struct Replay {
-    intent: Intent,
+pub struct RoutingReplay {
+    intent: IntentRouter,
 }
 
-impl fmt::Debug for Recorded {
-    /// Without the text: it is a person's.
+impl fmt::Debug for RecordedMessage {
+    /// Formats everything but the text, which is personal data.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recorded")
             .field("id", &self.id)
@@ -91,38 +91,46 @@ impl fmt::Debug for Recorded {
     }
 }
 
-impl Replayed {
-    /// Whether it is decided without a model that somebody else would answer.
+impl ReplayedDecision {
+    /// Returns true if another agent would answer and no model would be asked.
     pub fn changes(&self) -> bool {
         !self.asks_model && self.differs()
     }
 
-    /// Whether somebody else would answer, if only by a guess in place of a model.
+    /// Returns true if another agent would answer, even if that is only a guess in place of a model.
     pub fn differs(&self) -> bool {
         self.to.as_ref() != Some(&self.from)
     }
 }
 
-impl Replay {
-    /// Errors: the embedding model cannot be loaded.
+impl RoutingReplay {
+    /// Creates a replay. Fails if the embedding model cannot be loaded.
     pub fn new(config: &WorkersConfig) -> anyhow::Result<Self> {
         let config = patient(config);
         Ok(Self {
-            intent: Intent::new(ModelClient::new(&config)?, &config)?,
+            intent: IntentRouter::new(ModelClient::new(&config)?, &config)?,
         })
     }
 
-    /// Decides every answered message of a conversation again, oldest first.
-    pub async fn conversation(&self, team: &TriedTeam, messages: &[Recorded]) -> Vec<Replayed> {
+    /// Decides every answered message of a conversation again and returns the decisions, oldest first.
+    pub async fn conversation(
+        &self,
+        team: &TriedTeam,
+        messages: &[RecordedMessage],
+    ) -> Vec<ReplayedDecision> {
         let candidates = candidates(team);
-        let lines: Vec<Line> = messages.iter().map(line).collect();
+        let lines: Vec<PastMessage> = messages.iter().map(line).collect();
         let mut replayed = Vec::new();
         for (place, pair) in messages.windows(2).enumerate() {
-            // A turn that failed has no answer, and nothing to be compared with.
-            let [Recorded { by: None, .. }, Recorded { by: Some(from), .. }] = pair else {
+            // A failed turn has no answer to compare with.
+            let [
+                RecordedMessage { by: None, .. },
+                RecordedMessage { by: Some(from), .. },
+            ] = pair
+            else {
                 continue;
             };
-            let past = Past::of(&lines[..place], pair[0].at);
+            let past = ConversationPast::from_messages(&lines[..place], pair[0].at);
             replayed.push(self.message(&candidates, &pair[0], from, &past).await);
         }
         replayed
@@ -130,36 +138,36 @@ impl Replay {
 
     async fn message(
         &self,
-        candidates: &Candidates,
-        message: &Recorded,
+        candidates: &RoutingCandidates,
+        message: &RecordedMessage,
         from: &AgentId,
-        past: &Past,
-    ) -> Replayed {
+        past: &ConversationPast,
+    ) -> ReplayedDecision {
         let (mut made, mut asks_model) = (None, false);
-        match choice::choose(RoutingStrategy::Intent, candidates, past.last.as_ref()) {
-            Choice::Made(decision) => made = Some(decision),
-            Choice::ByIntent(current) => {
-                let question = Question {
+        match choice::choose_agent(RoutingStrategy::Intent, candidates, past.last.as_ref()) {
+            AgentChoice::Decided(decision) => made = Some(decision),
+            AgentChoice::ByIntent(current) => {
+                let question = IntentRequest {
                     message: &message.text,
                     members: &candidates.members,
                     current,
                     recent: &past.recent,
-                    agent_said: past.agent_said(),
-                    may_change: past.switches < SWITCHES_MAX,
+                    last_agent_text: past.last_agent_text(),
+                    may_change: past.agent_changes < AGENT_CHANGES_MAX,
                     embedding: None,
                     model: None,
                 };
                 let decided = self.intent.decide(&question).await;
                 asks_model = decided.is_guess;
-                made = choice::recorded(candidates, decided);
+                made = choice::decision_by_intent(candidates, decided);
             }
-            Choice::NextInTurn | Choice::Any | Choice::Nobody => {}
+            AgentChoice::RoundRobin | AgentChoice::Random | AgentChoice::NoAgent => {}
         }
         let stage = made
             .as_ref()
             .and_then(|made| made.facts.as_ref())
             .map(|facts| facts.stage);
-        Replayed {
+        ReplayedDecision {
             message_id: message.id.clone(),
             from: from.clone(),
             reason: made.as_ref().map_or_else(
@@ -173,7 +181,7 @@ impl Replay {
     }
 }
 
-/// With what the service makes do without when it comes late, so that the same words are decided by the same means.
+/// Returns the configuration with a longer wait for embeddings, so that equal messages are always decided by the same stage.
 fn patient(config: &WorkersConfig) -> WorkersConfig {
     let embedding_timeout_ms = u64::try_from(EMBEDDING_TIMEOUT.as_millis()).unwrap_or(u64::MAX);
     WorkersConfig {
@@ -182,23 +190,23 @@ fn patient(config: &WorkersConfig) -> WorkersConfig {
     }
 }
 
-fn candidates(team: &TriedTeam) -> Candidates {
-    let candidate = |member: &TriedMember| Candidate {
+fn candidates(team: &TriedTeam) -> RoutingCandidates {
+    let candidate = |member: &TriedMember| RoutingCandidate {
         agent_id: member.agent_id.clone(),
         slug: member.slug.clone(),
         name: member.name.clone(),
         description: member.description.clone(),
         specialization: member.specialization.clone(),
     };
-    Candidates {
+    RoutingCandidates {
         members: team.members.iter().map(candidate).collect(),
         default_agent: team.default_agent.clone(),
         agents: Vec::new(),
     }
 }
 
-fn line(recorded: &Recorded) -> Line {
-    Line {
+fn line(recorded: &RecordedMessage) -> PastMessage {
+    PastMessage {
         by: recorded.by.clone(),
         text: recorded.text.clone(),
         at: recorded.at,
@@ -230,8 +238,8 @@ mod tests {
         }
     }
 
-    fn conversation(lines: &[(Option<&str>, &str)]) -> Vec<Recorded> {
-        let recorded = |(place, (by, text)): (usize, &(Option<&str>, &str))| Recorded {
+    fn conversation(lines: &[(Option<&str>, &str)]) -> Vec<RecordedMessage> {
+        let recorded = |(place, (by, text)): (usize, &(Option<&str>, &str))| RecordedMessage {
             id: format!("m{place}"),
             by: by.map(agent),
             text: (*text).to_owned(),
@@ -240,16 +248,16 @@ mod tests {
         lines.iter().enumerate().map(recorded).collect()
     }
 
-    async fn replay(team: &TriedTeam, lines: &[(Option<&str>, &str)]) -> Vec<Replayed> {
+    async fn replay(team: &TriedTeam, lines: &[(Option<&str>, &str)]) -> Vec<ReplayedDecision> {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Replay::new(&WorkersConfig::default())
+        RoutingReplay::new(&WorkersConfig::default())
             .unwrap()
             .conversation(team, &conversation(lines))
             .await
     }
 
     #[test]
-    fn embeddings_are_waited_for_as_no_visitor_would() {
+    fn replay_waits_longer_for_embeddings() {
         let config = WorkersConfig {
             routing_budget_ms: 7,
             ..WorkersConfig::default()
@@ -262,7 +270,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_guess_in_place_of_a_model_is_no_change() {
+    async fn guess_in_place_of_a_model_is_no_change() {
         let team = team(&[
             ("billing", "Invoices, refunds and payments"),
             ("technical", "Crashes and error messages"),
@@ -280,13 +288,13 @@ mod tests {
             );
             differed += usize::from(replayed[0].differs());
         }
-        assert!(differed > 0, "it is the guess of one of them at most");
+        assert!(differed > 0, "at most one of them equals the guess");
     }
 
     const ASKED: &str = "I want a refund for my last invoice";
 
     #[tokio::test]
-    async fn a_message_goes_to_whom_the_changed_team_names_and_the_reason_says_why() {
+    async fn changed_team_texts_reroute_a_message_with_a_reason() {
         let before = team(&[
             ("billing", "Invoices, refunds and payments"),
             ("technical", "Crashes and error messages"),
@@ -310,7 +318,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn later_messages_are_decided_from_whom_they_were_with_and_unanswered_ones_not_at_all() {
+    async fn unanswered_messages_are_skipped_in_a_replay() {
         let team = team(&[
             ("billing", "Invoices, refunds and payments"),
             ("technical", "Crashes and error messages"),

@@ -9,7 +9,7 @@ use switchboard_schemas::{
     team::RoutingStrategy,
     time::Timestamp,
 };
-use switchboard_workers::replay::Recorded;
+use switchboard_workers::replay::RecordedMessage;
 
 use crate::config::Config;
 
@@ -187,8 +187,11 @@ impl AdminClient {
     }
 
     /// Lists the messages of a conversation, oldest first.
-    pub(super) async fn list_messages(&self, conversation: &str) -> anyhow::Result<Vec<Recorded>> {
-        let mut messages: Vec<Recorded> = Vec::new();
+    pub(super) async fn list_messages(
+        &self,
+        conversation: &str,
+    ) -> anyhow::Result<Vec<RecordedMessage>> {
+        let mut messages: Vec<RecordedMessage> = Vec::new();
         loop {
             let query = [
                 ("limit", PAGE_ITEMS.to_string()),
@@ -242,8 +245,8 @@ impl AdminClient {
     }
 }
 
-fn recorded_message(message: MessageView) -> Recorded {
-    Recorded {
+fn recorded_message(message: MessageView) -> RecordedMessage {
+    RecordedMessage {
         id: message.id,
         by: message.agent_id,
         text: message.content,

@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, io::Write, path::PathBuf};
 use anyhow::Context;
 use clap::Args;
 use switchboard_schemas::{ids::AgentId, routing::RoutingStage};
-use switchboard_workers::replay::{Recorded, Replay, Replayed};
+use switchboard_workers::replay::{RecordedMessage, ReplayedDecision, RoutingReplay};
 
 use self::admin_client::AdminClient;
 use crate::{commands::apply, config::Config};
@@ -75,7 +75,7 @@ pub(crate) async fn run(config: &Config, arguments: &RouteArguments) -> anyhow::
             .find(|agent| agent.id == *id)
             .map_or_else(|| id.to_string(), |agent| agent.slug.clone())
     };
-    let replay = Replay::new(&config.workers).context("cannot create the router")?;
+    let replay = RoutingReplay::new(&config.workers).context("cannot create the router")?;
     let (mut totals, mut out) = (ReplayTotals::default(), std::io::stdout().lock());
     for conversation in client
         .list_conversations(&team_id, arguments.since.as_deref(), arguments.limit)
@@ -107,8 +107,8 @@ pub(crate) async fn run(config: &Config, arguments: &RouteArguments) -> anyhow::
     Ok(())
 }
 
-fn format_row(replayed: &Replayed, from: &str, to: &str) -> String {
-    let Replayed {
+fn format_row(replayed: &ReplayedDecision, from: &str, to: &str) -> String {
+    let ReplayedDecision {
         message_id, reason, ..
     } = replayed;
     if replayed.asks_model {
@@ -118,7 +118,7 @@ fn format_row(replayed: &Replayed, from: &str, to: &str) -> String {
 }
 
 /// Returns the text of a message on one line, without control characters: visitors wrote it.
-fn printable_text(messages: &[Recorded], id: &str) -> String {
+fn printable_text(messages: &[RecordedMessage], id: &str) -> String {
     let message = messages.iter().find(|message| message.id == id);
     let text = message.map_or("", |message| message.text.as_str());
     text.chars()
@@ -133,7 +133,7 @@ fn printable_text(messages: &[Recorded], id: &str) -> String {
 }
 
 impl ReplayTotals {
-    fn add(&mut self, replayed: &Replayed, from: String, to: String) {
+    fn add(&mut self, replayed: &ReplayedDecision, from: String, to: String) {
         self.messages += 1;
         if replayed.asks_model {
             self.asked += 1;
@@ -183,10 +183,10 @@ mod tests {
 
     use super::*;
 
-    fn replayed(from: &str, to: &str, stage: RoutingStage, asks_model: bool) -> Replayed {
+    fn replayed(from: &str, to: &str, stage: RoutingStage, asks_model: bool) -> ReplayedDecision {
         let agent = |digit: &str| format!("agt_{}", digit.repeat(26)).parse().unwrap();
         let (from, to) = (agent(from), Some(agent(to)));
-        Replayed {
+        ReplayedDecision {
             message_id: "msg".into(),
             from,
             to,
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn printed_text_has_no_control_characters() {
-        let message = Recorded {
+        let message = RecordedMessage {
             id: "m".into(),
             by: None,
             text: "red\u{1b}[31m\nline".into(),

@@ -1,65 +1,66 @@
-//! Texts as vectors, so that what means the same lies near, whatever its words: the ground of routing by meaning.
+//! Text embeddings: texts as vectors, of which those of similar meaning have a high cosine.
 //!
-//! Two sources stand behind one trait, [`Embedder`]: a provider's `/v1/embeddings` ([`provider`]), and a model that runs in
-//! this process ([`sentence_transformer`]). [`Vectors`] keeps what was computed, and asks a source that fails or is
-//! slow only now and then: whoever wants vectors must be able to do without.
+//! Two sources implement [`EmbeddingSource`]: a provider's `/v1/embeddings` ([`provider`]) and a model in this process
+//! ([`sentence_transformer`]). [`EmbeddingCache`] stores computed vectors and pauses a source that fails or is slow, so
+//! callers must be able to work without embeddings.
 
+mod cache;
 pub(crate) mod provider;
 pub(crate) mod sentence_transformer;
-mod vectors;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-pub(crate) use vectors::Vectors;
+pub(crate) use cache::EmbeddingCache;
 
-/// Texts of one call of a source.
+/// Most texts in one call of a source.
 pub(crate) const BATCH_TEXTS_MAX: usize = 64;
-/// Characters of a text that are looked at: more would be cut by most models anyway.
+/// Characters of a text that are embedded; most models truncate longer texts anyway.
 pub(crate) const TEXT_CHARS_MAX: usize = 1000;
-/// Products of a cosine that are added side by side.
+/// Products of a cosine that are summed in parallel.
 const LANES: usize = 8;
 
-/// A text as a direction; of length 1, so that the product of two is their cosine.
-pub(crate) type Vector = Arc<[f32]>;
+/// An embedding of length 1, so that the dot product of two is their cosine.
+pub(crate) type EmbeddingVector = Arc<[f32]>;
 
-/// A source of vectors.
+/// A source of embeddings.
 #[async_trait]
-pub(crate) trait Embedder: Send + Sync {
-    /// Names the model and where it is: vectors of different sources say nothing to each other.
+pub(crate) trait EmbeddingSource: Send + Sync {
+    /// Returns the name of the model and its location. EmbeddingCache of different sources cannot be compared.
     fn name(&self) -> &str;
 
-    /// The vectors of at most [`BATCH_TEXTS_MAX`] texts, in their order, of one dimension each and any length.
+    /// Returns the vectors of at most [`BATCH_TEXTS_MAX`] texts in their order, all of one dimension and of any length.
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbeddingError>;
 }
 
-/// Why there are no vectors.
+/// An error of a source of embeddings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EmbeddingError {
-    /// The source failed lately and is left alone for a while.
+    /// The source failed lately and is not asked for a while.
     #[error("the source of embeddings failed lately")]
-    Resting,
-    /// They did not come in time.
+    Paused,
+    /// The source did not respond in time.
     #[error("embeddings did not come in time")]
-    Late,
-    /// The provider did not give them.
+    TimedOut,
+    /// The call of the provider failed.
     #[error("embeddings: {0}")]
     Provider(#[from] crate::model::CallError),
     /// The model in this process could not compute them.
     #[error("embedding model: {0}")]
     Model(String),
-    /// Too few, or of several dimensions, or not of numbers.
-    #[error("the source gave vectors that are none")]
+    /// The source returned too few vectors, vectors of several dimensions, or values that are not numbers.
+    #[error("the source returned malformed vectors")]
     Malformed,
 }
 
-/// How alike two texts are: 1 for the same, about 0 for nothing in common. Of different models: 0.
-pub(crate) fn cosine(left: &Vector, right: &Vector) -> f32 {
+/// Returns the cosine of two embeddings: 1 for the same direction, about 0 for unrelated texts. Returns 0 if the dimensions
+/// differ.
+pub(crate) fn cosine(left: &EmbeddingVector, right: &EmbeddingVector) -> f32 {
     if left.len() != right.len() {
         return 0.0;
     }
-    // Apart in lanes, which the processor adds side by side: thousands of these are wanted for one message.
+    // Separate lanes let the compiler use vector instructions; one message needs thousands of cosines.
     let (lefts, rights) = (left.chunks_exact(LANES), right.chunks_exact(LANES));
     let rest: f32 = lefts
         .remainder()
@@ -76,8 +77,8 @@ pub(crate) fn cosine(left: &Vector, right: &Vector) -> f32 {
     sums.iter().sum::<f32>() + rest
 }
 
-/// The same direction at length 1; none for what has no direction.
-pub(crate) fn unit(vector: Vec<f32>) -> Option<Vector> {
+/// Returns the vector scaled to length 1; `None` for a vector of length 0 or with values that are not finite.
+pub(crate) fn normalized(vector: Vec<f32>) -> Option<EmbeddingVector> {
     let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
     let is_sound = length.is_finite() && length > 0.0;
     is_sound.then(|| vector.into_iter().map(|value| value / length).collect())

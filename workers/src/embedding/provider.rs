@@ -1,37 +1,38 @@
-//! Vectors from a provider's `/v1/embeddings`.
+//! Embeddings from a provider's `/v1/embeddings` endpoint.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{Embedder, EmbeddingError};
+use super::{EmbeddingError, EmbeddingSource};
 use crate::model::{CallError, Endpoint, openai::ModelClient};
 
-/// An embedding model of a provider; the model of its endpoint is the embedding model.
-pub(crate) struct ProviderEmbedder {
+/// A source that calls a provider; the model of its endpoint is an embedding model.
+pub(crate) struct ProviderEmbeddings {
     client: ModelClient,
     endpoint: Endpoint,
     name: String,
 }
 
 #[derive(Serialize)]
-struct Request<'a> {
+struct EmbeddingRequest<'a> {
     model: &'a str,
     input: &'a [String],
     encoding_format: &'static str,
 }
 
 #[derive(Deserialize)]
-struct Answer {
-    data: Vec<Row>,
+struct EmbeddingResponse {
+    data: Vec<EmbeddingRow>,
 }
 
 #[derive(Deserialize)]
-struct Row {
+struct EmbeddingRow {
     index: usize,
     embedding: Vec<f32>,
 }
 
-impl ProviderEmbedder {
+impl ProviderEmbeddings {
+    /// Creates a source for `endpoint`.
     pub(crate) fn new(client: ModelClient, endpoint: Endpoint) -> Self {
         let name = format!("{} {}", endpoint.base_url, endpoint.model);
         Self {
@@ -43,24 +44,24 @@ impl ProviderEmbedder {
 }
 
 #[async_trait]
-impl Embedder for ProviderEmbedder {
+impl EmbeddingSource for ProviderEmbeddings {
     fn name(&self) -> &str {
         &self.name
     }
 
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbeddingError> {
-        let request = Request {
+        let request = EmbeddingRequest {
             model: &self.endpoint.model,
             input: texts,
             encoding_format: "float",
         };
         let client = self.client.document_client(&self.endpoint)?;
-        let answer: Answer = client
+        let answer: EmbeddingResponse = client
             .embeddings()
             .create_byot(&request)
             .await
             .map_err(|error| CallError::from_library(&error))?;
-        // The order is the provider's own; the index says which text a row is of.
+        // Providers may return rows in any order; the index names the text.
         let mut rows = answer.data;
         rows.sort_by_key(|row| row.index);
         let is_whole = rows
@@ -87,7 +88,7 @@ mod tests {
             model: "small-embeddings".into(),
             continues_prefix: false,
         };
-        let embedder = ProviderEmbedder::new(ModelClient::new(&quick()).unwrap(), endpoint);
+        let embedder = ProviderEmbeddings::new(ModelClient::new(&quick()).unwrap(), endpoint);
         let vectors = embedder.embed(&["a".into(), "b".into()]).await;
         (provider, vectors)
     }
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_texts_go_in_one_request_and_the_vectors_come_in_their_order() {
+    async fn vectors_are_returned_in_the_order_of_the_texts() {
         let rows = r#"{"data":[{"index":1,"embedding":[3,4]},{"index":0,"embedding":[1,2]}]}"#;
         let (provider, vectors) = embed(document(rows)).await;
         assert_eq!(vectors.unwrap(), [[1.0, 2.0], [3.0, 4.0]]);
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refusals_other_answers_and_rows_that_are_missing_are_errors() {
+    async fn unusable_provider_responses_are_errors() {
         let gap = r#"{"data":[{"index":0,"embedding":[1]},{"index":2,"embedding":[1]}]}"#;
         assert_eq!(embed(document(gap)).await.1, Err(EmbeddingError::Malformed));
         let other = embed(document(r#"{"object":"list"}"#)).await.1;

@@ -1,8 +1,8 @@
-//! Vectors from a sentence-transformers directory, computed in this process: no network, and a few milliseconds a text.
+//! Embeddings from a sentence-transformers directory, computed in this process in a few milliseconds per text.
 //!
-//! Such a directory holds a BERT (`config.json`, `model.safetensors`, `tokenizer.json`) and says in `modules.json` and
-//! `1_Pooling/config.json` how a text's vector is made of the vectors of its tokens. What is said there and not
-//! built here is refused when the directory is opened: a vector made otherwise would be wrong without a sign.
+//! The directory holds a BERT (`config.json`, `model.safetensors`, `tokenizer.json`) and describes the pooling of token
+//! vectors in `modules.json` and `1_Pooling/config.json`. A pooling that is not implemented here is refused when the
+//! directory is opened, because other vectors would be wrong without any error.
 
 use std::{
     collections::HashMap,
@@ -20,52 +20,52 @@ use serde::{Deserialize, de::DeserializeOwned};
 use tokenizers::{PaddingParams, Tokenizer, TruncationParams};
 use tokio::sync::Semaphore;
 
-use super::{Embedder, EmbeddingError};
+use super::{EmbeddingError, EmbeddingSource};
 
-/// Batches that are computed at once: each one uses several cores by itself.
+/// Batches that are computed at once; each one uses several cores.
 const AT_ONCE_MAX: usize = 1;
-/// Tokens of a text, whatever the directory allows: the time grows with the square of it.
+/// Most tokens of a text, even if the directory allows more: the time grows with the square of the length.
 const TOKENS_MAX: usize = 256;
-/// Texts of one pass through the model; of like length, so that little is computed for padding.
+/// Texts of one pass through the model. They have similar lengths, so that little time is spent on padding.
 const PASS_TEXTS_MAX: usize = 16;
 
 /// A sentence-transformers model in memory; clones share it.
 #[derive(Clone)]
 pub(crate) struct SentenceTransformer {
     name: String,
-    model: Arc<Model>,
+    model: Arc<BertEncoder>,
     turn: Arc<Semaphore>,
 }
 
-struct Model {
+struct BertEncoder {
     bert: BertModel,
     tokenizer: Tokenizer,
     prompt: String,
 }
 
-/// What some models want before every text (`config_sentence_transformers.json`), by the names of their uses.
+/// Prefixes that some models need before every text (`config_sentence_transformers.json`), by purpose.
 #[derive(Default, Deserialize)]
-struct Prompts {
+struct PromptConfig {
     #[serde(default)]
     prompts: HashMap<String, String>,
     #[serde(default)]
     default_prompt_name: Option<String>,
 }
 
-/// One step of `modules.json`.
+/// One processing step of `modules.json`.
 #[derive(Deserialize)]
-struct Module {
+struct ModuleEntry {
     path: PathBuf,
     r#type: String,
 }
 
 #[derive(Deserialize)]
-struct Limits {
+struct TransformerLimits {
     max_seq_length: usize,
 }
 
 #[derive(Deserialize)]
-struct Pooling {
+struct PoolingConfig {
     pooling_mode_mean_tokens: bool,
     #[serde(default)]
     pooling_mode_cls_token: bool,
@@ -76,20 +76,20 @@ struct Pooling {
 }
 
 impl SentenceTransformer {
-    /// Reads the directory. Errors: something in it is missing, broken, or of a kind that is not built.
+    /// Loads the directory. Fails if a file is missing or malformed, or if a module is not implemented.
     pub(crate) fn open(directory: &Path) -> anyhow::Result<Self> {
         let transformer = check_modules(directory)?;
-        let config: Config = read(&transformer.join("config.json"))?;
+        let config: Config = read_json(&transformer.join("config.json"))?;
         let limits = transformer.join("sentence_bert_config.json");
         let tokens_max = if limits.exists() {
-            read::<Limits>(&limits)?.max_seq_length
+            read_json::<TransformerLimits>(&limits)?.max_seq_length
         } else {
             TOKENS_MAX
         };
         let tokens_max = tokens_max
             .min(TOKENS_MAX)
             .min(config.max_position_embeddings);
-        let tokenizer = tokenizer(&transformer.join("tokenizer.json"), tokens_max)?;
+        let tokenizer = load_tokenizer(&transformer.join("tokenizer.json"), tokens_max)?;
         let weights = transformer.join("model.safetensors");
         let weights =
             fs::read(&weights).with_context(|| format!("cannot read {}", weights.display()))?;
@@ -98,10 +98,10 @@ impl SentenceTransformer {
             .context("model.safetensors is not the BERT of config.json")?;
         Ok(Self {
             name: directory.display().to_string(),
-            model: Arc::new(Model {
+            model: Arc::new(BertEncoder {
                 bert,
                 tokenizer,
-                prompt: prompt(directory)?,
+                prompt: default_prompt(directory)?,
             }),
             turn: Arc::new(Semaphore::new(AT_ONCE_MAX)),
         })
@@ -109,14 +109,14 @@ impl SentenceTransformer {
 }
 
 #[async_trait]
-impl Embedder for SentenceTransformer {
+impl EmbeddingSource for SentenceTransformer {
     fn name(&self) -> &str {
         &self.name
     }
 
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbeddingError> {
         let failed = |error: &dyn std::fmt::Display| EmbeddingError::Model(error.to_string());
-        // The permit goes along: a caller that waits no longer must not let the next batch in beside this one.
+        // The task owns the permit: if the caller stops waiting, the next batch must still not run beside this one.
         let turn = self
             .turn
             .clone()
@@ -135,7 +135,7 @@ impl Embedder for SentenceTransformer {
     }
 }
 
-impl Model {
+impl BertEncoder {
     fn embed(&self, texts: &[String]) -> anyhow::Result<Vec<Vec<f32>>> {
         let mut order: Vec<usize> = (0..texts.len()).collect();
         order.sort_by_key(|index| texts[*index].len());
@@ -145,15 +145,15 @@ impl Model {
                 .iter()
                 .map(|index| format!("{}{}", self.prompt, texts[*index]))
                 .collect();
-            for (index, vector) in pass.iter().zip(self.pass(together)?) {
+            for (index, vector) in pass.iter().zip(self.embed_pass(together)?) {
                 vectors[*index] = vector;
             }
         }
         Ok(vectors)
     }
 
-    /// Mean of the tokens' vectors, the padding left out. Its length is the caller's matter.
-    fn pass(&self, texts: Vec<String>) -> anyhow::Result<Vec<Vec<f32>>> {
+    /// Returns the mean of the token vectors of each text without padding, not normalized.
+    fn embed_pass(&self, texts: Vec<String>) -> anyhow::Result<Vec<Vec<f32>>> {
         let encoded = self
             .tokenizer
             .encode_batch_fast(texts, true)
@@ -175,9 +175,10 @@ impl Model {
     }
 }
 
-/// A transformer, then the mean of its tokens, then at most a normalization, which every vector gets here anyway.
+/// Returns the directory of the transformer. Fails unless the modules are a transformer, pooling by mean and at most a
+/// normalization, which the cache applies to every vector anyway.
 fn check_modules(directory: &Path) -> anyhow::Result<PathBuf> {
-    let modules: Vec<Module> = read(&directory.join("modules.json"))?;
+    let modules: Vec<ModuleEntry> = read_json(&directory.join("modules.json"))?;
     let kinds: Vec<&str> = modules
         .iter()
         .map(|module| module.r#type.rsplit('.').next().unwrap_or_default())
@@ -192,7 +193,7 @@ fn check_modules(directory: &Path) -> anyhow::Result<PathBuf> {
         ),
         "modules.json: only a Transformer, a Pooling and a Normalize are known, not {kinds:?}"
     );
-    let pooling: Pooling = read(&directory.join(&pooling.path).join("config.json"))?;
+    let pooling: PoolingConfig = read_json(&directory.join(&pooling.path).join("config.json"))?;
     let others = [
         pooling.pooling_mode_cls_token,
         pooling.pooling_mode_max_tokens,
@@ -205,16 +206,16 @@ fn check_modules(directory: &Path) -> anyhow::Result<PathBuf> {
     Ok(directory.join(&transformer.path))
 }
 
-/// The prompt that the directory names as the default, as in sentence-transformers; none if it names none.
-fn prompt(directory: &Path) -> anyhow::Result<String> {
+/// Returns the default prompt of the directory; empty if it names none.
+fn default_prompt(directory: &Path) -> anyhow::Result<String> {
     let file = directory.join("config_sentence_transformers.json");
-    let Prompts {
+    let PromptConfig {
         mut prompts,
         default_prompt_name,
     } = if file.exists() {
-        read(&file)?
+        read_json(&file)?
     } else {
-        Prompts::default()
+        PromptConfig::default()
     };
     let Some(name) = default_prompt_name else {
         return Ok(String::new());
@@ -224,9 +225,9 @@ fn prompt(directory: &Path) -> anyhow::Result<String> {
         .with_context(|| format!("{} has no prompt {name:?}", file.display()))
 }
 
-fn tokenizer(path: &Path, tokens_max: usize) -> anyhow::Result<Tokenizer> {
-    let read = Tokenizer::from_file(path).map_err(anyhow::Error::msg);
-    let mut tokenizer = read.with_context(|| format!("cannot read {}", path.display()))?;
+fn load_tokenizer(path: &Path, tokens_max: usize) -> anyhow::Result<Tokenizer> {
+    let loaded = Tokenizer::from_file(path).map_err(anyhow::Error::msg);
+    let mut tokenizer = loaded.with_context(|| format!("cannot read {}", path.display()))?;
     let truncation = TruncationParams {
         max_length: tokens_max,
         ..TruncationParams::default()
@@ -234,7 +235,7 @@ fn tokenizer(path: &Path, tokens_max: usize) -> anyhow::Result<Tokenizer> {
     tokenizer
         .with_truncation(Some(truncation))
         .map_err(anyhow::Error::msg)?;
-    // The file may ask for padding to its full length, which would make short texts as slow as the longest.
+    // The file may demand padding to the full length, which would make short texts as slow as the longest.
     let padding = tokenizer.get_padding().cloned().unwrap_or_default();
     tokenizer.with_padding(Some(PaddingParams {
         strategy: tokenizers::PaddingStrategy::BatchLongest,
@@ -243,7 +244,7 @@ fn tokenizer(path: &Path, tokens_max: usize) -> anyhow::Result<Tokenizer> {
     Ok(tokenizer)
 }
 
-fn read<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
+fn read_json<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
     let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_slice(&text).with_context(|| format!("cannot understand {}", path.display()))
 }
@@ -253,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_that_is_none_or_of_another_kind_is_refused_with_a_word_of_why() {
+    fn unusable_model_directory_is_refused_with_a_reason() {
         let folder = tempfile::tempdir().unwrap();
         let refusal =
             |folder: &Path| format!("{:#}", SentenceTransformer::open(folder).err().unwrap());
@@ -279,24 +280,24 @@ mod tests {
     }
 
     #[test]
-    fn the_prompt_is_the_one_that_the_directory_names_as_the_default() {
+    fn default_prompt_of_the_directory_is_used() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config_sentence_transformers.json");
-        assert_eq!(prompt(folder.path()).unwrap(), "");
+        assert_eq!(default_prompt(folder.path()).unwrap(), "");
         fs::write(
             &file,
             r#"{"prompts": {"query": "query: "}, "default_prompt_name": null}"#,
         )
         .unwrap();
-        assert_eq!(prompt(folder.path()).unwrap(), "");
+        assert_eq!(default_prompt(folder.path()).unwrap(), "");
         fs::write(
             &file,
             r#"{"prompts": {"query": "query: "}, "default_prompt_name": "query"}"#,
         )
         .unwrap();
-        assert_eq!(prompt(folder.path()).unwrap(), "query: ");
+        assert_eq!(default_prompt(folder.path()).unwrap(), "query: ");
         fs::write(&file, r#"{"prompts": {}, "default_prompt_name": "query"}"#).unwrap();
-        assert!(format!("{:#}", prompt(folder.path()).unwrap_err()).contains("query"));
+        assert!(format!("{:#}", default_prompt(folder.path()).unwrap_err()).contains("query"));
     }
 }
 
@@ -304,15 +305,15 @@ mod tests {
 #[cfg(all(test, feature = "evaluation"))]
 mod model_tests {
     use super::*;
-    use crate::embedding::{Vectors, cosine};
+    use crate::embedding::{EmbeddingCache, cosine};
 
     #[tokio::test]
-    async fn vectors_are_those_that_the_authors_of_the_model_publish() {
+    async fn vectors_match_the_published_reference_values() {
         let directory = std::env::var("SWITCHBOARD_TEST_EMBEDDINGS");
         let directory = directory.expect(
             "SWITCHBOARD_TEST_EMBEDDINGS must name what tests/routing/embedding_model.sh prints",
         );
-        let model: Arc<dyn Embedder> =
+        let model: Arc<dyn EmbeddingSource> =
             Arc::new(SentenceTransformer::open(Path::new(&directory)).unwrap());
         let texts = [
             "The cat sits outside",
@@ -323,8 +324,8 @@ mod model_tests {
             "The new movie is so great",
         ];
         let wait = std::time::Duration::from_secs(60);
-        let vectors = Vectors::new(1 << 20)
-            .of(&model, &texts.map(Into::into), wait)
+        let vectors = EmbeddingCache::new(1 << 20)
+            .embed_all(&model, &texts.map(Into::into), wait)
             .await
             .unwrap();
         for (pair, published) in vectors.chunks(2).zip([0.2838, -0.0327, 0.8939]) {

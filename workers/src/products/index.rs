@@ -1,5 +1,5 @@
-//! The products of one agent in an SQLite full-text table in memory. We cut the words ourselves, the same way for products
-//! and for queries; SQLite keeps the lists of who has which word, joins them and puts products in order.
+//! The products of one agent in an SQLite full-text table in memory. Words are split here, in the same way for products and
+//! queries; SQLite stores the posting lists, joins them and ranks products.
 
 use std::{
     collections::HashSet,
@@ -12,15 +12,15 @@ use switchboard_schemas::{agent::Product, catalog_product::CatalogProduct};
 
 use super::{
     FoundProduct, PRODUCTS_FOUND_MAX, PriceLimits, ProductQuery, ProductSearchError, ProductsFound,
-    query::{Labels, Question, Request, attribute_name},
-    told::kept_of,
+    details::with_details,
+    query::{IndexQuery, ParsedQuery, ProductAttributes, attribute_name},
     typed_price::{self, TypedPrice},
-    vocabulary::Vocabulary,
-    words::{Part, index_words, pairs, parts},
+    vocabulary::ShopVocabulary,
 };
+use crate::text::tokens::{TextPart, character_pairs, for_each_index_word, split_parts};
 
-/// `detail = column` keeps no places of words inside a text, which nothing asks for; `content = ''` keeps no text; `body`
-/// has the little that is told.
+/// `detail = column` omits positions of words, which no query needs; `content = ''` omits the texts; `body` holds the
+/// product with its details as JSON.
 const TABLES: &str = "
     PRAGMA journal_mode = OFF;
     CREATE VIRTUAL TABLE words USING fts5 (
@@ -35,8 +35,8 @@ const ANY: &str = "SELECT 1 FROM words WHERE words MATCH ?1 LIMIT 1";
 const COUNT: &str = "SELECT count(*) FROM words WHERE words MATCH ?1";
 const COUNT_PRICED: &str = "SELECT count(*) FROM words JOIN products ON id = words.rowid
     WHERE words MATCH ?1 AND amount BETWEEN ?2 AND ?3";
-/// What its title calls by the name of the wish goes first. Then a title says more of a product than its labels, and these
-/// more than a description.
+/// Ranks products whose title names the wanted thing first. Then words in a title count more than words in labels, and
+/// these more than words in a description.
 const BEST: &str = "SELECT body FROM words JOIN products ON id = words.rowid
     WHERE words MATCH ?1 AND (?2 IS NULL OR amount BETWEEN ?2 AND ?3)
     ORDER BY words.rowid IN (SELECT rowid FROM words WHERE words MATCH ?5) DESC,
@@ -47,31 +47,31 @@ const COUNT_ALL: &str =
     "SELECT count(*) FROM products WHERE ?1 IS NULL OR amount BETWEEN ?1 AND ?2";
 const ALL: &str =
     "SELECT body FROM products WHERE ?1 IS NULL OR amount BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3";
-/// Between the name of an attribute and a word of it; no word has it, and the tokenizer takes it for a letter.
+/// Separator of an attribute's name and a word of its value; no word contains it, and the tokenizer treats it as a letter.
 const NAME_END: char = '\u{e000}';
-/// Above so many, a word distinguishes nothing that would be worth the time to put products in order.
+/// Matches above which products are not ranked, because such common words do not justify the time.
 const RANKED_MAX: u64 = 10_000;
-/// Longest value of an attribute that is searched, in characters; longer ones are texts and addresses.
+/// Longest value of an attribute that is indexed, in characters; longer ones are texts and links.
 const LABEL_CHARS_MAX: usize = 120;
 
-/// An index, complete and never changed.
-pub(super) struct Index {
+/// An immutable index of the products of one agent.
+pub(super) struct ProductIndex {
     connection: Mutex<Connection>,
-    vocabulary: Vocabulary,
+    vocabulary: ShopVocabulary,
     attributes: HashSet<String>,
     bytes: usize,
 }
 
-/// A price filter; none of both is no filter.
+/// A price filter from lowest to highest price; none for no filter.
 type PriceRange = Option<(f64, f64)>;
 
-impl Index {
-    /// An index of these products and of those in these chunks. Takes about a second for 50,000.
+impl ProductIndex {
+    /// Builds an index of `products` and of those in `chunks`. Takes about a second for 50,000 products.
     pub(super) fn build(
         products: &[Product],
         chunks: &[Vec<u8>],
     ) -> Result<Self, ProductSearchError> {
-        let mut builder = Builder::new()?;
+        let mut builder = IndexBuilder::new()?;
         for product in products {
             builder.add(product.clone().into())?;
         }
@@ -81,17 +81,17 @@ impl Index {
         builder.finish()
     }
 
-    /// About how much memory it takes.
+    /// Returns its approximate memory, in bytes.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// What is found; never an error because of what is asked.
+    /// Returns the products that match. No query is an error.
     pub(super) fn search(&self, query: &ProductQuery) -> Result<ProductsFound, ProductSearchError> {
-        let Some(TypedPrice { text, limits }) = typed_price::read(&query.text) else {
+        let Some(TypedPrice { text, limits }) = typed_price::parse_typed_price(&query.text) else {
             return self.find(query);
         };
-        // What was said apart is meant, whatever the words say; they say nothing of a product in any case.
+        // Explicit limits win over typed ones; typed limits are removed from the text in any case.
         let typed = PriceLimits {
             min: limits.min.filter(|_| query.prices.min.is_none()),
             max: limits.max.filter(|_| query.prices.max.is_none()),
@@ -113,22 +113,22 @@ impl Index {
             .connection
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let labels = IndexLabels {
+        let labels = IndexAttributes {
             names: &self.attributes,
             connection: &connection,
         };
-        let request = Request::read(query, &self.vocabulary, &labels);
+        let request = ParsedQuery::read(query, &self.vocabulary, &labels);
         if request.is_hopeless {
             return Ok(ProductsFound::default());
         }
         let (range, limit) = (price_range(query), limit_of(query));
         if request.is_empty() {
-            return all(&connection, range, limit);
+            return all_products(&connection, range, limit);
         }
-        for question in request.questions() {
-            let total = count(&connection, &question.matching, range)?;
+        for question in request.index_queries() {
+            let total = count_matches(&connection, &question.matching, range)?;
             if total > 0 {
-                let products = found(&connection, &question, range, (total, limit))?;
+                let products = ranked_products(&connection, &question, range, (total, limit))?;
                 return Ok(ProductsFound {
                     products,
                     total,
@@ -140,18 +140,18 @@ impl Index {
     }
 }
 
-/// The word under which a product with this word in this attribute is found.
+/// Returns the index word of a word in the value of an attribute.
 pub(super) fn filter_word(name: &str, word: &str) -> String {
     format!("{name}{NAME_END}{word}")
 }
 
-/// What the index knows of attributes.
-struct IndexLabels<'a> {
+/// The attributes of all products in the index.
+struct IndexAttributes<'a> {
     names: &'a HashSet<String>,
     connection: &'a Connection,
 }
 
-impl Labels for IndexLabels<'_> {
+impl ProductAttributes for IndexAttributes<'_> {
     fn has_name(&self, name: &str) -> bool {
         self.names.contains(name)
     }
@@ -162,7 +162,7 @@ impl Labels for IndexLabels<'_> {
             .connection
             .prepare_cached(ANY)
             .and_then(|mut statement| statement.exists([asked]));
-        // The search itself tells what is wrong with the index.
+        // The search itself reports errors of the index.
         any.unwrap_or(true)
     }
 }
@@ -179,7 +179,11 @@ fn price_range(query: &ProductQuery) -> PriceRange {
     }
 }
 
-fn count(connection: &Connection, expression: &str, range: PriceRange) -> rusqlite::Result<u64> {
+fn count_matches(
+    connection: &Connection,
+    expression: &str,
+    range: PriceRange,
+) -> rusqlite::Result<u64> {
     let counted: i64 = match range {
         None => connection
             .prepare_cached(COUNT)?
@@ -191,28 +195,28 @@ fn count(connection: &Connection, expression: &str, range: PriceRange) -> rusqli
     Ok(u64::try_from(counted).unwrap_or_default())
 }
 
-fn found(
+fn ranked_products(
     connection: &Connection,
-    question: &Question,
+    question: &IndexQuery,
     range: PriceRange,
     (total, limit): (u64, u32),
 ) -> Result<Vec<FoundProduct>, ProductSearchError> {
     let (min, max) = range.unzip();
     if total > RANKED_MAX {
-        return bodies(
+        return read_products(
             connection,
             FIRST,
             params![question.matching, min, max, limit],
         );
     }
-    bodies(
+    read_products(
         connection,
         BEST,
         params![question.ranking, min, max, limit, question.named],
     )
 }
 
-fn all(
+fn all_products(
     connection: &Connection,
     range: PriceRange,
     limit: u32,
@@ -222,7 +226,7 @@ fn all(
         .prepare_cached(COUNT_ALL)?
         .query_row(params![min, max], |row| row.get(0))?;
     let total = u64::try_from(total).unwrap_or_default();
-    let products = bodies(connection, ALL, params![min, max, limit])?;
+    let products = read_products(connection, ALL, params![min, max, limit])?;
     Ok(ProductsFound {
         products,
         total,
@@ -230,7 +234,7 @@ fn all(
     })
 }
 
-fn bodies(
+fn read_products(
     connection: &Connection,
     sql: &str,
     values: &[&dyn rusqlite::ToSql],
@@ -245,22 +249,22 @@ fn bodies(
         .collect()
 }
 
-/// An index that is being made.
-struct Builder {
+/// An index under construction.
+struct IndexBuilder {
     connection: Connection,
-    vocabulary: Vocabulary,
+    vocabulary: ShopVocabulary,
     attributes: HashSet<String>,
     products: i64,
 }
 
-impl Builder {
+impl IndexBuilder {
     fn new() -> Result<Self, ProductSearchError> {
         let connection = Connection::open_in_memory()?;
         connection.execute_batch(TABLES)?;
         connection.execute_batch("BEGIN")?;
         Ok(Self {
             connection,
-            vocabulary: Vocabulary::default(),
+            vocabulary: ShopVocabulary::default(),
             attributes: HashSet::new(),
             products: 0,
         })
@@ -285,7 +289,7 @@ impl Builder {
             self.vocabulary.add(&word);
         }
         let amount = product.amount;
-        let kept = kept_of(product);
+        let kept = with_details(product);
         let body = serde_json::to_string(&kept)
             .map_err(|error| ProductSearchError::Index(error.to_string()))?;
         let id = self.products;
@@ -298,10 +302,10 @@ impl Builder {
         Ok(())
     }
 
-    /// The words of a text, with a blank behind each.
+    /// Returns the index words of a text, each followed by a space.
     fn words(text: &str, seen: &mut HashSet<String>) -> String {
         let mut words = String::with_capacity(text.len() + 8);
-        index_words(text, |word| {
+        for_each_index_word(text, |word| {
             words.push_str(word);
             words.push(' ');
             if !seen.contains(word) {
@@ -311,7 +315,7 @@ impl Builder {
         words
     }
 
-    fn finish(self) -> Result<Index, ProductSearchError> {
+    fn finish(self) -> Result<ProductIndex, ProductSearchError> {
         self.connection.execute_batch("COMMIT")?;
         self.connection.execute(MERGE, [])?;
         let pragma = |name: &str| {
@@ -322,7 +326,7 @@ impl Builder {
             usize::try_from(pragma("page_count")? * pragma("page_size")?).unwrap_or(usize::MAX);
         let bytes = database.saturating_add(self.vocabulary.bytes());
         self.connection.pragma_update(None, "query_only", true)?;
-        Ok(Index {
+        Ok(ProductIndex {
             connection: Mutex::new(self.connection),
             vocabulary: self.vocabulary,
             attributes: self.attributes,
@@ -331,7 +335,7 @@ impl Builder {
     }
 }
 
-/// The folders of a link, which are a shop's own words for what a product is: `tea/green` of
+/// Returns the folders of a link, which are often categories of the shop: `tea/green` of
 /// `https://shop.example/tea/green/17`.
 fn folders(url: &str) -> &str {
     let path = url
@@ -343,7 +347,7 @@ fn folders(url: &str) -> &str {
         .trim_end_matches('/')
         .rsplit_once('/')
         .map_or("", |(folders, _)| folders);
-    // What is written in codes is no word, and what is so long is no folder.
+    // Percent-encoded folders are not words, and very long ones are not categories.
     if folders.contains('%') || folders.len() > LABEL_CHARS_MAX {
         ""
     } else {
@@ -352,10 +356,10 @@ fn folders(url: &str) -> &str {
 }
 
 fn push_filters(name: &str, value: &str, filters: &mut String) {
-    for part in parts(value) {
+    for part in split_parts(value) {
         let words = match part {
-            Part::Word { text, .. } => vec![text],
-            Part::Dense(run) => pairs(&run),
+            TextPart::Word { text, .. } => vec![text],
+            TextPart::Unspaced(run) => character_pairs(&run),
         };
         for word in words {
             filters.push_str(&filter_word(name, &word));

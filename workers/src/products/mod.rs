@@ -1,23 +1,19 @@
-//! The search for products: the same in both profiles, in an index that each worker derives from what is kept.
+//! Product search: full-text indexes in memory that each worker builds from the stored products.
 //!
-//! Reading order: [`search`] keeps indexes fresh and bounded; [`index`] holds the products of one agent; `query` turns
-//! what somebody asked for into what the index is asked; `vocabulary`, `spelling` and `words` know what words mean the
-//! same; `typed_price` finds the prices among them; `told` is what is kept of a product besides. `feeds` fetches products
-//! from the web.
+//! Reading order: [`search`] keeps indexes fresh and bounded; [`index`] holds the products of one agent; `query` translates
+//! a visitor's query for the index; `vocabulary` finds word forms, compounds and misspellings; `typed_price` reads price
+//! limits in a query; `details` selects the stored fields of a product. `feeds` fetches products from the web.
 
+mod details;
 pub(crate) mod feeds;
 mod index;
 mod price_words;
 mod query;
 mod search;
-mod spelling;
-mod stop_words;
 #[cfg(test)]
 mod tests;
-mod told;
 mod typed_price;
 mod vocabulary;
-mod words;
 
 use std::collections::BTreeMap;
 
@@ -25,39 +21,40 @@ use serde::{Deserialize, Serialize};
 use switchboard_backends::store::StoreError;
 use switchboard_schemas::agent::Product;
 
-pub use self::search::ProductSearch;
-pub(crate) use self::told::{
+pub(crate) use self::details::{
     ATTRIBUTES_MAX as ATTRIBUTES_TOLD_MAX, DESCRIPTION_CHARS_MAX as DESCRIPTION_TOLD_CHARS_MAX,
 };
+pub use self::search::ProductSearch;
 
-/// Most products that one search gives.
+/// Most products that one search returns.
 pub const PRODUCTS_FOUND_MAX: usize = 50;
 
-/// What is looked for. Any text is safe.
+/// A product query; any text is safe.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProductQuery {
-    /// Words in any language; without any, all products that pass the filters are found. Price limits among them count
-    /// where the query has none of its own.
+    /// Words in any language; without any, all products that pass the filters are found. Price limits among the words
+    /// apply if `prices` has none.
     pub text: String,
-    /// In the shop's own currency; products without a price are left out where there is one.
+    /// Price limits in the shop's own currency; products without a price never match a limit.
     pub prices: PriceLimits,
-    /// Words that an attribute must have, by its name. An attribute that no product has is looked for in the text.
+    /// Words that an attribute must have, by attribute name. The words of an attribute that no product has are searched
+    /// in all texts.
     pub attributes: BTreeMap<String, String>,
-    /// Products wanted, at most [`PRODUCTS_FOUND_MAX`].
+    /// Most products to return, at most [`PRODUCTS_FOUND_MAX`].
     pub limit: usize,
 }
 
-/// The lowest and the highest price that somebody accepts.
+/// The lowest and the highest accepted price.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PriceLimits {
-    /// None: any.
+    /// Lowest price; none for no limit.
     pub min: Option<f64>,
-    /// None: any.
+    /// Highest price; none for no limit.
     pub max: Option<f64>,
 }
 
 impl PriceLimits {
-    /// Any price up to this one.
+    /// Returns the limits of any price up to `max`.
     #[must_use]
     pub const fn up_to(max: f64) -> Self {
         Self {
@@ -67,37 +64,37 @@ impl PriceLimits {
     }
 }
 
-/// A product that was found: plain text on one line, besides what is shown of it.
+/// A product in a search result, with details for the model as plain text on one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundProduct {
-    /// What visitors are shown.
+    /// The product as visitors see it.
     pub product: Product,
-    /// The beginning of what the shop says of it, without links.
+    /// The beginning of the shop's description, without links.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// The first of its attributes, by name.
+    /// The first of its attributes in the order of their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, String>,
 }
 
-/// What was found, best first.
+/// The result of a product search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProductsFound {
-    /// The first of them.
+    /// The best products, best first.
     pub products: Vec<FoundProduct>,
-    /// How many there are.
+    /// Number of all products that match.
     pub total: u64,
-    /// Price limits that were read in the text of the query.
+    /// Price limits that were read from the text of the query.
     pub typed: PriceLimits,
 }
 
-/// Why nothing could be looked for.
+/// An error of the product search.
 #[derive(Debug, thiserror::Error)]
 pub enum ProductSearchError {
-    /// The products cannot be read, and none of them are in memory.
+    /// The products cannot be read, and no index is in memory.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The index failed.
+    /// The index failed with this message.
     #[error("product index: {0}")]
     Index(String),
 }

@@ -1,7 +1,7 @@
-//! Words around a price, in English, German, French, Spanish, Italian and Polish. Folded; where a language puts an
-//! apostrophe or a hyphen, they are two words.
+//! Words around a price in English, German, French, Spanish, Italian and Polish, folded. Words with an apostrophe or a
+//! hyphen are two words here.
 
-/// Before the highest price.
+/// Words before the highest price.
 #[rustfmt::skip]
 pub(super) const AT_MOST: &[&str] = &[
     "under", "below", "less than", "up to", "at most", "max", "maximum", "cheaper than", "not more than", "no more than",
@@ -15,7 +15,7 @@ pub(super) const AT_MOST: &[&str] = &[
     "do", "ponizej", "mniej niz", "maks", "maksymalnie", "najwyzej", "nie wiecej niz", "taniej niz", "tansze niz",
 ];
 
-/// Before the lowest price.
+/// Words before the lowest price.
 #[rustfmt::skip]
 pub(super) const AT_LEAST: &[&str] = &[
     "over", "above", "more than", "at least", "from", "starting at", "min", "minimum", "not under", "not below",
@@ -27,26 +27,26 @@ pub(super) const AT_LEAST: &[&str] = &[
     "powyzej", "ponad", "od", "co najmniej", "wiecej niz", "minimalnie", "nie mniej niz",
 ];
 
-/// Before two prices.
+/// Words before a price range.
 #[rustfmt::skip]
 pub(super) const BETWEEN: &[&str] = &[
     "between", "from", "zwischen", "von", "ab", "entre", "de", "desde", "tra", "fra", "da", "miedzy", "pomiedzy", "od",
 ];
 
-/// Between two prices.
+/// Words between the two prices of a range.
 #[rustfmt::skip]
 pub(super) const AND: &[&str] = &[
     "and", "to", "up to", "und", "bis", "bis zu", "et", "a", "y", "hasta", "e", "ad", "i", "do",
 ];
 
-/// Behind the highest price.
+/// Words after the highest price.
 #[rustfmt::skip]
 pub(super) const OR_LESS: &[&str] = &[
     "or less", "max", "maximum", "oder weniger", "maximal", "hochstens", "ou moins", "o menos", "maximo", "o meno",
     "massimo", "lub mniej", "maks",
 ];
 
-/// Behind the lowest price.
+/// Words after the lowest price.
 pub(super) const OR_MORE: &[&str] = &[
     "or more",
     "oder mehr",
@@ -56,7 +56,7 @@ pub(super) const OR_MORE: &[&str] = &[
     "lub wiecej",
 ];
 
-/// Currencies by name and by code. Pounds are also a weight.
+/// Names and codes of currencies, without pounds, which are also a weight.
 #[rustfmt::skip]
 pub(super) const CURRENCIES: &[&str] = &[
     "eur", "euro", "euros", "usd", "dollar", "dollars", "dolar", "dolares", "dollaro", "dollari", "dolarow", "bucks",
@@ -64,17 +64,17 @@ pub(super) const CURRENCIES: &[&str] = &[
     "sek", "nok", "dkk", "kr", "czk", "kc", "huf", "jpy", "yen", "cny", "inr", "aud", "cad", "nzd",
 ];
 
-/// Signs of currencies.
+/// Symbols of currencies, each one character.
 pub(super) const CURRENCY_SIGNS: &str = "€$£¥₹₽₩₺₴₪₫₱฿";
 
-/// May stand between the word that sets a limit and its price.
+/// Words that may stand between the word that sets a limit and its price.
 #[rustfmt::skip]
 pub(super) const FILLERS: &[&str] = &[
     "the", "about", "around", "us", "zu", "ca", "circa", "etwa", "rund", "les", "environ", "los", "unos", "i", "ai",
     "gli", "okolo",
 ];
 
-/// Before a limit, these say only that it is one of prices.
+/// Words before a limit that only say that it is a limit of prices.
 #[rustfmt::skip]
 pub(super) const LEADS: &[&str] = &[
     "for", "price", "priced", "costs", "cost", "costing", "fur", "fuer", "preis", "kostet", "pour", "prix", "por",

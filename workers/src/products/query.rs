@@ -1,86 +1,88 @@
-//! From what somebody asked for to what the index is asked: each word becomes a group of words that are in the shop, and
-//! only such words reach the index, so that no text can have a meaning in its language.
+//! Translates a query for the index: each word becomes a group of words that the shop has. Only such words reach the index,
+//! so that no text of a visitor is interpreted as FTS5 syntax.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashSet;
 
-use super::{
-    ProductQuery,
-    index::filter_word,
-    stop_words::{is_purpose_word, is_stop_word},
-    vocabulary::Vocabulary,
-    words::{Part, fold, in_one_spelling, pairs, parts, pieces},
+use super::{ProductQuery, index::filter_word, vocabulary::ShopVocabulary};
+use crate::text::{
+    folding::fold,
+    stop_words::{is_purpose_word, is_query_stop_word},
+    tokens::{TextPart, character_pairs, letter_digit_pieces, split_parts, unify_spelling},
 };
 
 /// Characters of a query that are read.
 const QUERY_CHARS_MAX: usize = 400;
-/// Groups that are asked for; the most common ones are left out first.
+/// Groups that are searched; the most common ones are dropped first.
 const GROUPS_MAX: usize = 6;
-/// Groups of which some may be missing, the most telling ones: each further one doubles what the index has to join.
+/// Rarest groups of which some may be missing; each further group doubles the work of the index.
 const MISSING_OF_MAX: usize = 4;
 
-/// What products say of themselves by name.
-pub(super) trait Labels {
-    /// Whether any product has an attribute of this name.
+/// A lookup of the attributes that products have.
+pub(super) trait ProductAttributes {
+    /// Returns true if any product has an attribute of this name.
     fn has_name(&self, name: &str) -> bool;
-    /// Whether any product has this word in the attribute of this name.
+    /// Returns true if any product has this word in the attribute of this name.
     fn has_word(&self, name: &str, word: &str) -> bool;
 }
 
-/// Words of which a product must have one.
+/// Alternative words, of which a product must have one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Group {
-    /// As it was written, if the shop has it so; counts twice.
+pub(super) struct WordGroup {
+    /// The word as the visitor wrote it, if the shop has it; it counts twice.
     exact: Option<String>,
-    /// The word in other forms, or what it was taken for.
+    /// Other forms of the word, or corrections of its spelling.
     others: Vec<String>,
     /// Longer words that contain it.
     compounds: Vec<String>,
-    /// Products that have the most frequent of them.
+    /// Number of products that have the most frequent of the words.
     products: u32,
-    /// Whether it only says what the thing is for: `roses` in `gloves for roses`.
-    is_aside: bool,
+    /// True if the word names the purpose of the product: `roses` in `gloves for roses`.
+    is_purpose: bool,
 }
 
-/// A question to the index.
+/// The FTS5 expressions of one search.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Question {
-    /// What every product found must match.
+pub(super) struct IndexQuery {
+    /// Expression that every result must match.
     pub(super) matching: String,
-    /// The same as it puts products in order.
+    /// The same expression with the weights for ranking.
     pub(super) ranking: String,
-    /// What those match besides that are shown first: their title names the thing.
+    /// Expression of results that are ranked first, because their title names the wanted thing.
     pub(super) named: String,
 }
 
-/// A query in words of the index.
+/// A query translated to words of the index.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Request {
-    groups: Vec<Group>,
-    /// Groups and filter words that every product found must have.
+pub(super) struct ParsedQuery {
+    groups: Vec<WordGroup>,
+    /// Expressions of the attribute filters, which every result must match.
     required: Vec<String>,
-    /// Whether there were words, and the shop has none of them.
+    /// True if the query has words and the shop has none of them.
     pub(super) is_hopeless: bool,
 }
 
-impl Request {
-    /// Reads a query in the words of a shop.
+impl ParsedQuery {
+    /// Translates a query to the words of a shop.
     pub(super) fn read(
         query: &ProductQuery,
-        vocabulary: &Vocabulary,
-        labels: &impl Labels,
+        vocabulary: &ShopVocabulary,
+        labels: &impl ProductAttributes,
     ) -> Self {
         let mut request = Self::default();
         for (name, value) in &query.attributes {
-            request.require(&attribute_name(name), value, vocabulary, labels);
+            request.add_filter(&attribute_name(name), value, vocabulary, labels);
         }
         let text: String = query.text.chars().take(QUERY_CHARS_MAX).collect();
-        let (things, asides) = wished(&text);
+        let (things, purposes) = split_purpose(&text);
         let mut groups = groups_of(&things, vocabulary);
         groups.extend(
-            groups_of(&asides, vocabulary)
+            groups_of(&purposes, vocabulary)
                 .into_iter()
-                .map(|group| Group {
-                    is_aside: true,
+                .map(|group| WordGroup {
+                    is_purpose: true,
                     ..group
                 }),
         );
@@ -91,18 +93,18 @@ impl Request {
         request
     }
 
-    /// Whether every product that passes the price is found.
+    /// Returns true if every product within the price limits matches.
     pub(super) const fn is_empty(&self) -> bool {
         self.groups.is_empty() && self.required.is_empty()
     }
 
-    /// What the index is asked, the strictest first: all words, then also inside longer words, then fewer of the most telling
-    /// ones, but never fewer than half of all. At most four questions, however many words there are.
-    pub(super) fn questions(&self) -> impl Iterator<Item = Question> {
+    /// Returns the searches to try, the strictest first: all words, then also inside longer words, then fewer of the rarest
+    /// words, but at least half of all. At most four searches for any number of words.
+    pub(super) fn index_queries(&self) -> impl Iterator<Item = IndexQuery> {
         let all = self.groups.len();
         let wider = self.groups.iter().any(|group| !group.compounds.is_empty());
-        let strict = std::iter::once(self.question((all, all), false));
-        let compounds = wider.then(|| self.question((all, all), true));
+        let strict = std::iter::once(self.index_query((all, all), false));
+        let compounds = wider.then(|| self.index_query((all, all), true));
         let telling = all.min(MISSING_OF_MAX);
         let most = if telling < all {
             telling
@@ -111,13 +113,13 @@ impl Request {
         };
         let fewer = (all.div_ceil(2).max(1)..=most)
             .rev()
-            .map(move |count| self.question((count, telling), false));
+            .map(move |count| self.index_query((count, telling), false));
         strict.chain(compounds).chain(fewer)
     }
 
-    /// Products that have at least `count` of the first `of` groups, and everything that is required.
-    fn question(&self, (count, of): (usize, usize), with_compounds: bool) -> Question {
-        let things = self.groups.iter().filter(|group| !group.is_aside);
+    /// Returns a search for products with at least `count` of the first `of` groups and all filters.
+    fn index_query(&self, (count, of): (usize, usize), with_compounds: bool) -> IndexQuery {
+        let things = self.groups.iter().filter(|group| !group.is_purpose);
         let things: Vec<String> = things
             .map(|group| group.expression(with_compounds, false))
             .collect();
@@ -128,7 +130,7 @@ impl Request {
         } else {
             format!("{{title}} : ({})", things.join(" AND "))
         };
-        Question {
+        IndexQuery {
             matching,
             ranking,
             named,
@@ -138,7 +140,7 @@ impl Request {
     fn matching(
         &self,
         (count, of): (usize, usize),
-        expression: impl Fn(&Group) -> String,
+        expression: impl Fn(&WordGroup) -> String,
     ) -> String {
         let groups: Vec<String> = self.groups[..of].iter().map(expression).collect();
         let chosen = subsets(groups.len(), count).map(|subset| {
@@ -156,10 +158,16 @@ impl Request {
         clauses.join(" AND ")
     }
 
-    fn require(&mut self, name: &str, value: &str, vocabulary: &Vocabulary, labels: &impl Labels) {
+    fn add_filter(
+        &mut self,
+        name: &str,
+        value: &str,
+        vocabulary: &ShopVocabulary,
+        labels: &impl ProductAttributes,
+    ) {
         let value: String = value.chars().take(QUERY_CHARS_MAX).collect();
         if labels.has_name(name) {
-            // All of them: `in stock` and `out of stock` differ in nothing else.
+            // Stop words too: only they distinguish `in stock` and `out of stock`.
             for word in all_words(&value) {
                 let meant = label_words(name, &word, vocabulary, labels);
                 self.is_hopeless |= meant.is_empty();
@@ -180,9 +188,9 @@ impl Request {
     }
 }
 
-/// The name of an attribute as the index knows it, one word however it is written: `Size type`, `size_type`, `size-type`.
+/// Returns the normalized name of an attribute, equal for `Size type`, `size_type` and `size-type`.
 pub(super) fn attribute_name(name: &str) -> String {
-    in_one_spelling(
+    unify_spelling(
         fold(name)
             .chars()
             .filter(|character| character.is_alphanumeric())
@@ -190,9 +198,9 @@ pub(super) fn attribute_name(name: &str) -> String {
     )
 }
 
-impl Group {
+impl WordGroup {
     fn expression(&self, with_compounds: bool, to_rank: bool) -> String {
-        // A word that stands twice counts twice where products are put in order.
+        // A word that stands twice counts twice in the ranking.
         let exact = self
             .exact
             .iter()
@@ -203,7 +211,7 @@ impl Group {
             .chain(compounds)
             .map(|word| quoted(word))
             .collect();
-        // A group of compounds alone says nothing where they are not asked for.
+        // A group of compounds alone needs them even in a search without compounds.
         if words.is_empty() {
             self.expression(true, to_rank)
         } else {
@@ -212,17 +220,17 @@ impl Group {
     }
 }
 
-/// The words of a text without those that say nothing, unless there are no others.
+/// Returns the words of a text without stop words, unless there are only stop words.
 fn query_words(text: &str) -> Vec<String> {
-    let (mut things, asides) = wished(text);
-    things.extend(asides);
+    let (mut things, purposes) = split_purpose(text);
+    things.extend(purposes);
     things
 }
 
-/// Likewise, what is wished for and what it is for apart.
-fn wished(text: &str) -> (Vec<String>, Vec<String>) {
+/// Returns the words of the wanted product and the words of its purpose, without stop words.
+fn split_purpose(text: &str) -> (Vec<String>, Vec<String>) {
     let words = all_words(text);
-    let begin = words.iter().position(|word| !is_stop_word(word));
+    let begin = words.iter().position(|word| !is_query_stop_word(word));
     let purpose = begin.and_then(|begin| {
         Some(
             begin
@@ -237,7 +245,7 @@ fn wished(text: &str) -> (Vec<String>, Vec<String>) {
     let mut new = |words: &[String], all: bool| {
         let telling = words
             .iter()
-            .filter(|word| all || !is_stop_word(word))
+            .filter(|word| all || !is_query_stop_word(word))
             .cloned();
         telling
             .filter(|word| seen.insert(word.clone()))
@@ -249,13 +257,14 @@ fn wished(text: &str) -> (Vec<String>, Vec<String>) {
     )
 }
 
-/// The word itself, if an attribute of this name has it. Endings tell sizes and colours apart (`grey` and `green` are one
-/// to [`super::words::stem`]), so that other words are taken for it only where nobody has it.
+/// Returns the word itself if an attribute of this name has it, otherwise the nearest words that it has. Similar words are
+/// no first choice, because endings distinguish sizes and colors: `grey` and `green` have one
+/// [stem](crate::text::stemming::common_stem).
 fn label_words(
     name: &str,
     word: &str,
-    vocabulary: &Vocabulary,
-    labels: &impl Labels,
+    vocabulary: &ShopVocabulary,
+    labels: &impl ProductAttributes,
 ) -> Vec<String> {
     if labels.has_word(name, word) {
         return vec![word.to_owned()];
@@ -266,19 +275,19 @@ fn label_words(
         .map(|words| words.into_iter().filter(|word| labels.has_word(name, word)));
     near.map(Iterator::collect::<Vec<&str>>)
         .find(|words| !words.is_empty())
-        .map_or_else(Vec::new, |words| owned(&words))
+        .map_or_else(Vec::new, |words| to_strings(&words))
 }
 
 fn all_words(text: &str) -> Vec<String> {
-    let words = parts(text).into_iter().flat_map(|part| match part {
-        Part::Word { text, .. } => vec![text],
-        Part::Dense(run) => pairs(&run),
+    let words = split_parts(text).into_iter().flat_map(|part| match part {
+        TextPart::Word { text, .. } => vec![text],
+        TextPart::Unspaced(run) => character_pairs(&run),
     });
     words.collect()
 }
 
-/// Groups of words that the shop has; a word that it knows only together with the next one is one with it.
-fn groups_of(words: &[String], vocabulary: &Vocabulary) -> Vec<Group> {
+/// Returns groups of words that the shop has. Two neighboring words that the shop writes as one become one group.
+fn groups_of(words: &[String], vocabulary: &ShopVocabulary) -> Vec<WordGroup> {
     let mut groups = Vec::new();
     let mut index = 0;
     while let Some(word) = words.get(index) {
@@ -290,16 +299,18 @@ fn groups_of(words: &[String], vocabulary: &Vocabulary) -> Vec<Group> {
             is_known(joined) && !(is_known(word) && next.is_some_and(|next| is_known(next)))
         }) {
             Some(joined) => {
-                groups.extend(known(&joined, vocabulary));
+                groups.extend(known_group(&joined, vocabulary));
                 index += 1;
             }
-            None if is_known(word) || pieces(word).is_empty() => {
+            None if is_known(word) || letter_digit_pieces(word).is_empty() => {
                 groups.extend(group_of(word, vocabulary))
             }
-            // A part of a model's number is another model.
-            None if pieces(word).iter().any(|piece| !is_known(piece)) => {}
+            // A model number of which the shop has only a part is another model.
+            None if letter_digit_pieces(word)
+                .iter()
+                .any(|piece| !is_known(piece)) => {}
             None => groups.extend(
-                pieces(word)
+                letter_digit_pieces(word)
                     .into_iter()
                     .filter_map(|piece| group_of(piece, vocabulary)),
             ),
@@ -308,47 +319,47 @@ fn groups_of(words: &[String], vocabulary: &Vocabulary) -> Vec<Group> {
     groups
 }
 
-fn group_of(word: &str, vocabulary: &Vocabulary) -> Option<Group> {
-    known(word, vocabulary).or_else(|| {
+fn group_of(word: &str, vocabulary: &ShopVocabulary) -> Option<WordGroup> {
+    known_group(word, vocabulary).or_else(|| {
         let meant = vocabulary.misspelt(word);
         if meant.is_empty() {
-            inside(word, vocabulary)
+            compound_group(word, vocabulary)
         } else {
-            Some(group(None, &meant, Vec::new(), vocabulary))
+            Some(new_group(None, &meant, Vec::new(), vocabulary))
         }
     })
 }
 
-fn known(word: &str, vocabulary: &Vocabulary) -> Option<Group> {
+fn known_group(word: &str, vocabulary: &ShopVocabulary) -> Option<WordGroup> {
     let forms = vocabulary.forms(word);
     if forms.is_empty() {
         return None;
     }
     let exact = (vocabulary.products_with(word) > 0).then(|| word.to_owned());
     let others: Vec<&str> = forms.into_iter().filter(|form| *form != word).collect();
-    Some(group(
+    Some(new_group(
         exact,
         &others,
-        owned(&vocabulary.compounds(word)),
+        to_strings(&vocabulary.compounds(word)),
         vocabulary,
     ))
 }
 
-fn inside(word: &str, vocabulary: &Vocabulary) -> Option<Group> {
+fn compound_group(word: &str, vocabulary: &ShopVocabulary) -> Option<WordGroup> {
     let compounds = vocabulary.compounds(word);
     if compounds.is_empty() {
         None
     } else {
-        Some(group(None, &[], owned(&compounds), vocabulary))
+        Some(new_group(None, &[], to_strings(&compounds), vocabulary))
     }
 }
 
-fn group(
+fn new_group(
     exact: Option<String>,
     others: &[&str],
     compounds: Vec<String>,
-    vocabulary: &Vocabulary,
-) -> Group {
+    vocabulary: &ShopVocabulary,
+) -> WordGroup {
     let words = exact
         .iter()
         .map(String::as_str)
@@ -357,16 +368,16 @@ fn group(
         .map(|word| vocabulary.products_with(word))
         .max()
         .unwrap_or_default();
-    Group {
+    WordGroup {
         exact,
-        others: owned(others),
+        others: to_strings(others),
         compounds,
         products,
-        is_aside: false,
+        is_purpose: false,
     }
 }
 
-fn owned(words: &[&str]) -> Vec<String> {
+fn to_strings(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
@@ -374,10 +385,7 @@ fn quoted(word: &str) -> String {
     format!("\"{word}\"")
 }
 
-/// The sets of `count` of so many things, as bits.
+/// Returns all sets of `count` elements out of `all`, as bits.
 fn subsets(all: usize, count: usize) -> impl Iterator<Item = u32> {
     (0..1_u32 << all).filter(move |set| set.count_ones() as usize == count)
 }
-
-#[cfg(test)]
-mod tests;

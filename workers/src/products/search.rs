@@ -1,5 +1,5 @@
-//! Indexes in memory: made when an agent's products are first asked for, made anew when these changed, and dropped when
-//! they are not used or take too much.
+//! Keeps product indexes in memory: builds one at the first search of an agent, rebuilds it after changes, and evicts
+//! indexes that are unused or take too much memory.
 
 use std::{
     collections::hash_map::DefaultHasher,
@@ -24,43 +24,43 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
-use super::{ProductQuery, ProductSearchError, ProductsFound, index::Index};
+use super::{ProductQuery, ProductSearchError, ProductsFound, index::ProductIndex};
 
-/// A change is looked for when an index was last compared this long ago; with making a new one it is live within 2 s.
+/// Age at which an index is compared with the stored version; with a rebuild, changes are live within 2 s.
 const FRESH: Duration = Duration::from_millis(1000);
-/// Indexes that are made at once in this process; each takes a core.
+/// Indexes that are built at once in this process; each takes a core.
 const BUILDS_MAX: usize = 2;
-/// An index that nobody asks for goes out of memory.
+/// Time after which an unused index is evicted.
 const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
-/// Agents of which it is remembered when they were last looked at.
+/// Agents whose last comparison is remembered.
 const AGENTS_MAX: u64 = 10_000;
-/// A version can go away while it is read, and the next one too.
+/// Attempts to read a version, each of which can be replaced while it is read.
 const READS_MAX: u32 = 4;
 
 /// Finds products; clones share their indexes.
 #[derive(Clone)]
 pub struct ProductSearch {
     products: Arc<dyn ProductStore>,
-    indexes: Cache<IndexKey, Arc<Loaded>>,
-    /// Held while an agent's products are looked at, so that all who ask meanwhile share the outcome.
+    indexes: Cache<IndexKey, Arc<LoadedIndex>>,
+    /// Locks that are held while an agent's products are compared, so that concurrent callers share the result.
     looks: Cache<IndexKey, Arc<Mutex<Option<Instant>>>>,
     builds: Arc<Semaphore>,
     tasks: TaskTracker,
 }
 
-/// An agent, and a fingerprint of the products that its own document names: while somebody tries a draft, its products
-/// and those of the saved agent are searched side by side.
+/// An agent and a fingerprint of the products in its document. During a playground run, the products of the draft and those
+/// of the saved agent are searched side by side.
 type IndexKey = (AgentId, u64);
 
-struct Loaded {
-    index: Index,
+struct LoadedIndex {
+    index: ProductIndex,
     version: Option<ProductsVersion>,
 }
 
 impl ProductSearch {
-    /// A search over `products`, whose indexes together take about so much memory at most.
+    /// Creates a search over `products` whose indexes together take at most about `index_bytes_max`.
     pub fn new(products: Arc<dyn ProductStore>, index_bytes_max: u64) -> Self {
-        let weigh = |_: &IndexKey, loaded: &Arc<Loaded>| {
+        let weigh = |_: &IndexKey, loaded: &Arc<LoadedIndex>| {
             u32::try_from(loaded.index.bytes()).unwrap_or(u32::MAX)
         };
         Self {
@@ -79,7 +79,7 @@ impl ProductSearch {
         }
     }
 
-    /// The products of `agent` that match, best first.
+    /// Returns the products of `agent` that match, best first.
     ///
     /// # Errors
     /// [`ProductSearchError::Store`] when the products cannot be read and none are in memory;
@@ -89,18 +89,18 @@ impl ProductSearch {
         agent: &Agent,
         query: &ProductQuery,
     ) -> Result<ProductsFound, ProductSearchError> {
-        let loaded = self.loaded(agent).await?;
+        let loaded = self.current_index(agent).await?;
         let query = query.clone();
-        run(move || loaded.index.search(&query)).await
+        run_blocking(move || loaded.index.search(&query)).await
     }
 
-    /// About how much memory the indexes take.
+    /// Returns the approximate memory of all indexes, in bytes.
     pub async fn index_bytes(&self) -> u64 {
         self.indexes.run_pending_tasks().await;
         self.indexes.weighted_size()
     }
 
-    async fn loaded(&self, agent: &Agent) -> Result<Arc<Loaded>, ProductSearchError> {
+    async fn current_index(&self, agent: &Agent) -> Result<Arc<LoadedIndex>, ProductSearchError> {
         let key = (
             agent.id.clone(),
             fingerprint(&agent.settings.ecommerce.products),
@@ -116,11 +116,12 @@ impl ProductSearch {
         {
             return Ok(Arc::clone(loaded));
         }
-        // Whoever asks may give up waiting; an index that takes longer than they wait would else be begun for ever.
+        // A separate task, so that the build continues after its caller gave up. Otherwise an index that takes longer
+        // than any caller waits would never be finished.
         let (search, agent) = (self.clone(), agent.clone());
         let look = async move {
             let began = Instant::now();
-            let loaded = search.look(&agent, key, present).await?;
+            let loaded = search.refresh_index(&agent, key, present).await?;
             *looked_at = Some(began);
             Ok(loaded)
         };
@@ -128,36 +129,39 @@ impl ProductSearch {
         looked.map_err(|error| ProductSearchError::Index(error.to_string()))?
     }
 
-    async fn look(
+    async fn refresh_index(
         &self,
         agent: &Agent,
         key: IndexKey,
-        present: Option<Arc<Loaded>>,
-    ) -> Result<Arc<Loaded>, ProductSearchError> {
-        match (self.fresh(agent, key, present.as_ref()).await, present) {
-            // What is in memory is better than nothing: prices change seldom, and an outage ends.
+        present: Option<Arc<LoadedIndex>>,
+    ) -> Result<Arc<LoadedIndex>, ProductSearchError> {
+        match (
+            self.up_to_date_index(agent, key, present.as_ref()).await,
+            present,
+        ) {
+            // An older index is better than none: prices change rarely, and an outage ends.
             (Err(ProductSearchError::Store(error @ StoreError::Unavailable(_))), Some(present)) => {
-                tracing::warn!(%error, "products are searched as they last were");
+                tracing::warn!(%error, "store unavailable, searching the older product index");
                 Ok(present)
             }
             (looked, _) => looked,
         }
     }
 
-    /// An index of what is kept now: the one that is there, or a new one.
-    async fn fresh(
+    /// Returns an index of the stored version: the present one or a new one.
+    async fn up_to_date_index(
         &self,
         agent: &Agent,
         key: IndexKey,
-        present: Option<&Arc<Loaded>>,
-    ) -> Result<Arc<Loaded>, ProductSearchError> {
+        present: Option<&Arc<LoadedIndex>>,
+    ) -> Result<Arc<LoadedIndex>, ProductSearchError> {
         for _ in 0..READS_MAX {
             let kept = self.products.status(&agent.org_id, &agent.id).await?.kept;
             let version = kept.as_ref().map(|kept| &kept.version);
             if let Some(present) = present.filter(|present| present.version.as_ref() == version) {
                 return Ok(Arc::clone(present));
             }
-            if let Some(loaded) = self.load(agent, kept).await? {
+            if let Some(loaded) = self.build_index(agent, kept).await? {
                 self.indexes.insert(key, Arc::clone(&loaded)).await;
                 return Ok(loaded);
             }
@@ -166,12 +170,12 @@ impl ProductSearch {
         Err(StoreError::Unavailable(error.into()).into())
     }
 
-    /// A new index; none when the version went away while it was read.
-    async fn load(
+    /// Builds a new index; returns `None` if the version was replaced while it was read.
+    async fn build_index(
         &self,
         agent: &Agent,
         kept: Option<PublishedProducts>,
-    ) -> Result<Option<Arc<Loaded>>, ProductSearchError> {
+    ) -> Result<Option<Arc<LoadedIndex>>, ProductSearchError> {
         let closed =
             |error: tokio::sync::AcquireError| ProductSearchError::Index(error.to_string());
         let _turn = self.builds.acquire().await.map_err(closed)?;
@@ -185,16 +189,16 @@ impl ProductSearch {
             return Ok(None);
         };
         let products = agent.settings.ecommerce.products.clone();
-        let index = run(move || Index::build(&products, &chunks)).await?;
-        Ok(Some(Arc::new(Loaded {
+        let index = run_blocking(move || ProductIndex::build(&products, &chunks)).await?;
+        Ok(Some(Arc::new(LoadedIndex {
             index,
             version: kept.map(|kept| kept.version),
         })))
     }
 }
 
-/// Does what takes long apart from the async threads.
-async fn run<T: Send + 'static>(
+/// Runs blocking work outside of the async threads.
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ProductSearchError> + Send + 'static,
 ) -> Result<T, ProductSearchError> {
     task::spawn_blocking(work)
@@ -202,7 +206,7 @@ async fn run<T: Send + 'static>(
         .map_err(|error| ProductSearchError::Index(error.to_string()))?
 }
 
-/// Tells apart two lists of products.
+/// Returns a hash that differs for different lists of products.
 fn fingerprint(products: &[Product]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for product in products {

@@ -1,7 +1,7 @@
-//! What shoppers and models ask for, and what they must find.
+//! Tests of the product search: queries of shoppers and models, with the products that they must find.
 
-mod attributes;
-mod index_lifecycle;
+mod filters;
+mod live_search;
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use switchboard_schemas::{
     secret::InstallationSecret,
 };
 
-use super::{PriceLimits, ProductQuery, ProductSearch, ProductsFound, index::Index};
+use super::{PriceLimits, ProductQuery, ProductSearch, ProductsFound, index::ProductIndex};
 
 const INDEX_BYTES_MAX: u64 = 64 << 20;
 
@@ -87,12 +87,12 @@ fn shop() -> Vec<CatalogProduct> {
     ]
 }
 
-fn index(products: &[CatalogProduct]) -> Index {
+fn index(products: &[CatalogProduct]) -> ProductIndex {
     let lines: Vec<String> = products
         .iter()
         .map(|product| serde_json::to_string(product).unwrap())
         .collect();
-    Index::build(&[], &[lines.join("\n").into_bytes()]).unwrap()
+    ProductIndex::build(&[], &[lines.join("\n").into_bytes()]).unwrap()
 }
 
 fn query(text: &str) -> ProductQuery {
@@ -118,7 +118,7 @@ fn finds(query: &ProductQuery) -> Vec<String> {
 }
 
 #[test]
-fn product_is_found_in_any_case_number_accent_and_language() {
+fn word_forms_and_accents_do_not_matter() {
     for (text, first) in [
         ("LEATHER boot", "Leather boots"),
         ("creme brulee", "Crème brûlée set 500ml"),
@@ -146,7 +146,7 @@ fn product_is_found_in_any_case_number_accent_and_language() {
 }
 
 #[test]
-fn misspelled_words_find_the_intended_products() {
+fn misspelt_words_find_the_intended_products() {
     for (text, first) in [
         ("red runing shoes", "Red running shoes"),
         ("haedphones", "Wireless headphones X12"),
@@ -163,7 +163,7 @@ fn misspelled_words_find_the_intended_products() {
 }
 
 #[test]
-fn missing_products_are_not_found() {
+fn unknown_products_are_not_found() {
     for text in ["quantum spaceship", "sofa", "x13", "boat", "飛行機"] {
         assert_eq!(finds(&query(text)), [""; 0], "{text}");
     }
@@ -178,7 +178,7 @@ fn title_matches_rank_before_description_matches() {
 }
 
 #[test]
-fn wanted_product_ranks_before_its_purpose_and_descriptions() {
+fn wanted_product_ranks_before_its_purpose() {
     let mut products = vec![
         product("Climbing roses", "9", "Wear gloves", &[]),
         product(
@@ -203,7 +203,7 @@ fn wanted_product_ranks_before_its_purpose_and_descriptions() {
 }
 
 #[test]
-fn long_query_needs_half_of_its_rarest_words() {
+fn long_queries_match_by_their_rarest_words() {
     let index = index(&[
         product("Waterproof umbrella", "9", "", &[]),
         product("Red winter jacket", "9", "cotton", &[]),
@@ -216,112 +216,10 @@ fn long_query_needs_half_of_its_rarest_words() {
 }
 
 #[test]
-fn surrounding_words_do_not_hide_the_wanted_product() {
+fn filler_words_do_not_hide_the_product() {
     let asked = "Hello, please show me comfortable red running shoes for my daughter";
     assert_eq!(finds(&query(asked))[0], "Red running shoes");
     assert_eq!(finds(&query("do you have any boots?"))[0], "Leather boots");
-}
-
-#[test]
-fn products_without_a_price_are_outside_price_limits() {
-    let between = |min, max| ProductQuery {
-        prices: PriceLimits { min, max },
-        ..query("running shoes")
-    };
-    assert_eq!(finds(&between(None, Some(50.0))), ["Blue running shoe"]);
-    assert_eq!(finds(&between(Some(50.0), None)), ["Red running shoes"]);
-    assert_eq!(
-        finds(&between(Some(79.9), Some(79.9))),
-        ["Red running shoes"]
-    );
-    assert_eq!(finds(&between(Some(f64::NAN), Some(f64::NAN))).len(), 2);
-    assert_eq!(finds(&between(Some(60.0), Some(50.0))), [""; 0]);
-    let cheap = ProductQuery {
-        prices: PriceLimits::up_to(20.0),
-        ..query("")
-    };
-    assert_eq!(finds(&cheap), ["T-Shirt Oslo", "Πράσινο παπούτσι"]);
-    assert_eq!(
-        finds(&ProductQuery {
-            prices: PriceLimits::up_to(1000.0),
-            ..query("creme")
-        }),
-        [""; 0]
-    );
-}
-
-#[test]
-fn prices_in_the_text_are_limits_if_the_query_has_none() {
-    let index = index(&shop());
-    let search = |query: &ProductQuery| {
-        let found = index.search(query).unwrap();
-        (
-            titles(&found)
-                .into_iter()
-                .map(str::to_owned)
-                .collect::<Vec<_>>(),
-            found.typed,
-        )
-    };
-    let max = |max| PriceLimits {
-        min: None,
-        max: Some(max),
-    };
-    assert_eq!(
-        search(&query("running shoes under 50 EUR")),
-        (vec!["Blue running shoe".into()], max(50.0))
-    );
-    assert_eq!(
-        search(&query("running shoes under 50")).1,
-        PriceLimits::default()
-    );
-    let (all, read) = search(&query("bis 20 €"));
-    assert_eq!((all.len(), read), (2, max(20.0)), "{all:?}");
-    let said_apart = ProductQuery {
-        prices: PriceLimits::up_to(100.0),
-        ..query("running shoes under 50 EUR")
-    };
-    let (both, read) = search(&said_apart);
-    assert_eq!((both.len(), read), (2, PriceLimits::default()), "{both:?}");
-    let lower = ProductQuery {
-        prices: PriceLimits::up_to(100.0),
-        ..query("running shoes over 50 EUR")
-    };
-    assert_eq!(
-        search(&lower),
-        (
-            vec!["Red running shoes".into()],
-            PriceLimits {
-                min: Some(50.0),
-                max: None
-            }
-        )
-    );
-}
-
-#[test]
-fn attributes_filter_by_name_and_unknown_ones_are_words() {
-    let with = |text: &str, name: &str, value: &str| ProductQuery {
-        attributes: [(name.to_owned(), value.to_owned())].into(),
-        ..query(text)
-    };
-    assert_eq!(
-        finds(&with("shoes", "Color", "blue")),
-        ["Blue running shoe"]
-    );
-    assert_eq!(
-        finds(&with("", "COLOR", "reds")),
-        ["Red running shoes", "T-Shirt Oslo"]
-    );
-    assert_eq!(
-        finds(&with("", "farbe", "grun")),
-        ["Kinder-Laufschuhe grün"]
-    );
-    assert_eq!(finds(&with("shoes", "color", "purple")), [""; 0]);
-    assert_eq!(finds(&with("", "stock", "in stock")), ["Leather boots"]);
-    // No product says for which sport it is.
-    assert_eq!(finds(&with("shoes", "sport", "running")).len(), 2);
-    assert_eq!(finds(&with("shoes", "sport", "diving")), [""; 0]);
 }
 
 #[test]
@@ -359,7 +257,7 @@ fn empty_query_finds_everything_up_to_the_limit() {
 }
 
 #[test]
-fn index_operators_are_ordinary_words() {
+fn query_operators_are_plain_words() {
     let index = index(&shop());
     for text in [
         "\"",
@@ -416,9 +314,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_text_is_searched_without_an_error(text: String, name: String, value: String, min: f64, limit: usize) {
+    fn any_text_is_a_valid_query(text: String, name: String, value: String, min: f64, limit: usize) {
         thread_local! {
-            static INDEX: Index = index(&shop());
+            static INDEX: ProductIndex = index(&shop());
         }
         let attributes = [(name, value.clone()), ("color".into(), value)].into();
         let query = ProductQuery { text, prices: PriceLimits { min: Some(min), max: None }, attributes, limit };
@@ -428,7 +326,7 @@ proptest! {
 }
 
 #[test]
-fn folders_of_a_link_describe_a_product() {
+fn folders_of_the_product_url_are_searched() {
     let at = |title: &str, url: &str| {
         let mut product = product(title, "1", "", &[]);
         product.product.url = url.into();

@@ -1,6 +1,5 @@
-//! Price limits that stand among the words of a query, such as `mug under 20 EUR`: small models and visitors write them
-//! there. Only a word that sets a limit, a number and a currency together are one, so that `lamp under 5 W` and `shoes up
-//! to 45` stay what they are. Pure.
+//! Reads price limits among the words of a query, such as `mug under 20 EUR`, where small models and visitors write them. A
+//! limit needs a limiting word, a number and a currency, so that `lamp under 5 W` and `shoes up to 45` stay words.
 
 use switchboard_schemas::price;
 
@@ -10,24 +9,24 @@ use super::{
         AND, AT_LEAST, AT_MOST, BETWEEN, CURRENCIES, CURRENCY_SIGNS, FILLERS, LEADS, OR_LESS,
         OR_MORE,
     },
-    words::fold,
 };
+use crate::text::folding::fold;
 
-/// Length of a currency's code.
+/// Characters of a currency code.
 const CODE_CHARS: usize = 3;
 
-/// A query without its price limits, and these.
+/// A query text split into other words and price limits.
 #[derive(Debug, PartialEq)]
 pub(super) struct TypedPrice {
-    /// The other words.
+    /// The query text without the price limits.
     pub(super) text: String,
-    /// The widest where there are several.
+    /// The widest limits, if there are several.
     pub(super) limits: PriceLimits,
 }
 
-/// Reads the limits in `text`; none when there are none.
-pub(super) fn read(text: &str) -> Option<TypedPrice> {
-    let tokens = Tokens(tokens(text));
+/// Returns the price limits in `text` and the other words; none if there are no limits.
+pub(super) fn parse_typed_price(text: &str) -> Option<TypedPrice> {
+    let tokens = QueryTokens(tokens(text));
     let (mut limits, mut others, mut done) = (PriceLimits::default(), Vec::new(), 0);
     let (mut at, mut first_free) = (0, 0);
     while at < tokens.0.len() {
@@ -63,46 +62,46 @@ impl PriceLimits {
     }
 }
 
-/// A word or a sign of a currency, a number, or what no phrase goes across.
+/// A word or currency symbol, a number, or a character that ends every phrase.
 #[derive(Debug, PartialEq)]
-enum Kind {
+enum TokenKind {
     Word(String),
     Number(f64),
     Break,
 }
 
 #[derive(Debug)]
-struct Token {
-    kind: Kind,
-    /// Where it stands in the text, in bytes.
+struct QueryToken {
+    kind: TokenKind,
+    /// Byte offset of its first character in the text.
     begin: usize,
     end: usize,
 }
 
-struct Tokens(Vec<Token>);
+struct QueryTokens(Vec<QueryToken>);
 
-/// Limits, and the token behind them.
-struct Phrase {
+/// Price limits with the index of the token after them.
+struct PricePhrase {
     limits: PriceLimits,
     next: usize,
 }
 
-struct Money {
+struct PriceAmount {
     amount: f64,
     has_currency: bool,
     next: usize,
 }
 
-impl Tokens {
-    /// The limits that are set from this token on.
-    fn phrase(&self, at: usize) -> Option<Phrase> {
+impl QueryTokens {
+    /// Returns the limits that begin at this token.
+    fn phrase(&self, at: usize) -> Option<PricePhrase> {
         self.range(at)
             .or_else(|| self.limit(at))
             .or_else(|| self.price_first(at))
     }
 
-    /// `between $10 and 20`, `10 € bis 20 €`.
-    fn range(&self, at: usize) -> Option<Phrase> {
+    /// Reads a range: `between $10 and 20`, `10 € bis 20 €`.
+    fn range(&self, at: usize) -> Option<PricePhrase> {
         let opening = self.any_of(BETWEEN, at);
         let one = self.money(opening.unwrap_or(at))?;
         let other = self.money(self.any_of(AND, one.next)?)?;
@@ -112,7 +111,7 @@ impl Tokens {
             None => one.has_currency && other.has_currency,
         };
         let (min, max) = (one.amount.min(other.amount), one.amount.max(other.amount));
-        is_price.then_some(Phrase {
+        is_price.then_some(PricePhrase {
             limits: PriceLimits {
                 min: Some(min),
                 max: Some(max),
@@ -121,42 +120,42 @@ impl Tokens {
         })
     }
 
-    /// `under 20 EUR`, `no more than $5`.
-    fn limit(&self, at: usize) -> Option<Phrase> {
+    /// Reads a limit before a price: `under 20 EUR`, `no more than $5`.
+    fn limit(&self, at: usize) -> Option<PricePhrase> {
         let (most, least) = (self.any_of(AT_MOST, at), self.any_of(AT_LEAST, at));
-        // The longer one is meant: `no more than` has `more than` in it.
+        // The longer phrase wins: `no more than` contains `more than`.
         let money = self
             .money(most.max(least)?)
             .filter(|money| money.has_currency)?;
-        Some(Phrase {
+        Some(PricePhrase {
             limits: limits(money.amount, most > least),
             next: money.next,
         })
     }
 
-    /// `20 € max`, `$50 or more`.
-    fn price_first(&self, at: usize) -> Option<Phrase> {
+    /// Reads a limit after a price: `20 € max`, `$50 or more`.
+    fn price_first(&self, at: usize) -> Option<PricePhrase> {
         let money = self.money(at).filter(|money| money.has_currency)?;
         let (most, least) = (
             self.any_of(OR_LESS, money.next),
             self.any_of(OR_MORE, money.next),
         );
-        Some(Phrase {
+        Some(PricePhrase {
             limits: limits(money.amount, most.is_some()),
             next: most.or(least)?,
         })
     }
 
-    /// A number, with a currency before or behind it if there is one; in `90 $120` the sign belongs to the second.
-    fn money(&self, at: usize) -> Option<Money> {
+    /// Reads a number with an optional currency before or after it; in `90 $120` the symbol belongs to the second number.
+    fn money(&self, at: usize) -> Option<PriceAmount> {
         let mut at = at;
         while self.is_one_of(FILLERS, at) {
             at += 1;
         }
         let has_prefix = self.is_currency(at);
         at += usize::from(has_prefix);
-        let Token {
-            kind: Kind::Number(amount),
+        let QueryToken {
+            kind: TokenKind::Number(amount),
             ..
         } = *self.0.get(at)?
         else {
@@ -165,23 +164,23 @@ impl Tokens {
         let next = at + 1;
         let is_next_ones =
             !self.is_glued(next) && self.is_glued(next + 1) && self.is_number(next + 1);
-        // `$20 USD` names it twice; in `$20 euro adapter` the second one is no price's.
+        // `$20 USD` names the currency twice; in `$20 euro adapter` the second currency belongs to the product.
         let is_code = self
             .word(next)
             .is_some_and(|word| word.chars().count() == CODE_CHARS);
         let has_suffix = self.is_currency(next) && !is_next_ones && (!has_prefix || is_code);
-        // `$20k`, `5W`: no price, or another one.
+        // `$20k` and `5W` are other prices or no prices.
         if !has_suffix && self.is_glued(next) && self.word(next).is_some() {
             return None;
         }
-        Some(Money {
+        Some(PriceAmount {
             amount,
             has_currency: has_prefix || has_suffix,
             next: next + usize::from(has_suffix),
         })
     }
 
-    /// The token behind the longest of these phrases that begins at `at`.
+    /// Returns the index of the token after the longest of these phrases at `at`.
     fn any_of(&self, phrases: &[&str], at: usize) -> Option<usize> {
         let stands = |phrase: &&&str| {
             phrase
@@ -196,7 +195,7 @@ impl Tokens {
             .max()
     }
 
-    /// Where the words begin that lead to the limit at `at`.
+    /// Returns the index of the first word that leads to the limit at `at`.
     fn with_leads(&self, at: usize, first_free: usize) -> usize {
         let leads = (first_free..at)
             .rev()
@@ -207,7 +206,7 @@ impl Tokens {
 
     fn word(&self, at: usize) -> Option<&str> {
         match &self.0.get(at)?.kind {
-            Kind::Word(word) => Some(word),
+            TokenKind::Word(word) => Some(word),
             _ => None,
         }
     }
@@ -223,10 +222,10 @@ impl Tokens {
     fn is_number(&self, at: usize) -> bool {
         self.0
             .get(at)
-            .is_some_and(|token| matches!(token.kind, Kind::Number(_)))
+            .is_some_and(|token| matches!(token.kind, TokenKind::Number(_)))
     }
 
-    /// Whether nothing stands between this token and the one before it.
+    /// Returns true if this token follows the one before it directly.
     fn is_glued(&self, at: usize) -> bool {
         at > 0
             && self
@@ -252,29 +251,29 @@ fn is_sign(word: &str) -> bool {
         .all(|character| CURRENCY_SIGNS.contains(character))
 }
 
-fn tokens(text: &str) -> Vec<Token> {
-    let mut tokens: Vec<Token> = Vec::new();
+fn tokens(text: &str) -> Vec<QueryToken> {
+    let mut tokens: Vec<QueryToken> = Vec::new();
     let mut begin = 0;
     while let Some(character) = text[begin..].chars().next() {
         let rest = &text[begin..];
         let (kind, bytes) = match character {
             _ if character.is_ascii_digit() => match price::amount_at_start(rest) {
-                Some((amount, bytes)) => (Some(Kind::Number(amount)), bytes),
-                None => (Some(Kind::Break), 1),
+                Some((amount, bytes)) => (Some(TokenKind::Number(amount)), bytes),
+                None => (Some(TokenKind::Break), 1),
             },
             _ if character.is_alphabetic() => {
                 let bytes = rest
                     .find(|character| !is_of_word(character))
                     .unwrap_or(rest.len());
-                (Some(Kind::Word(fold(&rest[..bytes]))), bytes)
+                (Some(TokenKind::Word(fold(&rest[..bytes]))), bytes)
             }
             _ if CURRENCY_SIGNS.contains(character) => (
-                Some(Kind::Word(character.to_string())),
+                Some(TokenKind::Word(character.to_string())),
                 character.len_utf8(),
             ),
             _ => (separator(&text[..begin], character), character.len_utf8()),
         };
-        tokens.extend(kind.map(|kind| Token {
+        tokens.extend(kind.map(|kind| QueryToken {
             kind,
             begin,
             end: begin + bytes,
@@ -285,9 +284,9 @@ fn tokens(text: &str) -> Vec<Token> {
 }
 
 /// Blanks, and the marks of `max.`, `Preis:`, `jusqu'à` and `au-dessous` part words; `-5` and `.5` are no prices.
-fn separator(before: &str, character: char) -> Option<Kind> {
+fn separator(before: &str, character: char) -> Option<TokenKind> {
     let is_of_phrase = before.ends_with(char::is_alphabetic) && ".:'’-‑".contains(character);
-    (!is_of_phrase && !character.is_whitespace()).then_some(Kind::Break)
+    (!is_of_phrase && !character.is_whitespace()).then_some(TokenKind::Break)
 }
 
 /// Letters, and accents that are written apart from them.
@@ -301,9 +300,9 @@ mod tests {
 
     use super::*;
 
-    /// What is left to search, and both limits.
+    /// Returns the remaining text and both limits.
     fn typed(text: &str) -> Option<(String, Option<f64>, Option<f64>)> {
-        read(text).map(|typed| (typed.text, typed.limits.min, typed.limits.max))
+        parse_typed_price(text).map(|typed| (typed.text, typed.limits.min, typed.limits.max))
     }
 
     fn most(words: &str, max: f64) -> Option<(String, Option<f64>, Option<f64>)> {
@@ -382,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_without_price_meaning_are_words() {
+    fn other_numbers_and_bare_prices_stay_words() {
         for text in [
             "",
             "lamp under 5 W",
@@ -409,8 +408,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_and_nothing_is_put_in(text in "\\PC{0,60}|((under|bis|over|do|from|and|to|between|for|max|[0-9.,]{1,5}|€|\\$|EUR|zł|é|-)[ .]?){0,12}") {
-            if let Some(typed) = read(&text) {
+        fn parsing_never_adds_text(text in "\\PC{0,60}|((under|bis|over|do|from|and|to|between|for|max|[0-9.,]{1,5}|€|\\$|EUR|zł|é|-)[ .]?){0,12}") {
+            if let Some(typed) = parse_typed_price(&text) {
                 prop_assert!(typed.text.len() < text.len());
                 prop_assert!(typed.limits != PriceLimits::default());
                 prop_assert!(typed.text.split_whitespace().all(|word| text.contains(word)));
@@ -418,8 +417,8 @@ mod tests {
         }
 
         #[test]
-        fn text_without_a_currency_is_left_as_it_is(text in "((under|bis|moins de|menos de|sotto|do|over|from|and|between|for|max|[0-9]{1,4}|lamp|W|TB|,|-) ?){0,12}") {
-            prop_assert_eq!(read(&text), None);
+        fn text_without_a_currency_is_unchanged(text in "((under|bis|moins de|menos de|sotto|do|over|from|and|between|for|max|[0-9]{1,4}|lamp|W|TB|,|-) ?){0,12}") {
+            prop_assert_eq!(parse_typed_price(&text), None);
         }
     }
 }

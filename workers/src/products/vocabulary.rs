@@ -1,44 +1,46 @@
-//! The words of a shop: which of them a searcher can have meant by a word.
+//! The words of a shop, with lookups of word forms, compounds and probable corrections of a word.
 
 use std::collections::HashMap;
 
-use super::{
-    spelling::{Signature, distance},
-    words::{WORD_CHARS_MAX, stem},
+use crate::text::{
+    distance::{LetterSet, edit_distance},
+    stemming::common_stem as stem,
+    tokens::WORD_CHARS_MAX,
 };
 
-/// Words that one word of a query can stand for, but for its own endings.
+/// Corrections of one misspelt word, not counting their other forms.
 const CANDIDATES_MAX: usize = 5;
-/// Shortest word that may have a wrong letter, and that may have two.
+/// Shortest word that may have one wrong letter, in characters.
 const ONE_TYPO_CHARS_MIN: usize = 4;
+/// Shortest word that may have two wrong letters, in characters.
 const TWO_TYPOS_CHARS_MIN: usize = 8;
-/// Up to this length a replaced letter makes another word: a boat is no boot.
+/// Longest word in which a replaced letter makes another word, such as `boat` and `boot`.
 const NO_REPLACEMENT_CHARS_MAX: usize = 4;
-/// Shortest word that is looked for inside others.
+/// Shortest word that is searched inside longer ones, in characters.
 const INSIDE_CHARS_MIN: usize = 4;
-/// Longer words that contain a searched one.
+/// Compounds that one word can match.
 const COMPOUNDS_MAX: usize = 24;
-/// Spellings of umlauts without them.
+/// Transcriptions of umlauts, with the folded letter.
 const UMLAUTS: [(&str, &str); 3] = [("ae", "a"), ("oe", "o"), ("ue", "u")];
 
-/// The words of an index.
+/// All words of an index.
 #[derive(Default)]
-pub(super) struct Vocabulary {
-    words: Vec<Word>,
+pub(super) struct ShopVocabulary {
+    words: Vec<VocabularyWord>,
     by_text: HashMap<Box<str>, u32>,
     by_stem: HashMap<Box<str>, Vec<u32>>,
-    /// Words of letters alone, by their number of characters; the others have no spelling mistakes that could be told.
+    /// Words of letters only, by length in characters; words with digits are never corrected.
     by_length: Vec<Vec<u32>>,
 }
 
-struct Word {
+struct VocabularyWord {
     text: Box<str>,
     products: u32,
-    signature: Signature,
+    letters: LetterSet,
 }
 
-impl Vocabulary {
-    /// Notes that one more product has this word.
+impl ShopVocabulary {
+    /// Counts one more product with this word.
     pub(super) fn add(&mut self, text: &str) {
         if let Some(id) = self.by_text.get(text) {
             self.words[*id as usize].products += 1;
@@ -47,10 +49,10 @@ impl Vocabulary {
         let Ok(id) = u32::try_from(self.words.len()) else {
             return;
         };
-        self.words.push(Word {
+        self.words.push(VocabularyWord {
             text: text.into(),
             products: 1,
-            signature: Signature::of(text),
+            letters: LetterSet::of(text),
         });
         self.by_text.insert(text.into(), id);
         self.by_stem.entry(stem(text).into()).or_default().push(id);
@@ -63,21 +65,21 @@ impl Vocabulary {
         }
     }
 
-    /// Products that have this word.
+    /// Returns the number of products with this word.
     pub(super) fn products_with(&self, text: &str) -> u32 {
         self.by_text
             .get(text)
             .map_or(0, |id| self.words[*id as usize].products)
     }
 
-    /// About how much memory it takes.
+    /// Returns its approximate memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        /// Of a word, its keys, and its places in three tables.
+        /// Bytes of a word with its keys and its entries in three tables.
         const BYTES_PER_WORD: usize = 160;
         self.words.len() * BYTES_PER_WORD
     }
 
-    /// The word itself, its plurals and other genders, and the same with umlauts.
+    /// Returns the forms of a word that the shop has: the word itself, plurals, genders and spellings with umlauts.
     pub(super) fn forms(&self, word: &str) -> Vec<&str> {
         let mut forms = self.of_stem(word);
         for (written, meant) in UMLAUTS {
@@ -89,8 +91,8 @@ impl Vocabulary {
         forms
     }
 
-    /// Words that somebody who wrote `word` can have meant though none of its endings is a mistake, the nearest ones first:
-    /// those that it only goes on from or that go on from it, those with umlauts, those with one letter wrong, with two.
+    /// Returns words similar to `word` in four groups, the nearest first: longer and shorter forms, forms with umlauts,
+    /// words with one wrong letter, words with two. Unlike [`Self::misspelt`], words of one stem are not mixed.
     pub(super) fn mistaken_for(&self, word: &str) -> [Vec<&str>; 4] {
         let goes_on = |other: &&str| other.starts_with(word) || word.starts_with(*other);
         let longer = self.of_stem(word).into_iter().filter(goes_on).collect();
@@ -109,7 +111,7 @@ impl Vocabulary {
         [longer, spelt, at(1), at(2)]
     }
 
-    /// Words from which `word` differs by spelling mistakes, the nearest ones, with their forms.
+    /// Returns the most probable corrections of a misspelt word, with their other forms.
     pub(super) fn misspelt(&self, word: &str) -> Vec<&str> {
         let first = word.chars().next();
         let mut near = self.within_mistakes(word);
@@ -119,7 +121,7 @@ impl Vocabulary {
             .min()
             .unwrap_or_default();
         near.retain(|(distance, _)| *distance == least);
-        // Few get the first letter wrong.
+        // The first letter is rarely wrong.
         let begins_alike = |id: &u32| self.words[*id as usize].text.chars().next() == first;
         if near.iter().any(|(_, id)| begins_alike(id)) {
             near.retain(|(_, id)| begins_alike(id));
@@ -135,14 +137,15 @@ impl Vocabulary {
         meant
     }
 
-    /// Longer words that contain `word`, the most frequent ones: many languages write `running shoe` as one.
+    /// Returns the most frequent longer words that contain `word`; many languages write `running shoe` as one word.
     pub(super) fn compounds(&self, word: &str) -> Vec<&str> {
         let part = stem(word);
         if part.chars().count() < INSIDE_CHARS_MIN {
             return Vec::new();
         }
-        let contains = |entry: &&Word| entry.text.contains(part) && stem(&entry.text) != part;
-        let mut found: Vec<&Word> = self.words.iter().filter(contains).collect();
+        let contains =
+            |entry: &&VocabularyWord| entry.text.contains(part) && stem(&entry.text) != part;
+        let mut found: Vec<&VocabularyWord> = self.words.iter().filter(contains).collect();
         found.sort_by_key(|entry| std::cmp::Reverse(entry.products));
         found
             .iter()
@@ -151,7 +154,7 @@ impl Vocabulary {
             .collect()
     }
 
-    /// Words with as many letters wrong as one of this length may have, and how many.
+    /// Returns words that differ by at most as many letters as a word of this length may have wrong, with the number.
     fn within_mistakes(&self, word: &str) -> Vec<(usize, u32)> {
         let letters: Vec<char> = word.chars().collect();
         let mistakes_max = match letters.len() {
@@ -166,19 +169,19 @@ impl Vocabulary {
     }
 
     fn near(&self, word: &str, letters: &[char], mistakes_max: usize) -> Vec<(usize, u32)> {
-        let signature = Signature::of(word);
+        let letter_set = LetterSet::of(word);
         let lengths = letters.len().saturating_sub(mistakes_max)..=letters.len() + mistakes_max;
         let ids = lengths
             .filter_map(|length| self.by_length.get(length))
             .flatten();
         let may_be = |id: &&u32| {
             self.words[**id as usize]
-                .signature
-                .may_be_within(signature, mistakes_max)
+                .letters
+                .may_be_within(letter_set, mistakes_max)
         };
         let measured = ids.filter(may_be).filter_map(|id| {
             let other: Vec<char> = self.words[*id as usize].text.chars().collect();
-            let distance = distance(letters, &other, mistakes_max)?;
+            let distance = edit_distance(letters, &other, mistakes_max)?;
             let replaced = other.len() == letters.len() && !is_rearranged(letters, &other);
             (letters.len() > NO_REPLACEMENT_CHARS_MAX || !replaced).then_some((distance, *id))
         });
@@ -205,8 +208,8 @@ fn is_rearranged(left: &[char], right: &[char]) -> bool {
 mod tests {
     use super::*;
 
-    fn vocabulary(words: &[&str]) -> Vocabulary {
-        let mut vocabulary = Vocabulary::default();
+    fn vocabulary(words: &[&str]) -> ShopVocabulary {
+        let mut vocabulary = ShopVocabulary::default();
         for word in words {
             vocabulary.add(word);
         }
@@ -214,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_found_in_its_other_forms() {
+    fn word_is_found_in_its_other_forms() {
         let vocabulary = vocabulary(&["shoe", "shoes", "shirt", "grosse"]);
         assert_eq!(vocabulary.forms("shoes"), ["shoe", "shoes"]);
         assert_eq!(vocabulary.forms("groesse"), ["grosse"]);
@@ -222,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn misspelled_word_means_the_nearest_words() {
+    fn misspelt_word_stands_for_the_nearest_words() {
         let vocabulary = vocabulary(&[
             "headphones",
             "headphone",
@@ -247,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_found_inside_longer_ones() {
+    fn word_is_found_inside_longer_ones() {
         let vocabulary = vocabulary(&["laufschuhe", "handschuh", "hose"]);
         assert_eq!(vocabulary.compounds("schuhe"), ["laufschuhe", "handschuh"]);
         assert!(vocabulary.compounds("hos").is_empty());

@@ -1,4 +1,4 @@
-//! Who of a team can answer now.
+//! The agents of a team that can answer a message now.
 
 use std::sync::Arc;
 
@@ -9,48 +9,48 @@ use switchboard_schemas::{
     team::Team,
 };
 
-/// A member that can answer.
+/// A team member that can answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Candidate {
-    /// Agent.
+pub(crate) struct RoutingCandidate {
+    /// Id of the member's agent.
     pub(crate) agent_id: AgentId,
-    /// Its name in documents.
+    /// Slug of the agent.
     pub(crate) slug: String,
-    /// Its name.
+    /// Display name of the agent.
     pub(crate) name: String,
-    /// What it is.
+    /// Public description of the agent.
     pub(crate) description: String,
-    /// What the team says of it.
+    /// Topics that the team assigns to the member.
     pub(crate) specialization: String,
 }
 
-/// Who could answer.
+/// All agents of a team that can answer.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Candidates {
-    /// Members, in the order of the team.
-    pub(crate) members: Vec<Candidate>,
-    /// Answers when no member matches.
+pub(crate) struct RoutingCandidates {
+    /// Members that can answer, in the team's order.
+    pub(crate) members: Vec<RoutingCandidate>,
+    /// Agent that answers if no member matches.
     pub(crate) default_agent: Option<AgentId>,
-    /// Whose providers are asked for an opinion and for vectors: the default agent first.
+    /// Agents whose providers serve routing calls: the default agent first, then the members.
     pub(crate) agents: Vec<Arc<Agent>>,
 }
 
-impl Candidates {
-    /// Members and default agent as far as they can answer. The default agent need not be public: the team is.
-    pub(super) async fn of(catalog: &CatalogCache, team: &Team) -> Result<Self, StoreError> {
+impl RoutingCandidates {
+    /// Returns the members and the default agent that are active. The default agent need not be public, because the team is.
+    pub(super) async fn load(catalog: &CatalogCache, team: &Team) -> Result<Self, StoreError> {
         let mut candidates = Self::default();
         if let Some(id) = &team.default_agent
-            && let Some(agent) = active(catalog, team, id).await?
+            && let Some(agent) = active_agent(catalog, team, id).await?
         {
             candidates.default_agent = Some(agent.id.clone());
             candidates.agents.push(agent);
         }
         for member in &team.members {
-            let agent = active(catalog, team, &member.agent)
+            let agent = active_agent(catalog, team, &member.agent)
                 .await?
                 .filter(|agent| agent.settings.public);
             let Some(agent) = agent else { continue };
-            candidates.members.push(Candidate {
+            candidates.members.push(RoutingCandidate {
                 agent_id: agent.id.clone(),
                 slug: agent.slug.clone(),
                 name: agent.name.clone(),
@@ -63,7 +63,7 @@ impl Candidates {
     }
 }
 
-async fn active(
+async fn active_agent(
     catalog: &CatalogCache,
     team: &Team,
     id: &AgentId,

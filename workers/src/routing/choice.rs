@@ -1,4 +1,4 @@
-//! Who of a team answers when the strategy asks for no comparison: the members in turn, or any of them. Pure.
+//! Choice of an agent by the team's strategy, as far as it needs no comparison with the message. Pure functions.
 
 use switchboard_backends::relay::{RoundRobinOffer, RoutingDecision};
 use switchboard_schemas::{
@@ -8,54 +8,56 @@ use switchboard_schemas::{
 };
 
 use super::{
-    candidates::Candidates,
-    intent::{Current, Decided},
+    candidates::RoutingCandidates,
+    intent::{ConversationHolder, IntentDecision},
 };
 
-/// Shares are recorded in thousandths.
+/// Factor from a score to the recorded thousandths.
 const PERMILLE: f32 = 1000.0;
 
-/// What is still to be found out before a decision can be made.
+/// The next step towards a routing decision.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Choice {
-    /// It is made.
-    Made(RoutingDecision),
-    /// The members are compared with the message.
-    ByIntent(Current),
-    /// The members take turns; the relay knows whose it is.
-    NextInTurn,
-    /// Any member.
-    Any,
-    /// Nobody can answer.
-    Nobody,
+pub(crate) enum AgentChoice {
+    /// The decision is made.
+    Decided(RoutingDecision),
+    /// Compare the members with the message.
+    ByIntent(ConversationHolder),
+    /// Take the next member of the rotation, which the relay counts.
+    RoundRobin,
+    /// Take any of the members.
+    Random,
+    /// Fail, because no agent can answer.
+    NoAgent,
 }
 
-/// How the agent is chosen for a message that follows one that `last` answered.
-pub(crate) fn choose(
+/// Returns the next step for a message after one that `last` answered.
+pub(crate) fn choose_agent(
     strategy: RoutingStrategy,
-    candidates: &Candidates,
+    candidates: &RoutingCandidates,
     last: Option<&AgentId>,
-) -> Choice {
-    let current = current(candidates, last);
+) -> AgentChoice {
+    let current = current_holder(candidates, last);
     match (strategy, current) {
-        _ if candidates.members.is_empty() => {
-            fallback(candidates, "no member can answer").map_or(Choice::Nobody, Choice::Made)
-        }
-        (RoutingStrategy::Intent, current) => Choice::ByIntent(current),
-        (RoutingStrategy::RoundRobin | RoutingStrategy::Random, Current::Member(member)) => {
+        _ if candidates.members.is_empty() => default_decision(candidates, "no member can answer")
+            .map_or(AgentChoice::NoAgent, AgentChoice::Decided),
+        (RoutingStrategy::Intent, current) => AgentChoice::ByIntent(current),
+        (
+            RoutingStrategy::RoundRobin | RoutingStrategy::Random,
+            ConversationHolder::Member(member),
+        ) => {
             let member = &candidates.members[member];
-            Choice::Made(by_strategy(
+            AgentChoice::Decided(decision_by_strategy(
                 &member.agent_id,
                 format!("continues the conversation with {}", member.name),
             ))
         }
-        (RoutingStrategy::RoundRobin, _) => Choice::NextInTurn,
-        (RoutingStrategy::Random, _) => Choice::Any,
+        (RoutingStrategy::RoundRobin, _) => AgentChoice::RoundRobin,
+        (RoutingStrategy::Random, _) => AgentChoice::Random,
     }
 }
 
-/// The members for the one whose turn it is in `team`.
-pub(super) fn offer(candidates: &Candidates, team: &TeamId) -> RoundRobinOffer {
+/// Returns the members among which the rotation of `team` chooses.
+pub(super) fn round_robin_offer(candidates: &RoutingCandidates, team: &TeamId) -> RoundRobinOffer {
     RoundRobinOffer {
         team: team.clone(),
         members: candidates
@@ -68,28 +70,31 @@ pub(super) fn offer(candidates: &Candidates, team: &TeamId) -> RoundRobinOffer {
     }
 }
 
-/// The member that a number points to.
-pub(super) fn by_number(
-    candidates: &Candidates,
+/// Returns a decision for the member that `number` maps to; none if there are no members.
+pub(super) fn member_by_number(
+    candidates: &RoutingCandidates,
     number: u64,
     reason: &str,
 ) -> Option<RoutingDecision> {
     let count = u64::try_from(candidates.members.len()).ok()?;
     let index = usize::try_from(number.checked_rem(count)?).ok()?;
-    Some(by_strategy(
+    Some(decision_by_strategy(
         &candidates.members[index].agent_id,
         reason.to_owned(),
     ))
 }
 
-/// The record of what was decided by intent.
+/// Returns the routing decision with the facts of a decision by intent; none if no agent can answer.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "shares lie between 0 and 1"
+    reason = "scores lie between 0 and 1"
 )]
-pub(crate) fn recorded(candidates: &Candidates, decided: Decided) -> Option<RoutingDecision> {
-    let score = |(member, share): (&super::candidates::Candidate, &f32)| MemberScore {
+pub(crate) fn decision_by_intent(
+    candidates: &RoutingCandidates,
+    decided: IntentDecision,
+) -> Option<RoutingDecision> {
+    let score = |(member, share): (&super::candidates::RoutingCandidate, &f32)| MemberScore {
         agent_id: member.agent_id.clone(),
         permille: (share.clamp(0.0, 1.0) * PERMILLE).round() as u16,
     };
@@ -106,8 +111,8 @@ pub(crate) fn recorded(candidates: &Candidates, decided: Decided) -> Option<Rout
         scores,
     };
     let made = match decided.member {
-        Some(member) => by_strategy(&candidates.members[member].agent_id, decided.reason),
-        None => fallback_saying(candidates, decided.reason)?,
+        Some(member) => decision_by_strategy(&candidates.members[member].agent_id, decided.reason),
+        None => default_decision_with_reason(candidates, decided.reason)?,
     };
     Some(RoutingDecision {
         facts: Some(facts),
@@ -115,27 +120,30 @@ pub(crate) fn recorded(candidates: &Candidates, decided: Decided) -> Option<Rout
     })
 }
 
-fn current(candidates: &Candidates, last: Option<&AgentId>) -> Current {
+fn current_holder(candidates: &RoutingCandidates, last: Option<&AgentId>) -> ConversationHolder {
     let member = candidates
         .members
         .iter()
         .position(|member| Some(&member.agent_id) == last);
     let is_default = last.is_some() && candidates.default_agent.as_ref() == last;
     match member {
-        Some(member) => Current::Member(member),
-        None if is_default => Current::Default,
-        None => Current::Nobody,
+        Some(member) => ConversationHolder::Member(member),
+        None if is_default => ConversationHolder::Default,
+        None => ConversationHolder::Nobody,
     }
 }
 
-fn fallback(candidates: &Candidates, why: &str) -> Option<RoutingDecision> {
-    fallback_saying(candidates, format!("{why}: the default agent answers"))
+fn default_decision(candidates: &RoutingCandidates, why: &str) -> Option<RoutingDecision> {
+    default_decision_with_reason(candidates, format!("{why}: the default agent answers"))
 }
 
-fn fallback_saying(candidates: &Candidates, reason: String) -> Option<RoutingDecision> {
+fn default_decision_with_reason(
+    candidates: &RoutingCandidates,
+    reason: String,
+) -> Option<RoutingDecision> {
     match (&candidates.default_agent, candidates.members.first()) {
-        (Some(agent_id), _) => Some(by_strategy(agent_id, reason)),
-        (None, Some(first)) => Some(by_strategy(
+        (Some(agent_id), _) => Some(decision_by_strategy(agent_id, reason)),
+        (None, Some(first)) => Some(decision_by_strategy(
             &first.agent_id,
             reason.replace("the default agent", "the first member"),
         )),
@@ -143,7 +151,7 @@ fn fallback_saying(candidates: &Candidates, reason: String) -> Option<RoutingDec
     }
 }
 
-fn by_strategy(agent_id: &AgentId, reason: String) -> RoutingDecision {
+fn decision_by_strategy(agent_id: &AgentId, reason: String) -> RoutingDecision {
     RoutingDecision {
         agent_id: agent_id.clone(),
         reason,
@@ -166,15 +174,15 @@ mod tests {
     use switchboard_schemas::{ids::OrgId, secret::InstallationSecret};
 
     use super::*;
-    use crate::routing::candidates::Candidate;
+    use crate::routing::candidates::RoutingCandidate;
 
     fn agent(slug: &str) -> AgentId {
         let secret = InstallationSecret::from_bytes([1; 32]);
         AgentId::derive(&secret, &OrgId::derive(&secret, "o"), slug)
     }
 
-    fn member(slug: &str) -> Candidate {
-        Candidate {
+    fn member(slug: &str) -> RoutingCandidate {
+        RoutingCandidate {
             agent_id: agent(slug),
             slug: slug.to_owned(),
             name: slug.to_owned(),
@@ -183,8 +191,8 @@ mod tests {
         }
     }
 
-    fn desk() -> Candidates {
-        Candidates {
+    fn desk() -> RoutingCandidates {
+        RoutingCandidates {
             members: vec![member("billing"), member("technical")],
             default_agent: Some(agent("general")),
             agents: Vec::new(),
@@ -192,31 +200,38 @@ mod tests {
     }
 
     #[test]
-    fn without_members_the_default_agent_answers_whatever_the_strategy_and_without_it_nobody() {
+    fn team_without_members_falls_back_to_the_default_agent() {
         for strategy in [
             RoutingStrategy::Intent,
             RoutingStrategy::RoundRobin,
             RoutingStrategy::Random,
         ] {
-            let mut candidates = Candidates {
+            let mut candidates = RoutingCandidates {
                 members: Vec::new(),
                 ..desk()
             };
             assert!(matches!(
-                choose(strategy, &candidates, None),
-                Choice::Made(_)
+                choose_agent(strategy, &candidates, None),
+                AgentChoice::Decided(_)
             ));
             candidates.default_agent = None;
-            assert_eq!(choose(strategy, &candidates, None), Choice::Nobody);
+            assert_eq!(
+                choose_agent(strategy, &candidates, None),
+                AgentChoice::NoAgent
+            );
         }
     }
 
     #[test]
-    fn turns_and_chance_are_for_new_conversations_only() {
+    fn rotation_and_chance_apply_to_new_conversations_only() {
         let last = agent("technical");
         for strategy in [RoutingStrategy::RoundRobin, RoutingStrategy::Random] {
-            assert!(!matches!(choose(strategy, &desk(), None), Choice::Made(_)));
-            let Choice::Made(decision) = choose(strategy, &desk(), Some(&last)) else {
+            assert!(!matches!(
+                choose_agent(strategy, &desk(), None),
+                AgentChoice::Decided(_)
+            ));
+            let AgentChoice::Decided(decision) = choose_agent(strategy, &desk(), Some(&last))
+            else {
                 panic!("no stay")
             };
             assert_eq!(decision.agent_id, last);
@@ -224,34 +239,36 @@ mod tests {
     }
 
     #[test]
-    fn intent_knows_who_has_the_conversation_and_that_one_who_left_has_it_no_more() {
+    fn removed_agent_no_longer_holds_a_conversation() {
         for (last, current) in [
-            (None, Current::Nobody),
-            (Some(agent("technical")), Current::Member(1)),
-            (Some(agent("general")), Current::Default),
-            (Some(agent("somebody who left")), Current::Nobody),
+            (None, ConversationHolder::Nobody),
+            (Some(agent("technical")), ConversationHolder::Member(1)),
+            (Some(agent("general")), ConversationHolder::Default),
+            (Some(agent("somebody who left")), ConversationHolder::Nobody),
         ] {
             assert_eq!(
-                choose(RoutingStrategy::Intent, &desk(), last.as_ref()),
-                Choice::ByIntent(current)
+                choose_agent(RoutingStrategy::Intent, &desk(), last.as_ref()),
+                AgentChoice::ByIntent(current)
             );
         }
     }
 
     #[test]
-    fn numbers_point_to_each_member_alike_and_to_nobody_of_none() {
+    fn numbers_map_to_members_evenly() {
         let chosen: Vec<_> = (0..7)
-            .map(|number| by_number(&desk(), number, "turn").unwrap().agent_id)
+            .map(|number| member_by_number(&desk(), number, "turn").unwrap().agent_id)
             .collect();
         let billing = chosen.iter().filter(|id| **id == agent("billing")).count();
         assert_eq!(billing, 4);
-        assert_eq!(by_number(&Candidates::default(), 1, "turn"), None);
+        assert_eq!(
+            member_by_number(&RoutingCandidates::default(), 1, "turn"),
+            None
+        );
     }
 
     #[test]
-    fn a_decision_is_recorded_with_a_score_for_each_member_and_without_a_default_agent_the_first_member_answers()
-     {
-        let decided = Decided {
+    fn decision_records_scores_and_falls_back_to_the_first_member() {
+        let decided = IntentDecision {
             member: None,
             stage: RoutingStage::Words,
             scores: vec![0.25, 0.5],
@@ -259,11 +276,11 @@ mod tests {
             is_guess: false,
             took: Duration::from_millis(3),
         };
-        let candidates = Candidates {
+        let candidates = RoutingCandidates {
             default_agent: None,
             ..desk()
         };
-        let decision = recorded(&candidates, decided).unwrap();
+        let decision = decision_by_intent(&candidates, decided).unwrap();
         assert_eq!(decision.agent_id, agent("billing"));
         assert_eq!(
             decision.reason,

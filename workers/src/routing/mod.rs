@@ -1,8 +1,9 @@
-//! Messages to teams (step 6 of the path): chooses the agent and hands the turn on to it.
+//! The routing role (step 6 of the path of a message): chooses an agent of a team and forwards the turn to it.
 //!
 //! Messages of a conversation share a lane, so that each is routed after the one before it, whose decision it may have to
-//! continue. A decision is recorded before it is acted upon: [`candidates`] says who can answer, [`past`] who did, and
-//! [`choice`] makes it, or [`intent`] where members are compared with the message. [`trial`] makes one that is for show.
+//! continue. A decision is recorded before it is acted upon. [`candidates`] lists the agents that can answer, [`past`] reads
+//! the end of the conversation, and [`choice`] decides by strategy, or [`intent`] by comparing members with the message.
+//! [`trial`] answers playground runs.
 
 pub(crate) mod candidates;
 pub(crate) mod choice;
@@ -42,10 +43,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use self::{
-    candidates::Candidates,
-    choice::Choice,
-    intent::{Current, Intent, Question},
-    past::{Past, SWITCHES_MAX},
+    candidates::RoutingCandidates,
+    choice::AgentChoice,
+    intent::{ConversationHolder, IntentRequest, IntentRouter},
+    past::{AGENT_CHANGES_MAX, ConversationPast},
 };
 use crate::{
     WorkerContext,
@@ -60,15 +61,15 @@ use crate::{
     trace,
 };
 
-/// Pause before a decision is tried again.
+/// Pause before a failed decision is retried.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// The routing role.
-pub(crate) struct Routing {
+/// The job handler of the routing role.
+pub(crate) struct RoutingHandler {
     backends: Backends,
     catalog: CatalogCache,
     providers: ProviderResolver,
-    intent: Intent,
+    intent: IntentRouter,
     config: WorkersConfig,
     metrics: Arc<WorkerMetrics>,
 }
@@ -83,11 +84,11 @@ enum RoutingError {
     Relay(#[from] RelayError),
 }
 
-impl Routing {
-    /// Errors: the model client cannot be built, or the embedding model not be loaded.
+impl RoutingHandler {
+    /// Creates the handler. Fails if the model client cannot be built or the embedding model cannot be loaded.
     pub(crate) fn new(ctx: WorkerContext) -> anyhow::Result<Self> {
         Ok(Self {
-            intent: Intent::new(ModelClient::new(&ctx.config)?, &ctx.config)?,
+            intent: IntentRouter::new(ModelClient::new(&ctx.config)?, &ctx.config)?,
             providers: ProviderResolver {
                 catalog: ctx.catalog.clone(),
                 vault: ctx.vault,
@@ -100,7 +101,7 @@ impl Routing {
         })
     }
 
-    /// Begins what the first choice by intent would else wait for.
+    /// Starts computations that the first decision by intent would otherwise wait for.
     pub(crate) async fn warm_up(&self) {
         self.intent.warm_up().await;
     }
@@ -113,7 +114,7 @@ impl Routing {
             .recorded_decisions(message)
             .await
             .unwrap_or_else(|error| {
-                tracing::warn!(%error, "routing does not know what was decided before");
+                tracing::warn!(%error, "recorded decisions unavailable");
                 RecordedDecisions::default()
             });
         let decision = match known.own {
@@ -132,12 +133,12 @@ impl Routing {
                     })
                 }));
         };
-        self.hand_on(job, decision).await?;
+        self.forward(job, decision).await?;
         Ok(JobEnd::Finished)
     }
 
-    /// Decides, and records it: a repeat reads it back. Without the relay a repeat decides the same again while the team is
-    /// unchanged, and the claim of the reply drops whatever comes twice.
+    /// Decides and records the decision, which a redelivered job reads back. If the relay is unavailable, a redelivered job
+    /// decides the same again while the team is unchanged, and the claim of the reply lets only one job run.
     async fn decide(
         &self,
         job: &TeamMessageJob,
@@ -149,24 +150,26 @@ impl Routing {
             .await?
             .filter(|team| team.org_id == job.turn.org_id);
         let Some(team) = team else { return Ok(None) };
-        let candidates = Candidates::of(&self.catalog, &team).await?;
+        let candidates = RoutingCandidates::load(&self.catalog, &team).await?;
         let last = last.map(|decision| decision.agent_id);
         let past = self.past(job, team.routing, last.is_some()).await?;
         let last = last.or_else(|| past.last.clone());
-        let made = match choice::choose(team.routing, &candidates, last.as_ref()) {
-            Choice::Made(decision) => Some(decision),
-            Choice::ByIntent(current) => {
-                self.by_intent(&job.turn.content, &candidates, current, &past)
+        let made = match choice::choose_agent(team.routing, &candidates, last.as_ref()) {
+            AgentChoice::Decided(decision) => Some(decision),
+            AgentChoice::ByIntent(current) => {
+                self.decide_by_intent(&job.turn.content, &candidates, current, &past)
                     .await?
             }
-            Choice::NextInTurn => self.in_turn(job, &candidates).await,
-            Choice::Any => {
-                choice::by_number(&candidates, chance(&job.turn.message_id), "any member")
-            }
-            Choice::Nobody => None,
+            AgentChoice::RoundRobin => self.decide_by_rotation(job, &candidates).await,
+            AgentChoice::Random => choice::member_by_number(
+                &candidates,
+                message_hash(&job.turn.message_id),
+                "any member",
+            ),
+            AgentChoice::NoAgent => None,
         };
         let Some(made) = made else { return Ok(None) };
-        self.measure(&made);
+        self.record_metrics(&made);
         Ok(Some(
             self.backends
                 .relay
@@ -176,26 +179,26 @@ impl Routing {
         ))
     }
 
-    /// The end of the conversation. Only who answered last must be known; the relay remembers it mostly.
+    /// Returns the end of the conversation. Only the last agent must be known, and the relay usually has it.
     async fn past(
         &self,
         job: &TeamMessageJob,
         strategy: RoutingStrategy,
         knows_last: bool,
-    ) -> Result<Past, StoreError> {
+    ) -> Result<ConversationPast, StoreError> {
         if knows_last && strategy != RoutingStrategy::Intent {
-            return Ok(Past::default());
+            return Ok(ConversationPast::default());
         }
-        match Past::read(&*self.backends.store, &job.turn).await {
+        match ConversationPast::read(&*self.backends.store, &job.turn).await {
             Err(error) if knows_last => {
-                tracing::warn!(%error, "routing does not know what was said before");
-                Ok(Past::default())
+                tracing::warn!(%error, "conversation unavailable, routing without it");
+                Ok(ConversationPast::default())
             }
             read => read,
         }
     }
 
-    fn measure(&self, made: &RoutingDecision) {
+    fn record_metrics(&self, made: &RoutingDecision) {
         let Some(facts) = &made.facts else { return };
         self.metrics
             .routed
@@ -208,31 +211,34 @@ impl Routing {
         }
     }
 
-    async fn by_intent(
+    async fn decide_by_intent(
         &self,
         message: &str,
-        candidates: &Candidates,
-        current: Current,
-        past: &Past,
+        candidates: &RoutingCandidates,
+        current: ConversationHolder,
+        past: &ConversationPast,
     ) -> Result<Option<RoutingDecision>, StoreError> {
-        let question = Question {
+        let question = IntentRequest {
             message,
             members: &candidates.members,
             current,
             recent: &past.recent,
-            agent_said: past.agent_said(),
-            may_change: past.switches < SWITCHES_MAX,
-            embedding: self.embedding(candidates).await?,
-            model: self.model(candidates).await?,
+            last_agent_text: past.last_agent_text(),
+            may_change: past.agent_changes < AGENT_CHANGES_MAX,
+            embedding: self.embedding_endpoint(candidates).await?,
+            model: self.model_endpoint(candidates).await?,
         };
-        Ok(choice::recorded(
+        Ok(choice::decision_by_intent(
             candidates,
             self.intent.decide(&question).await,
         ))
     }
 
-    /// The first embedding model that an agent of the team brings along; the default agent is asked first.
-    async fn embedding(&self, candidates: &Candidates) -> Result<Option<Endpoint>, StoreError> {
+    /// Returns the first embedding model of the team's agents, starting with the default agent.
+    async fn embedding_endpoint(
+        &self,
+        candidates: &RoutingCandidates,
+    ) -> Result<Option<Endpoint>, StoreError> {
         for agent in &candidates.agents {
             if let Some(endpoint) = self.providers.embedding_endpoint(agent).await? {
                 return Ok(Some(endpoint));
@@ -241,37 +247,40 @@ impl Routing {
         Ok(None)
     }
 
-    /// The default agent's model, else the first member's.
-    async fn model(&self, candidates: &Candidates) -> Result<Option<Endpoint>, StoreError> {
+    /// Returns the model of the default agent, or of the first member if there is none.
+    async fn model_endpoint(
+        &self,
+        candidates: &RoutingCandidates,
+    ) -> Result<Option<Endpoint>, StoreError> {
         let Some(agent) = candidates.agents.first() else {
             return Ok(None);
         };
         let endpoints = self.providers.endpoints_of(agent).await?;
-        // A process that only routes has no endpoint where the demo model would answer.
+        // A process with only the routing role has no endpoint for the demo model.
         Ok(endpoints
             .into_iter()
             .find(|endpoint| !endpoint.base_url.is_empty()))
     }
 
-    /// The member whose turn it is; the relay records it in the step that counts it.
-    async fn in_turn(
+    /// Returns the next member of the rotation; the relay advances it and records the decision in one step.
+    async fn decide_by_rotation(
         &self,
         job: &TeamMessageJob,
-        candidates: &Candidates,
+        candidates: &RoutingCandidates,
     ) -> Option<RoutingDecision> {
         let message = &job.turn.message_id;
-        let offer = choice::offer(candidates, &job.team_id);
+        let offer = choice::round_robin_offer(candidates, &job.team_id);
         self.backends
             .relay
             .record_round_robin(message, &offer)
             .await
             .unwrap_or_else(|error| {
-                tracing::warn!(%error, "the rotation is away, any member answers");
-                choice::by_number(candidates, chance(message), &offer.reason)
+                tracing::warn!(%error, "rotation unavailable, choosing any member");
+                choice::member_by_number(candidates, message_hash(message), &offer.reason)
             })
     }
 
-    async fn hand_on(
+    async fn forward(
         &self,
         job: &TeamMessageJob,
         decision: RoutingDecision,
@@ -305,7 +314,7 @@ impl Routing {
 }
 
 #[async_trait]
-impl JobHandler for Routing {
+impl JobHandler for RoutingHandler {
     type Job = Arc<RoutingJob>;
 
     const SOURCES: &'static [TopicSource] = &[(Topic::Route, "routing")];
@@ -330,7 +339,9 @@ impl JobHandler for Routing {
             RoutingJob::Message(job) => job,
             RoutingJob::Playground(job) => {
                 let span = tracing::info_span!("try", request.id = %job.request_id);
-                return Box::pin(self.try_out(job)).instrument(span).await;
+                return Box::pin(self.answer_playground_run(job))
+                    .instrument(span)
+                    .await;
             }
         };
         let span = tracing::info_span!("route", message.id = %job.turn.message_id, team.id = %job.team_id,
@@ -341,7 +352,7 @@ impl JobHandler for Routing {
                 biased;
                 () = handover.cancelled() => JobEnd::RetryAfter(Duration::ZERO),
                 end = self.route(job) => end.unwrap_or_else(|error| {
-                    tracing::warn!(%error, "could not route, trying again");
+                    tracing::warn!(%error, "routing failed, retrying");
                     JobEnd::RetryAfter(RETRY_DELAY)
                 }),
             }
@@ -350,8 +361,8 @@ impl JobHandler for Routing {
     }
 }
 
-/// A number that is random over messages and the same for each repeat of one.
-fn chance(message: &MessageId) -> u64 {
+/// Returns a number that is random over messages and equal for each redelivery of one.
+fn message_hash(message: &MessageId) -> u64 {
     let mut hasher = DefaultHasher::new();
     message.as_str().hash(&mut hasher);
     hasher.finish()

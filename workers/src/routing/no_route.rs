@@ -1,6 +1,6 @@
-//! Ends a turn for which there is nobody to name, so that whoever waits learns it.
+//! Fails the reply to a message for which no agent can answer, so that waiting clients receive an error.
 //!
-//! Analytics is not told: its events name an agent, and there is none. The record is buried for an operator instead.
+//! No analytics event is published, because events name an agent. The record goes to the DLQ for an operator instead.
 
 use switchboard_backends::{
     Backends,
@@ -25,14 +25,14 @@ use crate::{
     job_loop::JobEnd,
 };
 
-/// Stores and tells that the turn failed. None when that is done; else how this run ends. An error leaves the claim to
-/// its lease.
+/// Stores and announces that the reply failed. Returns `None` when that is done, otherwise the end of this job. After an
+/// error the claim remains until its lease expires.
 pub(super) async fn fail(
     backends: &Backends,
     job: &TeamMessageJob,
 ) -> Result<Option<JobEnd>, RoutingError> {
     let turn = &job.turn;
-    // Two routers that end the same turn end it alike, so that nobody need wait for the other.
+    // Two routers that fail the same turn write the same end, so neither needs to wait for the other.
     let request = ClaimRequest {
         reply_id: turn.reply_id(),
         publish_nonce: turn.publish_nonce.clone(),
@@ -57,7 +57,7 @@ pub(super) async fn fail(
     let is_stored = stored.is_some();
     let record = match stored {
         Some(record) => record,
-        None => record(backends, job, &token, message_count, tombstone.clone()).await?,
+        None => store_failed_turn(backends, job, &token, message_count, tombstone.clone()).await?,
     };
     let relay = backends.relay.clone();
     let writer = ReplyWriter::new(
@@ -83,7 +83,7 @@ pub(super) async fn fail(
         message: None,
         record,
     };
-    // An end that lies there was counted, perhaps for the agent that it names and this does not.
+    // A stored end has already been counted, perhaps for an agent that this one does not name.
     if !is_stored {
         backends.store.finish_turn(&turn_end).await?;
     }
@@ -91,8 +91,8 @@ pub(super) async fn fail(
     Ok((!ours).then_some(JobEnd::RetryAfter(LEASE)))
 }
 
-/// Stores the user message; gives the record of its failed reply.
-async fn record(
+/// Stores the user message and returns the record of its failed reply.
+async fn store_failed_turn(
     backends: &Backends,
     job: &TeamMessageJob,
     token: &ClaimToken,
@@ -100,7 +100,7 @@ async fn record(
     tombstone: Option<Tombstone>,
 ) -> Result<ReplyRecord, RoutingError> {
     let turn = &job.turn;
-    let position = position(backends, job, message_count).await?;
+    let position = user_message_position(backends, job, message_count).await?;
     let owner = ConversationOwner::Team(job.team_id.clone());
     let start = TurnStart {
         turn: turn.clone(),
@@ -124,8 +124,8 @@ async fn record(
     })
 }
 
-/// The place of the user message, which an earlier run may have stored last.
-async fn position(
+/// Returns the position of the user message, which an earlier run may have stored as the last one.
+async fn user_message_position(
     backends: &Backends,
     job: &TeamMessageJob,
     count: u64,

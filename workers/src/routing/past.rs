@@ -1,4 +1,4 @@
-//! What routing knows of a running conversation: who has it, what was said last, and how often it changed hands.
+//! The end of a running conversation, as far as routing needs it: last agent, last messages and number of agent changes.
 
 use std::time::Duration;
 
@@ -12,40 +12,40 @@ use switchboard_schemas::{
 
 use crate::model::{PromptMessage, PromptRole};
 
-/// Messages that are looked back at; turns that failed have no answer.
+/// Messages that are read; failed turns among them have no answer.
 const LOOK_BACK_MESSAGES: u32 = 20;
-/// Messages that a model is shown.
+/// Messages in the prompt of a model.
 const RECENT_MESSAGES: usize = 6;
-/// Time in which changes of the agent are counted.
-pub(crate) const SWITCH_WINDOW: Duration = Duration::from_secs(600);
-/// Changes of the agent in that time after which a conversation stays where it is: two members whose matters
-/// overlap must not hand a visitor to and fro.
-pub(crate) const SWITCHES_MAX: usize = 5;
+/// Period in which changes of the agent are counted.
+pub(crate) const AGENT_CHANGE_WINDOW: Duration = Duration::from_secs(600);
+/// Changes of the agent in that period after which a conversation stays with its agent, so that two members with
+/// overlapping topics do not pass a visitor back and forth.
+pub(crate) const AGENT_CHANGES_MAX: usize = 5;
 
-/// What was said, as far as routing looks at it.
+/// A message of the conversation, reduced to the fields that routing needs.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
-    /// The agent; none for the visitor.
+pub(crate) struct PastMessage {
+    /// The agent that wrote it; none for the visitor.
     pub(crate) by: Option<AgentId>,
-    /// The text.
+    /// Text of the message.
     pub(crate) text: String,
-    /// When.
+    /// Time at which it was written.
     pub(crate) at: Timestamp,
 }
 
 /// The end of a conversation.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Past {
-    /// Who answered last.
+pub(crate) struct ConversationPast {
+    /// The agent that answered last.
     pub(crate) last: Option<AgentId>,
-    /// What was said last, oldest first.
+    /// The last messages, oldest first.
     pub(crate) recent: Vec<PromptMessage>,
-    /// How often it changed hands lately.
-    pub(crate) switches: usize,
+    /// Changes of the agent in the last [`AGENT_CHANGE_WINDOW`].
+    pub(crate) agent_changes: usize,
 }
 
-impl Past {
-    /// Reads it.
+impl ConversationPast {
+    /// Reads the end of the conversation from the store.
     pub(super) async fn read(
         store: &dyn ConversationStore,
         turn: &Turn,
@@ -66,20 +66,20 @@ impl Past {
                 LOOK_BACK_MESSAGES,
             )
             .await?;
-        // A repeat may find its own message.
+        // A redelivered job may find its own message stored.
         messages.retain(|message| message.id != turn.message_id);
-        let lines: Vec<Line> = messages.iter().map(Line::of).collect();
-        Ok(Self::of(&lines, Timestamp::now()))
+        let lines: Vec<PastMessage> = messages.iter().map(PastMessage::from_message).collect();
+        Ok(Self::from_messages(&lines, Timestamp::now()))
     }
 
-    /// The past of a message that comes `now`.
-    pub(crate) fn of(lines: &[Line], now: Timestamp) -> Self {
+    /// Returns the past of a message that arrives at `now`.
+    pub(crate) fn from_messages(lines: &[PastMessage], now: Timestamp) -> Self {
         let lines = &lines[lines.len().saturating_sub(LOOK_BACK_MESSAGES as usize)..];
         let answered: Vec<(&AgentId, Timestamp)> = lines
             .iter()
             .filter_map(|line| Some((line.by.as_ref()?, line.at)))
             .collect();
-        let window_ms = u64::try_from(SWITCH_WINDOW.as_millis()).unwrap_or(u64::MAX);
+        let window_ms = u64::try_from(AGENT_CHANGE_WINDOW.as_millis()).unwrap_or(u64::MAX);
         let is_switch = |pair: &&[(&AgentId, Timestamp)]| {
             pair[0].0 != pair[1].0 && now.millis_since(pair[1].1) < window_ms
         };
@@ -87,12 +87,12 @@ impl Past {
         Self {
             last: answered.last().map(|(agent, _)| (*agent).clone()),
             recent: recent.iter().map(said).collect(),
-            switches: answered.windows(2).filter(is_switch).count(),
+            agent_changes: answered.windows(2).filter(is_switch).count(),
         }
     }
 
-    /// What the agent said last, if nothing was said since.
-    pub(crate) fn agent_said(&self) -> Option<&str> {
+    /// Returns the last message of the agent, if the visitor has written nothing since.
+    pub(crate) fn last_agent_text(&self) -> Option<&str> {
         let last = self
             .recent
             .last()
@@ -101,8 +101,9 @@ impl Past {
     }
 }
 
-impl Line {
-    pub(super) fn of(message: &Message) -> Self {
+impl PastMessage {
+    /// Reduces a stored message.
+    pub(super) fn from_message(message: &Message) -> Self {
         let by = match &message.author {
             MessageAuthor::Assistant(facts) => Some(facts.agent_id.clone()),
             MessageAuthor::User => None,
@@ -115,7 +116,7 @@ impl Line {
     }
 }
 
-fn said(line: &Line) -> PromptMessage {
+fn said(line: &PastMessage) -> PromptMessage {
     let role = if line.by.is_some() {
         PromptRole::Assistant
     } else {

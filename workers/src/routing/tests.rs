@@ -176,11 +176,11 @@ fn message(job: &TeamMessageJob) -> std::sync::Arc<RoutingJob> {
 }
 
 #[tokio::test]
-async fn team_message_reaches_the_default_agent_before_its_commit() {
+async fn team_message_becomes_a_job_of_the_default_agent() {
     let dir = tempfile::tempdir().unwrap();
     let context = context(dir.path()).await;
     let (bus, job) = (context.backends.bus.clone(), job("front", None));
-    let end = Routing::new(context)
+    let end = RoutingHandler::new(context)
         .unwrap()
         .run_job(message(&job), &CancellationToken::new())
         .await;
@@ -211,7 +211,7 @@ async fn team_message_reaches_the_default_agent_before_its_commit() {
 }
 
 #[tokio::test]
-async fn message_to_a_team_without_members_fails_visibly() {
+async fn message_without_a_route_fails_and_goes_to_the_dlq() {
     let dir = tempfile::tempdir().unwrap();
     let context = context(dir.path()).await;
     let (relay, store) = (
@@ -221,7 +221,7 @@ async fn message_to_a_team_without_members_fails_visibly() {
     let ingress = IngressId::random();
     let mut listener = relay.subscribe(&ingress).await.unwrap();
     let job = job("gone", Some(ingress));
-    let routing = Routing::new(context).unwrap();
+    let routing = RoutingHandler::new(context).unwrap();
     let end = routing
         .run_job(message(&job), &CancellationToken::new())
         .await;
@@ -262,7 +262,7 @@ async fn message_to_a_team_without_members_fails_visibly() {
 }
 
 /// Routes one message and tells what stands in the relay for it.
-async fn decided(routing: &Routing, job: &TeamMessageJob) -> RoutingDecision {
+async fn decided(routing: &RoutingHandler, job: &TeamMessageJob) -> RoutingDecision {
     let end = routing
         .run_job(message(job), &CancellationToken::new())
         .await;
@@ -278,12 +278,12 @@ async fn decided(routing: &Routing, job: &TeamMessageJob) -> RoutingDecision {
 }
 
 #[tokio::test]
-async fn round_robin_counts_differ_by_one_across_workers() {
+async fn round_robin_is_even_on_several_workers_with_repeats() {
     let dir = tempfile::tempdir().unwrap();
     let context = context(dir.path()).await;
     let workers = [
-        Routing::new(context.clone()).unwrap(),
-        Routing::new(context).unwrap(),
+        RoutingHandler::new(context.clone()).unwrap(),
+        RoutingHandler::new(context).unwrap(),
     ];
     let mut counts = std::collections::HashMap::new();
     for number in 0..9 {
@@ -309,7 +309,7 @@ async fn round_robin_counts_differ_by_one_across_workers() {
 }
 
 #[tokio::test]
-async fn round_robin_counts_differ_by_one_as_members_change() {
+async fn round_robin_is_even_although_members_change() {
     let dir = tempfile::tempdir().unwrap();
     let context = context(dir.path()).await;
     let catalog = context.backends.catalog.clone();
@@ -333,7 +333,7 @@ async fn round_robin_counts_differ_by_one_as_members_change() {
         };
         catalog.put(&comes_and_goes(status)).await.unwrap();
         // What a worker knows of the catalog is a while old; this one has just started.
-        let routing = Routing::new(WorkerContext {
+        let routing = RoutingHandler::new(WorkerContext {
             catalog: CatalogCache::new(catalog.clone()),
             ..context.clone()
         });
@@ -352,9 +352,9 @@ async fn round_robin_counts_differ_by_one_as_members_change() {
 }
 
 #[tokio::test]
-async fn random_strategy_uses_all_members_and_keeps_conversations() {
+async fn random_choice_covers_members_and_conversations_stay() {
     let dir = tempfile::tempdir().unwrap();
-    let routing = Routing::new(context(dir.path()).await).unwrap();
+    let routing = RoutingHandler::new(context(dir.path()).await).unwrap();
     let mut seen = std::collections::HashSet::new();
     for number in 0..40 {
         let session = format!("session {number}");
@@ -372,9 +372,9 @@ async fn random_strategy_uses_all_members_and_keeps_conversations() {
 }
 
 #[tokio::test]
-async fn team_without_available_agents_has_no_route() {
+async fn team_of_inactive_agents_has_no_route() {
     let dir = tempfile::tempdir().unwrap();
-    let routing = Routing::new(context(dir.path()).await).unwrap();
+    let routing = RoutingHandler::new(context(dir.path()).await).unwrap();
     let end = routing
         .run_job(message(&job("absent", None)), &CancellationToken::new())
         .await;

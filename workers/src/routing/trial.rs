@@ -1,5 +1,5 @@
-//! Says who of a team would answer, for whoever edits the team. The decision is made by the code that routes visitors'
-//! messages; it is not recorded, and takes nobody's turn.
+//! Routing of playground runs: decides which member of an edited team would answer, with the code that routes visitors'
+//! messages. The decision is not recorded, and the rotation does not advance.
 
 use switchboard_backends::relay::RoutingDecision;
 use switchboard_schemas::{
@@ -10,17 +10,17 @@ use switchboard_schemas::{
 };
 
 use super::{
-    Routing, RoutingError,
-    candidates::Candidates,
-    chance,
-    choice::{self, Choice},
-    past::{Line, Past},
+    RoutingError, RoutingHandler,
+    candidates::RoutingCandidates,
+    choice::{self, AgentChoice},
+    message_hash,
+    past::{ConversationPast, PastMessage},
 };
 use crate::{job_loop::JobEnd, playground_history};
 
-impl Routing {
-    /// Answers once; a trial that is lost is asked for again by hand, and keeps no worker busy meanwhile.
-    pub(super) async fn try_out(&self, job: &TeamPlaygroundJob) -> JobEnd {
+impl RoutingHandler {
+    /// Answers a playground run once. A lost run is not retried; its editor starts it again.
+    pub(super) async fn answer_playground_run(&self, job: &TeamPlaygroundJob) -> JobEnd {
         let verdict =
             match playground_history::load_run::<TeamPlaygroundRun>(&self.backends, &job.run_id)
                 .await
@@ -34,12 +34,12 @@ impl Routing {
                 self.backends.relay.push(&job.reply_to, &envelope).await
             }
             Err(error) => {
-                tracing::warn!(%error, "could not decide who would answer");
+                tracing::warn!(%error, "playground routing failed");
                 return JobEnd::Finished;
             }
         };
         if let Err(error) = told {
-            tracing::warn!(%error, "could not say who would answer");
+            tracing::warn!(%error, "playground answer not delivered");
         }
         JobEnd::Finished
     }
@@ -54,22 +54,25 @@ impl Routing {
             message,
             past,
         } = trial;
-        let candidates = Candidates::of(&self.catalog, &team).await?;
-        let said: Vec<Line> = playground_history::to_messages(&job.run_id.conversation(), past)
-            .iter()
-            .map(Line::of)
-            .collect();
-        let past = Past::of(&said, Timestamp::now());
-        let decision = match choice::choose(team.routing, &candidates, past.last.as_ref()) {
-            Choice::ByIntent(current) => {
-                self.by_intent(&message, &candidates, current, &past)
+        let candidates = RoutingCandidates::load(&self.catalog, &team).await?;
+        let said: Vec<PastMessage> =
+            playground_history::to_messages(&job.run_id.conversation(), past)
+                .iter()
+                .map(PastMessage::from_message)
+                .collect();
+        let past = ConversationPast::from_messages(&said, Timestamp::now());
+        let decision = match choice::choose_agent(team.routing, &candidates, past.last.as_ref()) {
+            AgentChoice::ByIntent(current) => {
+                self.decide_by_intent(&message, &candidates, current, &past)
                     .await?
             }
-            Choice::NextInTurn | Choice::Any => {
-                choice::by_number(&candidates, chance(&job.run_id), why_anybody(&team))
-            }
-            Choice::Made(decision) => Some(decision),
-            Choice::Nobody => None,
+            AgentChoice::RoundRobin | AgentChoice::Random => choice::member_by_number(
+                &candidates,
+                message_hash(&job.run_id),
+                reason_without_turn(&team),
+            ),
+            AgentChoice::Decided(decision) => Some(decision),
+            AgentChoice::NoAgent => None,
         };
         Ok(decision.map_or(PlaygroundRouting::NoAgent, |decision| {
             PlaygroundRouting::Agent(Box::new(chosen(decision)))
@@ -90,7 +93,7 @@ fn chosen(decision: RoutingDecision) -> RoutedAgent {
     }
 }
 
-fn why_anybody(team: &Team) -> &'static str {
+fn reason_without_turn(team: &Team) -> &'static str {
     match team.routing {
         RoutingStrategy::RoundRobin => {
             "new conversations go to each member in turn; a trial takes no turn"

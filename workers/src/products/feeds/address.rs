@@ -1,5 +1,5 @@
-//! Where a feed may be fetched from. An administrator of one shop chooses the address; what stands behind it must be the
-//! public web and nothing that only this machine can reach.
+//! Checks the URLs and addresses of feeds (SSRF protection). The administrator of a shop chooses the URL; it must lead to the
+//! public web and not to a network that only this machine can reach.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,7 +8,7 @@ use switchboard_schemas::network::Network;
 
 const HTTPS_PORT: u16 = 443;
 
-/// Networks of IPv4 that are not the public internet: first address and number of leading bits.
+/// IPv4 networks that are not on the public internet: first address and prefix length.
 const SPECIAL_V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
@@ -26,9 +26,9 @@ const SPECIAL_V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::new(224, 0, 0, 0), 4),
     (Ipv4Addr::new(240, 0, 0, 0), 4),
 ];
-/// The part of IPv6 that is given out to the public internet; everything else is special, IPv4 in any disguise included.
+/// The IPv6 network of public unicast addresses; all others are special, including embedded IPv4 addresses.
 const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
-/// Networks inside it that lead elsewhere: tunnels that end at an IPv4 address, protocols, and examples.
+/// Special networks inside it: tunnels to IPv4 addresses, protocol assignments and documentation.
 const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
@@ -36,18 +36,18 @@ const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
 ];
 
-/// Which addresses a URL may lead to.
+/// The addresses that a URL may lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Reach {
-    /// Public ones, and those that the operator allows.
+pub(super) enum AddressReach {
+    /// Public addresses and networks that the operator allows.
     Public,
-    /// Only those that the operator allows: it is not https on its usual port.
+    /// Only networks that the operator allows, because the URL is not https on port 443.
     Allowed,
 }
 
-/// Why a URL is not fetched.
+/// The reason for which a URL is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Refused {
+pub(super) enum UrlRefusal {
     #[error("the address is not a URL")]
     Malformed,
     #[error("only https is fetched")]
@@ -58,33 +58,43 @@ pub(super) enum Refused {
     Network,
 }
 
-/// Reads a URL and says where it may lead. A host that is an address is judged here, because no resolver will see it.
-pub(super) fn check_url(text: &str, allowed: &[Network]) -> Result<(Url, Reach), Refused> {
-    let url = Url::parse(text).map_err(|_| Refused::Malformed)?;
+/// Parses a URL and returns the addresses that it may lead to. A host that is an IP address is checked here, because no
+/// resolver sees it. Fails if the URL is refused.
+pub(super) fn check_url(
+    text: &str,
+    allowed: &[Network],
+) -> Result<(Url, AddressReach), UrlRefusal> {
+    let url = Url::parse(text).map_err(|_| UrlRefusal::Malformed)?;
     if !matches!(url.scheme(), "https" | "http") {
-        return Err(Refused::Scheme);
+        return Err(UrlRefusal::Scheme);
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(Refused::Credentials);
+        return Err(UrlRefusal::Credentials);
     }
     let usual = url.scheme() == "https" && url.port_or_known_default() == Some(HTTPS_PORT);
-    let reach = if usual { Reach::Public } else { Reach::Allowed };
-    let literal = literal(&url)?;
+    let reach = if usual {
+        AddressReach::Public
+    } else {
+        AddressReach::Allowed
+    };
+    let literal = host_address(&url)?;
     match literal {
-        Some(address) if !may_reach(address, reach, allowed) => Err(Refused::Network),
-        None if reach == Reach::Allowed && allowed.is_empty() => Err(if url.scheme() == "http" {
-            Refused::Scheme
-        } else {
-            Refused::Network
-        }),
+        Some(address) if !may_reach(address, reach, allowed) => Err(UrlRefusal::Network),
+        None if reach == AddressReach::Allowed && allowed.is_empty() => {
+            Err(if url.scheme() == "http" {
+                UrlRefusal::Scheme
+            } else {
+                UrlRefusal::Network
+            })
+        }
         _ => Ok((url, reach)),
     }
 }
 
-/// Whether a connection to `address` may be made.
-pub(super) fn may_reach(address: IpAddr, reach: Reach, allowed: &[Network]) -> bool {
+/// Returns true if a connection to `address` is permitted.
+pub(super) fn may_reach(address: IpAddr, reach: AddressReach, allowed: &[Network]) -> bool {
     allowed.iter().any(|network| network.contains(address))
-        || (reach == Reach::Public && is_public(address))
+        || (reach == AddressReach::Public && is_public(address))
 }
 
 fn is_public(address: IpAddr) -> bool {
@@ -104,18 +114,18 @@ fn is_in_v6(address: Ipv6Addr, (network, bits): (Ipv6Addr, u32)) -> bool {
     address.to_bits() & mask == network.to_bits()
 }
 
-/// The host as an address. The URL's reader has turned all spellings of one (octal, hexadecimal, one number) into the
-/// usual one.
-fn literal(url: &Url) -> Result<Option<IpAddr>, Refused> {
+/// Returns the host as an IP address, if it is one. The URL parser has normalized all spellings (octal, hexadecimal, a
+/// single number).
+fn host_address(url: &Url) -> Result<Option<IpAddr>, UrlRefusal> {
     let host = url
         .host_str()
         .filter(|host| !host.is_empty())
-        .ok_or(Refused::Malformed)?;
+        .ok_or(UrlRefusal::Malformed)?;
     let bare = host
         .strip_prefix('[')
         .and_then(|host| host.strip_suffix(']'))
         .unwrap_or(host);
-    // A resolver would take `127.0.0.1.` for the address too.
+    // A resolver would accept `127.0.0.1.` as the address too.
     let bare = bare.strip_suffix('.').unwrap_or(bare);
     Ok(bare.parse().ok())
 }
@@ -124,7 +134,7 @@ fn literal(url: &Url) -> Result<Option<IpAddr>, Refused> {
 mod tests {
     use super::*;
 
-    fn outcome(url: &str) -> Result<Reach, Refused> {
+    fn outcome(url: &str) -> Result<AddressReach, UrlRefusal> {
         check_url(url, &[]).map(|(_, reach)| reach)
     }
 
@@ -199,14 +209,14 @@ mod tests {
                 format!("https://{host}/feed"),
                 format!("https://{host}:443/feed"),
             ] {
-                assert_eq!(outcome(&url), Err(Refused::Network), "{url}");
+                assert_eq!(outcome(&url), Err(UrlRefusal::Network), "{url}");
             }
             assert!(outcome(&format!("http://{host}/feed")).is_err(), "{host}");
         }
     }
 
     #[test]
-    fn public_addresses_are_fetched_over_https() {
+    fn public_hosts_are_fetched_over_https_on_port_443() {
         for host in [
             "8.8.8.8",
             "134744072",
@@ -218,7 +228,7 @@ mod tests {
         ] {
             assert_eq!(
                 outcome(&format!("https://{host}/feed.csv")),
-                Ok(Reach::Public),
+                Ok(AddressReach::Public),
                 "{host}"
             );
         }
@@ -257,35 +267,41 @@ mod tests {
     }
 
     #[test]
-    fn operator_allows_only_the_listed_networks() {
+    fn allowed_networks_extend_reach_by_nothing_else() {
         let allowed: [Network; 2] = ["10.1.0.0/16".parse().unwrap(), "::1".parse().unwrap()];
         let outcome = |url: &str| check_url(url, &allowed).map(|(_, reach)| reach);
-        assert_eq!(outcome("http://10.1.2.3:8080/feed"), Ok(Reach::Allowed));
-        assert_eq!(outcome("https://10.1.2.3/feed"), Ok(Reach::Public));
-        assert_eq!(outcome("http://[::1]:8080/feed"), Ok(Reach::Allowed));
+        assert_eq!(
+            outcome("http://10.1.2.3:8080/feed"),
+            Ok(AddressReach::Allowed)
+        );
+        assert_eq!(outcome("https://10.1.2.3/feed"), Ok(AddressReach::Public));
+        assert_eq!(outcome("http://[::1]:8080/feed"), Ok(AddressReach::Allowed));
         // The name is judged by what it leads to.
-        assert_eq!(outcome("http://feeds.internal/feed"), Ok(Reach::Allowed));
+        assert_eq!(
+            outcome("http://feeds.internal/feed"),
+            Ok(AddressReach::Allowed)
+        );
         for url in [
             "http://10.2.0.1/feed",
             "https://127.0.0.1/feed",
             "http://8.8.8.8/",
             "http://[::ffff:10.1.2.3]/",
         ] {
-            assert_eq!(outcome(url), Err(Refused::Network), "{url}");
+            assert_eq!(outcome(url), Err(UrlRefusal::Network), "{url}");
         }
         assert!(may_reach(
             "10.1.0.1".parse().unwrap(),
-            Reach::Allowed,
+            AddressReach::Allowed,
             &allowed
         ));
         assert!(!may_reach(
             "8.8.8.8".parse().unwrap(),
-            Reach::Allowed,
+            AddressReach::Allowed,
             &allowed
         ));
         assert!(may_reach(
             "8.8.8.8".parse().unwrap(),
-            Reach::Public,
+            AddressReach::Public,
             &allowed
         ));
     }

@@ -1,5 +1,5 @@
-//! One fetch of a feed's address: no proxy, no cookie, no redirect that is not judged like the first address, bounded in
-//! time and size by its reader.
+//! Fetches a feed URL without proxy or cookies. Redirect targets are checked like the first URL; the reader bounds time and
+//! size.
 
 use std::{error::Error, sync::Arc, time::Duration};
 
@@ -9,36 +9,36 @@ use switchboard_backends::products::{FeedRefresh, config::ProductsConfig};
 use switchboard_schemas::network::Network;
 
 use super::{
-    address::{Reach, Refused, check_url, may_reach},
-    resolver::{CheckedResolver, Lookup},
+    address::{AddressReach, UrlRefusal, check_url, may_reach},
+    resolver::{CheckedResolver, HostLookup},
 };
 
-/// Shops move their files; more steps than this are a loop.
+/// Most redirects of one fetch.
 const REDIRECTS_MAX: usize = 3;
-/// Longest value of a header that is kept, in bytes.
+/// Longest `ETag` or `Last-Modified` value that is stored, in bytes.
 const VALIDATOR_BYTES_MAX: usize = 512;
 const USER_AGENT: &str = concat!("switchboard-feeds/", env!("CARGO_PKG_VERSION"));
 
-/// Fetches feeds.
-pub(super) struct Fetcher {
+/// HTTP clients for feeds: one for public addresses and one for networks that the operator allows.
+pub(super) struct FeedFetcher {
     public: Client,
     allowed_only: Client,
     allowed: Arc<[Network]>,
 }
 
-/// What a server gave.
-pub(super) enum Fetched {
-    /// Nothing has changed since the last time.
+/// The response to a fetch.
+pub(super) enum FeedResponse {
+    /// The feed has not changed since the last fetch.
     Unchanged,
-    /// The feed, whose body is still to be read.
+    /// The response with the feed, whose body is still to be read.
     Feed(Box<Response>),
 }
 
-/// Why a feed was not fetched, in words for the shop's administrator.
+/// An error of a fetch, with a message for the shop's administrator.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FetchError {
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] UrlRefusal),
     #[error("the server answered {0}")]
     Status(StatusCode),
     #[error("the server sends from one address to the next")]
@@ -51,11 +51,11 @@ pub(super) enum FetchError {
     BrokenOff,
 }
 
-impl Fetcher {
-    /// A fetcher within these bounds. Errors: no TLS provider is installed.
+impl FeedFetcher {
+    /// Creates a fetcher with the bounds of `config`. Fails if no TLS provider is installed.
     pub(super) fn new(
         config: &ProductsConfig,
-        lookup: &Arc<dyn Lookup>,
+        lookup: &Arc<dyn HostLookup>,
     ) -> Result<Self, reqwest::Error> {
         let allowed: Arc<[Network]> = config.feed_private_networks.clone().into();
         let client = |reach| {
@@ -70,33 +70,33 @@ impl Fetcher {
                 .no_proxy()
                 .referer(false)
                 .user_agent(USER_AGENT)
-                .https_only(reach == Reach::Public)
+                .https_only(reach == AddressReach::Public)
                 .pool_max_idle_per_host(0)
                 .connect_timeout(Duration::from_millis(config.feed_connect_timeout_ms))
                 .build()
         };
         Ok(Self {
-            public: client(Reach::Public)?,
-            allowed_only: client(Reach::Allowed)?,
+            public: client(AddressReach::Public)?,
+            allowed_only: client(AddressReach::Allowed)?,
             allowed,
         })
     }
 
-    /// Asks for a feed, unless it is as it was at the fetch `last`.
+    /// Requests a feed, with the validators of the fetch `last` so that an unchanged feed is not transferred.
     pub(super) async fn fetch(
         &self,
         url: &str,
         last: Option<&FeedRefresh>,
-    ) -> Result<Fetched, FetchError> {
+    ) -> Result<FeedResponse, FetchError> {
         let mut target = check_url(url, &self.allowed)?;
         for _ in 0..=REDIRECTS_MAX {
-            let response = self.ask(&target.0, target.1, last).await?;
+            let response = self.send_request(&target.0, target.1, last).await?;
             let status = response.status();
             if status == StatusCode::NOT_MODIFIED && last.is_some() {
-                return Ok(Fetched::Unchanged);
+                return Ok(FeedResponse::Unchanged);
             }
             if !status.is_redirection() {
-                return accept(response);
+                return check_response(response);
             }
             let location = response
                 .headers()
@@ -110,13 +110,13 @@ impl Fetcher {
         Err(FetchError::Redirects)
     }
 
-    async fn ask(
+    async fn send_request(
         &self,
         url: &reqwest::Url,
-        reach: Reach,
+        reach: AddressReach,
         last: Option<&FeedRefresh>,
     ) -> Result<Response, FetchError> {
-        let client = if reach == Reach::Public {
+        let client = if reach == AddressReach::Public {
             &self.public
         } else {
             &self.allowed_only
@@ -130,24 +130,27 @@ impl Fetcher {
         if let Some(moment) = last.and_then(|last| last.last_modified.as_deref()) {
             request = request.header(header::IF_MODIFIED_SINCE, moment);
         }
-        let response = request.send().await.map_err(|error| class(&error))?;
-        // The resolver has judged it; this is the socket's own word.
+        let response = request
+            .send()
+            .await
+            .map_err(|error| classify_error(&error))?;
+        // The resolver has checked the addresses; this checks the address that is really connected.
         match response.remote_addr() {
             Some(peer) if !may_reach(peer.ip(), reach, &self.allowed) => {
-                Err(Refused::Network.into())
+                Err(UrlRefusal::Network.into())
             }
             _ => Ok(response),
         }
     }
 }
 
-/// A header by which the next fetch can ask whether anything changed.
+/// Returns a validator header (`ETag`, `Last-Modified`) of bounded length for the next fetch.
 pub(super) fn validator(response: &Response, name: header::HeaderName) -> Option<String> {
     let value = response.headers().get(name)?.to_str().ok()?;
     (value.len() <= VALIDATOR_BYTES_MAX).then(|| value.to_owned())
 }
 
-fn accept(response: Response) -> Result<Fetched, FetchError> {
+fn check_response(response: Response) -> Result<FeedResponse, FetchError> {
     if response.status() != StatusCode::OK {
         return Err(FetchError::Status(response.status()));
     }
@@ -158,14 +161,14 @@ fn accept(response: Response) -> Result<Fetched, FetchError> {
     {
         return Err(FetchError::Compressed);
     }
-    Ok(Fetched::Feed(Box::new(response)))
+    Ok(FeedResponse::Feed(Box::new(response)))
 }
 
-/// The library's texts hold addresses, which would tell what lies inside.
-fn class(error: &reqwest::Error) -> FetchError {
+/// Maps a library error to one without addresses, which would reveal internal networks.
+fn classify_error(error: &reqwest::Error) -> FetchError {
     let mut cause: Option<&(dyn Error + 'static)> = error.source();
     while let Some(inner) = cause {
-        if let Some(refused) = inner.downcast_ref::<Refused>() {
+        if let Some(refused) = inner.downcast_ref::<UrlRefusal>() {
             return FetchError::Refused(*refused);
         }
         cause = inner.source();

@@ -1,17 +1,17 @@
-//! Feeds of products that are fetched again and again: one process at a time fetches each, what changed replaces the
-//! products whole, and what fails leaves them and says why.
+//! Product feeds that are fetched on a schedule. One process at a time fetches a feed; a changed feed replaces all products
+//! of its agent; a failed fetch keeps them and records the reason.
 //!
-//! Reading order: [`Feeds`] looks which are due; `schedule` says when that is and who makes it, `turns` whose is next;
-//! `refresh` makes one fetch; `fetch`, `resolver` and `address` see to it that it leads nowhere but to the web.
+//! Reading order: [`FeedScheduler`] scans for due feeds; `schedule` computes due times and claims a fetch for one process,
+//! `queue` chooses the next feed; `refresh` makes one fetch; `fetch`, `resolver` and `address` confine it to the public web.
 
 mod address;
 mod fetch;
+mod queue;
 mod refresh;
 mod resolver;
 mod schedule;
 #[cfg(test)]
 mod tests;
-mod turns;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -33,44 +33,44 @@ use tokio::{task::JoinSet, time};
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    fetch::Fetcher,
-    refresh::Refresher,
-    resolver::{Lookup, SystemLookup},
-    schedule::{Attempt, due_since},
-    turns::{Due, Turns},
+    fetch::FeedFetcher,
+    queue::{DueFeed, FeedQueue},
+    refresh::FeedRefresher,
+    resolver::{HostLookup, SystemLookup},
+    schedule::{FetchAttempt, due_since},
 };
 
-/// What storing and noting may take beside the fetch.
+/// Longest time for storing products and the result, beside the fetch.
 const NOTE_TIME_MAX: Duration = Duration::from_secs(20);
 
-/// Agents whose feed is being fetched here, and whose they are.
-type Fetching = HashMap<AgentId, OrgId>;
+/// Agents whose feeds are being fetched by this process, with their organizations.
+type RunningFetches = HashMap<AgentId, OrgId>;
 
-/// The feeds of all organizations, as one process looks after them.
-pub(crate) struct Feeds {
-    refresher: Arc<Refresher>,
+/// The scheduler of all organizations' feeds in one process.
+pub(crate) struct FeedScheduler {
+    refresher: Arc<FeedRefresher>,
     backends: Backends,
     config: ProductsConfig,
     process: RequestId,
 }
 
-impl Feeds {
-    /// Errors: no TLS provider is installed.
+impl FeedScheduler {
+    /// Creates a scheduler. Fails if no TLS provider is installed.
     pub(crate) fn new(backends: Backends, config: ProductsConfig) -> Result<Self, reqwest::Error> {
         Self::with_lookup(
             backends,
             config,
-            &(Arc::new(SystemLookup) as Arc<dyn Lookup>),
+            &(Arc::new(SystemLookup) as Arc<dyn HostLookup>),
         )
     }
 
     fn with_lookup(
         backends: Backends,
         config: ProductsConfig,
-        lookup: &Arc<dyn Lookup>,
+        lookup: &Arc<dyn HostLookup>,
     ) -> Result<Self, reqwest::Error> {
-        let fetcher = Fetcher::new(&config, lookup)?;
-        let refresher = Refresher {
+        let fetcher = FeedFetcher::new(&config, lookup)?;
+        let refresher = FeedRefresher {
             backends: backends.clone(),
             config: config.clone(),
             fetcher,
@@ -83,32 +83,32 @@ impl Feeds {
         })
     }
 
-    /// Fetches what is due until `shutdown`. What is not finished then is given up: the old products are still there.
+    /// Fetches due feeds until `shutdown`. Unfinished fetches are aborted and leave the old products in place.
     pub(crate) async fn run(self, shutdown: CancellationToken) {
         tokio::select! {
             () = shutdown.cancelled() => {}
-            () = self.look_after() => {}
+            () = self.run_scans() => {}
         }
     }
 
-    async fn look_after(&self) {
+    async fn run_scans(&self) {
         let mut scans = time::interval(Duration::from_millis(self.config.feed_scan_ms));
         scans.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
-        let (mut running, mut agents) = (JoinSet::new(), Fetching::new());
+        let (mut running, mut agents) = (JoinSet::new(), RunningFetches::new());
         loop {
             tokio::select! {
                 Some(done) = running.join_next() => match done {
                     Ok(agent) => {
                         agents.remove(&agent);
                     }
-                    // It does not say whose it was; the notes keep the others from being fetched twice.
+                    // A panicked task does not return its agent; the recorded claims prevent duplicate fetches.
                     Err(_) => agents.clear(),
                 },
-                // At once for whoever asks in this process; elsewhere the next look will do.
+                // A request in this process starts a scan at once; other processes see it at their next scan.
                 () = self.backends.products.asked() => scans.reset_immediately(),
                 _ = scans.tick() => {
                     if let Err(error) = self.scan(&mut running, &mut agents).await {
-                        tracing::warn!(%error, "feeds of products are not looked after");
+                        tracing::warn!(%error, "feed scan failed");
                     }
                 }
             }
@@ -118,21 +118,21 @@ impl Feeds {
     async fn scan(
         &self,
         running: &mut JoinSet<AgentId>,
-        agents: &mut Fetching,
+        agents: &mut RunningFetches,
     ) -> Result<(), StoreError> {
         let places = self.config.feeds_at_once_max;
         if running.len() >= places {
             return Ok(());
         }
         let (waiting, organizations) = self.due(agents).await?;
-        let mut turns = Turns::new(waiting, agents.values(), places, organizations > 1);
-        // What finds no place is still due at the next look, and then for longer than others.
+        let mut queue = FeedQueue::new(waiting, agents.values(), places, organizations > 1);
+        // FeedScheduler without a slot are still due at the next scan and have then been due longer than others.
         while running.len() < places
-            && let Some(due) = turns.next()
+            && let Some(due) = queue.next()
         {
-            if self.is_ours(&due).await {
+            if self.claim_fetch(&due).await {
                 let agent = due.agent;
-                turns.took(&agent.org_id);
+                queue.count_running(&agent.org_id);
                 agents.insert(agent.id.clone(), agent.org_id.clone());
                 let refresher = Arc::clone(&self.refresher);
                 running.spawn(async move {
@@ -144,8 +144,8 @@ impl Feeds {
         Ok(())
     }
 
-    /// The feeds that are due and not being fetched here, and how many organizations have feeds at all.
-    async fn due(&self, agents: &Fetching) -> Result<(Vec<Due>, usize), StoreError> {
+    /// Returns the due feeds that are not being fetched here, and the number of organizations with feeds.
+    async fn due(&self, agents: &RunningFetches) -> Result<(Vec<DueFeed>, usize), StoreError> {
         let (mut waiting, mut organizations) = (Vec::new(), HashSet::new());
         for organization in self
             .backends
@@ -175,7 +175,7 @@ impl Feeds {
                     .status(&agent.org_id, &agent.id)
                     .await?;
                 if let Some(since) = due_since(&status, feed, Timestamp::now()) {
-                    waiting.push(Due {
+                    waiting.push(DueFeed {
                         agent,
                         status,
                         since,
@@ -186,13 +186,13 @@ impl Feeds {
         Ok((waiting, organizations.len()))
     }
 
-    /// Whether no other process fetches it.
-    async fn is_ours(&self, due: &Due) -> bool {
+    /// Returns true if this process has the claim to fetch the feed.
+    async fn claim_fetch(&self, due: &DueFeed) -> bool {
         let Some(feed) = &due.agent.settings.ecommerce.feed else {
             return false;
         };
         let time_max = Duration::from_millis(self.config.feed_timeout_ms) + NOTE_TIME_MAX;
-        let attempt = Attempt {
+        let attempt = FetchAttempt {
             agent: &due.agent.id,
             feed,
             status: &due.status,
@@ -200,10 +200,10 @@ impl Feeds {
             time_max,
         };
         attempt
-            .is_ours(self.backends.relay.as_ref(), &self.process)
+            .claim_fetch(self.backends.relay.as_ref(), &self.process)
             .await
             .unwrap_or_else(|error| {
-                tracing::warn!(%error, "a feed waits until it is known who fetches it");
+                tracing::warn!(%error, "feed claim unavailable, fetch postponed");
                 false
             })
     }

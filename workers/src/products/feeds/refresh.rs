@@ -1,4 +1,4 @@
-//! One fetch of one agent's feed, from the first byte to the note of how it ended.
+//! Refreshes one agent's products from its feed and records the result.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,18 +22,18 @@ use switchboard_schemas::{
 use tokio::time;
 
 use super::{
-    fetch::{FetchError, Fetched, Fetcher, validator},
+    fetch::{FeedFetcher, FeedResponse, FetchError, validator},
     schedule::last_of,
 };
 
-/// Makes fetches.
-pub(super) struct Refresher {
+/// Refreshes the products of agents from their feeds.
+pub(super) struct FeedRefresher {
     pub(super) backends: Backends,
     pub(super) config: ProductsConfig,
-    pub(super) fetcher: Fetcher,
+    pub(super) fetcher: FeedFetcher,
 }
 
-/// Why the products stayed as they were, in words for the shop's administrator.
+/// The reason why the products were not replaced, with a message for the shop's administrator.
 #[derive(Debug, thiserror::Error)]
 enum RefreshError {
     #[error(transparent)]
@@ -50,14 +50,14 @@ enum RefreshError {
     Changed,
 }
 
-/// What a fetch brought.
-struct Brought {
+/// Validators of a successful fetch, sent with the next one.
+struct FeedValidators {
     etag: Option<String>,
     last_modified: Option<String>,
 }
 
-impl Refresher {
-    /// Fetches an agent's feed and notes how that ended.
+impl FeedRefresher {
+    /// Fetches an agent's feed, replaces its products and records the result.
     pub(super) async fn refresh(&self, agent: &Agent) {
         let Some(feed) = &agent.settings.ecommerce.feed else {
             return;
@@ -71,7 +71,7 @@ impl Refresher {
         {
             Ok(status) => status,
             Err(error) => {
-                tracing::warn!(%error, agent = agent.id.as_str(), "a feed is not fetched");
+                tracing::warn!(%error, agent = agent.id.as_str(), "feed status unavailable");
                 return;
             }
         };
@@ -81,19 +81,19 @@ impl Refresher {
             .unwrap_or(Err(RefreshError::Late));
         let last = last_of(&status, feed);
         let refresh = match outcome {
-            Ok(brought) => FeedRefresh {
+            Ok(validators) => FeedRefresh {
                 url: feed.url.clone(),
                 attempted_at,
                 ended_at: Some(Timestamp::now()),
                 succeeded_at: Some(attempted_at),
                 error: None,
-                etag: brought.etag,
-                last_modified: brought.last_modified,
+                etag: validators.etag,
+                last_modified: validators.last_modified,
             },
-            // Whoever changed the feed wants the new one to be fetched, which no note of this one must hold up.
-            Err(RefreshError::Changed) => return self.ask_anew(agent).await,
+            // The new feed must be fetched at once; a recorded result of the old one would delay it.
+            Err(RefreshError::Changed) => return self.request_current_feed(agent).await,
             Err(error) => {
-                tracing::warn!(%error, agent = agent.id.as_str(), "a feed was not taken");
+                tracing::warn!(%error, agent = agent.id.as_str(), "feed refresh failed");
                 FeedRefresh {
                     url: feed.url.clone(),
                     attempted_at,
@@ -111,13 +111,13 @@ impl Refresher {
             .note_refresh(&agent.org_id, &agent.id, &refresh)
             .await
         {
-            tracing::warn!(%error, agent = agent.id.as_str(), "how a feed ended is not noted");
+            tracing::warn!(%error, agent = agent.id.as_str(), "feed result not recorded");
         }
     }
 
-    /// Asks for the feed that the agent has now: whoever changed it back meanwhile would else wait until this attempt, which
-    /// leaves no note, counts as lost.
-    async fn ask_anew(&self, agent: &Agent) {
+    /// Requests a fetch of the agent's current feed. Without it, a feed that was changed back during the fetch would wait
+    /// until this attempt, which records no result, counts as lost.
+    async fn request_current_feed(&self, agent: &Agent) {
         let asked = match self
             .backends
             .catalog
@@ -134,7 +134,7 @@ impl Refresher {
             Err(error) => Err(error),
         };
         if let Err(error) = asked {
-            tracing::warn!(%error, agent = agent.id.as_str(), "a feed that was changed waits for its turn");
+            tracing::warn!(%error, agent = agent.id.as_str(), "changed feed not requested at once");
         }
     }
 
@@ -143,8 +143,8 @@ impl Refresher {
         agent: &Agent,
         feed: &ProductFeed,
         status: &ProductsStatus,
-    ) -> Result<Brought, RefreshError> {
-        // Only the products of this very feed can be unchanged.
+    ) -> Result<FeedValidators, RefreshError> {
+        // Validators apply only if the stored products came from this feed.
         let source = status.kept.as_ref().map(|kept| &kept.source);
         let is_kept = source
             == Some(&ProductSource::Feed {
@@ -152,27 +152,33 @@ impl Refresher {
             });
         let last = last_of(status, feed).filter(|_| is_kept);
         let response = match self.fetcher.fetch(&feed.url, last).await? {
-            Fetched::Feed(response) => response,
-            Fetched::Unchanged => {
+            FeedResponse::Feed(response) => response,
+            FeedResponse::Unchanged => {
                 let last = last.cloned();
                 let (etag, last_modified) = last
                     .map(|last| (last.etag, last.last_modified))
                     .unwrap_or_default();
-                return Ok(Brought {
+                return Ok(FeedValidators {
                     etag,
                     last_modified,
                 });
             }
         };
-        let brought = Brought {
+        let validators = FeedValidators {
             etag: validator(&response, header::ETAG),
             last_modified: validator(&response, header::LAST_MODIFIED),
         };
         let products = Arc::clone(&self.backends.products);
         let mut writer =
             ProductsWriter::begin(products, agent.org_id.clone(), agent.id.clone()).await?;
-        match self.write(*response, agent, feed, &mut writer).await {
-            Ok(rejected) => self.publish(writer, feed, rejected).await.map(|_| brought),
+        match self
+            .write_products(*response, agent, feed, &mut writer)
+            .await
+        {
+            Ok(rejected) => self
+                .publish(writer, feed, rejected)
+                .await
+                .map(|_| validators),
             Err(error) => {
                 writer.discard().await;
                 Err(error)
@@ -196,7 +202,7 @@ impl Refresher {
             .await?)
     }
 
-    async fn write(
+    async fn write_products(
         &self,
         mut response: Response,
         agent: &Agent,
@@ -218,12 +224,16 @@ impl Refresher {
         for product in rest {
             writer.push(&product).await?;
         }
-        self.still_wanted(agent, feed).await?;
+        self.check_feed_unchanged(agent, feed).await?;
         Ok(rejected)
     }
 
-    /// The agent may have lost this feed, or itself be gone, while it was fetched.
-    async fn still_wanted(&self, agent: &Agent, feed: &ProductFeed) -> Result<(), RefreshError> {
+    /// Fails if the agent was deleted or has another feed since the fetch began.
+    async fn check_feed_unchanged(
+        &self,
+        agent: &Agent,
+        feed: &ProductFeed,
+    ) -> Result<(), RefreshError> {
         match self
             .backends
             .catalog

@@ -1,5 +1,5 @@
-//! Resolves a feed's host once and gives only addresses that were judged, so that the connection goes to what was looked
-//! at. A name that answers differently the next time (DNS rebinding) gains nothing.
+//! Resolves the host of a feed once and returns only addresses that passed the check, so that the connection goes to a
+//! checked address. A name with another answer the next time (DNS rebinding) gains nothing.
 
 use std::{
     io,
@@ -11,30 +11,30 @@ use async_trait::async_trait;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use switchboard_schemas::network::Network;
 
-use super::address::{Reach, Refused, may_reach};
+use super::address::{AddressReach, UrlRefusal, may_reach};
 
-/// Asks for the addresses of a name.
+/// A lookup of host names.
 #[async_trait]
-pub(super) trait Lookup: Send + Sync {
-    /// All of them.
+pub(super) trait HostLookup: Send + Sync {
+    /// Returns all addresses of a name.
     async fn addresses(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// The resolver of this machine.
+/// The resolver of the operating system.
 pub(super) struct SystemLookup;
 
 #[async_trait]
-impl Lookup for SystemLookup {
+impl HostLookup for SystemLookup {
     async fn addresses(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         let found = tokio::net::lookup_host((name, 0)).await?;
         Ok(found.map(|address| address.ip()).collect())
     }
 }
 
-/// Gives what may be connected to.
+/// A resolver for the HTTP client that fails unless every address may be connected to.
 pub(super) struct CheckedResolver {
-    pub(super) lookup: Arc<dyn Lookup>,
-    pub(super) reach: Reach,
+    pub(super) lookup: Arc<dyn HostLookup>,
+    pub(super) reach: AddressReach,
     pub(super) allowed: Arc<[Network]>,
 }
 
@@ -47,13 +47,13 @@ impl Resolve for CheckedResolver {
         );
         Box::pin(async move {
             let found = lookup.addresses(name.as_str()).await?;
-            // One inner address among public ones is an attack too: which is tried first is chance.
+            // One internal address among public ones is an attack too, because the client may try it first.
             if found.is_empty()
                 || !found
                     .iter()
                     .all(|address| may_reach(*address, reach, &allowed))
             {
-                return Err(Refused::Network.into());
+                return Err(UrlRefusal::Network.into());
             }
             let addresses: Addrs =
                 Box::new(found.into_iter().map(|address| SocketAddr::new(address, 0)));

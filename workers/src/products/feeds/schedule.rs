@@ -1,5 +1,5 @@
-//! When a feed is due, and who fetches it: each fetch has a name that follows from the one before it, and one process
-//! notes it first.
+//! DueFeed times of feeds, and the claim of one process to each fetch. The name of a claim follows from the fetch before it, and
+//! the process that records it first makes the fetch.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -16,13 +16,12 @@ use switchboard_schemas::{
     time::{Timestamp, whole_millis},
 };
 
-/// A fetch that failed is tried again so long after its end: one that hangs until its time is over would else be due again
-/// while others wait.
+/// Pause after the end of a failed fetch. Without it, a feed that hangs until its timeout would be due again at once.
 const RETRY_AFTER: Duration = Duration::from_secs(5 * 60);
 const SECONDS_PER_MINUTE: u64 = 60;
 const SEPARATOR: char = ' ';
 
-/// Since when a feed is due; none when it is not yet.
+/// Returns the time since which a feed is due; none if it is not due yet.
 pub(super) fn due_since(
     status: &ProductsStatus,
     feed: &ProductFeed,
@@ -49,7 +48,7 @@ pub(super) fn due_since(
     }
 }
 
-/// The last fetch of this feed's address.
+/// Returns the last fetch of this feed's URL.
 pub(super) fn last_of<'a>(
     status: &'a ProductsStatus,
     feed: &ProductFeed,
@@ -60,27 +59,27 @@ pub(super) fn last_of<'a>(
         .filter(|refresh| refresh.url == feed.url)
 }
 
-/// The fetch that is to be made.
-pub(super) struct Attempt<'a> {
+/// A fetch that a process wants to make.
+pub(super) struct FetchAttempt<'a> {
     pub(super) agent: &'a AgentId,
     pub(super) feed: &'a ProductFeed,
     pub(super) status: &'a ProductsStatus,
     pub(super) due_since: Timestamp,
-    /// Longest that a fetch takes.
+    /// Longest time that a fetch takes.
     pub(super) time_max: Duration,
 }
 
-impl Attempt<'_> {
-    /// Whether this process is to make it. A process that noted it and died keeps the others from it for at most twice
-    /// `time_max`.
-    pub(super) async fn is_ours(
+impl FetchAttempt<'_> {
+    /// Returns true if this process has the claim to the fetch. The claim of a process that died blocks others for at most
+    /// twice `time_max`.
+    pub(super) async fn claim_fetch(
         &self,
         relay: &dyn KeyValueMemory,
         process: &RequestId,
     ) -> Result<bool, RelayError> {
         let now = Timestamp::now();
         let current = self.slot(now);
-        // Whoever noted the slot before this one at its end may still be at it.
+        // A process that claimed the previous slot at its end may still be fetching.
         for slot in [current.checked_sub(1), Some(current)]
             .into_iter()
             .flatten()
@@ -101,7 +100,7 @@ impl Attempt<'_> {
     fn name(&self, slot: u64) -> String {
         let mut hasher = DefaultHasher::new();
         self.feed.url.hash(&mut hasher);
-        // Of whatever address: one that was left and comes back is to be fetched anew.
+        // The last fetch of any URL counts, so that a URL that was changed and changed back is fetched again.
         let last = self
             .status
             .refresh
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn feed_is_due_if_new_old_failed_or_requested() {
+    fn feed_is_due_when_new_old_failed_or_requested() {
         let is_due = |status: &ProductsStatus, url: &str, minutes: i64| {
             due_since(status, &feed(url), Timestamp::from_micros(minutes * MINUTE)).is_some()
         };
@@ -195,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_feed_rests_for_five_minutes() {
+    fn failed_feed_is_retried_after_five_minutes() {
         let every_minute = ProductFeed {
             every_minutes: 1,
             ..feed("https://a.example")
@@ -216,12 +215,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn attempt_of_a_dead_process_is_taken_over() {
+    async fn one_process_fetches_and_another_after_its_death() {
         let relay = EmbeddedRelay::open(None).unwrap();
         let secret = InstallationSecret::from_bytes([1; 32]);
         let agent = AgentId::derive(&secret, &OrgId::derive(&secret, "acme"), "shop");
         let (feed, status) = (feed("https://a.example"), ProductsStatus::default());
-        let attempt = |time_max, due_since| Attempt {
+        let attempt = |time_max, due_since| FetchAttempt {
             agent: &agent,
             feed: &feed,
             status: &status,
@@ -231,16 +230,29 @@ mod tests {
         let long = attempt(Duration::from_secs(60), Timestamp::now());
         let mut takers = 0;
         for _ in 0..10 {
-            takers += usize::from(long.is_ours(&relay, &RequestId::random()).await.unwrap());
+            takers += usize::from(
+                long.claim_fetch(&relay, &RequestId::random())
+                    .await
+                    .unwrap(),
+            );
         }
         assert_eq!(takers, 1);
 
         // One that takes no time has died by the next slot.
         let relay = EmbeddedRelay::open(None).unwrap();
         let short = attempt(Duration::from_millis(5), Timestamp::now());
-        assert!(short.is_ours(&relay, &RequestId::random()).await.unwrap());
+        assert!(
+            short
+                .claim_fetch(&relay, &RequestId::random())
+                .await
+                .unwrap()
+        );
         let deadline = std::time::Instant::now() + Duration::from_secs(5);
-        while !short.is_ours(&relay, &RequestId::random()).await.unwrap() {
+        while !short
+            .claim_fetch(&relay, &RequestId::random())
+            .await
+            .unwrap()
+        {
             assert!(std::time::Instant::now() < deadline, "nobody takes it over");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }

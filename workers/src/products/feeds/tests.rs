@@ -1,6 +1,6 @@
 //! Fetches of feeds from a server that does as it is told, and lookups that lie.
 
-mod schedule;
+mod scheduling;
 
 use std::{
     collections::VecDeque,
@@ -88,7 +88,7 @@ struct Lying {
 }
 
 #[async_trait]
-impl Lookup for Lying {
+impl HostLookup for Lying {
     async fn addresses(&self, _: &str) -> io::Result<Vec<IpAddr>> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let mut answers = self.answers.lock().unwrap();
@@ -180,9 +180,9 @@ impl World {
             .unwrap();
     }
 
-    fn feeds(&self) -> Feeds {
-        let lookup: Arc<dyn Lookup> = self.lookup.clone();
-        Feeds::with_lookup(self.backends.clone(), self.config.clone(), &lookup).unwrap()
+    fn feeds(&self) -> FeedScheduler {
+        let lookup: Arc<dyn HostLookup> = self.lookup.clone();
+        FeedScheduler::with_lookup(self.backends.clone(), self.config.clone(), &lookup).unwrap()
     }
 
     /// Fetches the feed once.
@@ -284,7 +284,7 @@ async fn fetched_feed_is_stored() {
 }
 
 #[tokio::test]
-async fn unchanged_feed_is_not_downloaded() {
+async fn unchanged_feed_is_not_transferred_again() {
     let world = World::new().await;
     world.script.then(|| {
         (
@@ -317,7 +317,7 @@ async fn unchanged_feed_is_not_downloaded() {
 }
 
 #[tokio::test]
-async fn failed_fetch_keeps_the_old_products_and_its_reason() {
+async fn failed_fetch_keeps_products_and_records_the_reason() {
     let world = World::new().await;
     world.script.then(|| CSV.into_response());
     let first = world.refresh().await;
@@ -381,7 +381,7 @@ async fn failed_fetch_keeps_the_old_products_and_its_reason() {
 }
 
 #[tokio::test]
-async fn redirect_is_checked_like_the_first_address() {
+async fn redirect_target_is_checked_like_the_first_url() {
     let mut world = World::new().await;
     let (url, moved) = (
         world.url(),
@@ -419,7 +419,7 @@ async fn redirect_is_checked_like_the_first_address() {
 }
 
 #[tokio::test]
-async fn internal_addresses_are_refused_unless_allowed() {
+async fn internal_host_is_fetched_only_if_allowed() {
     let mut world = World::allowing(&[]).await;
     world.script.then(|| CSV.into_response());
     let port = world.port;
@@ -449,7 +449,7 @@ async fn internal_addresses_are_refused_unless_allowed() {
 }
 
 #[tokio::test]
-async fn all_addresses_of_a_name_must_be_public() {
+async fn host_is_resolved_once_and_every_address_must_be_public() {
     let mut world = World::allowing(&[]).await;
     for answers in [
         &["127.0.0.1"][..],
@@ -469,7 +469,7 @@ async fn all_addresses_of_a_name_must_be_public() {
 }
 
 #[tokio::test]
-async fn second_lookup_of_a_name_has_no_effect() {
+async fn dns_rebinding_gains_nothing() {
     let mut world = World::new().await;
     world.script.then(|| CSV.into_response());
     // The first answer is judged and connected to; a second lookup would lead to a machine that is not allowed.

@@ -1,10 +1,10 @@
-//! Tests of queries in words of the index.
+//! Tests of the translation of queries.
 
 use super::*;
 
-struct NoLabels;
+struct NoAttributes;
 
-impl Labels for NoLabels {
+impl ProductAttributes for NoAttributes {
     fn has_name(&self, _: &str) -> bool {
         false
     }
@@ -14,8 +14,8 @@ impl Labels for NoLabels {
     }
 }
 
-fn vocabulary() -> Vocabulary {
-    let mut vocabulary = Vocabulary::default();
+fn vocabulary() -> ShopVocabulary {
+    let mut vocabulary = ShopVocabulary::default();
     for word in [
         "red",
         "shoe",
@@ -32,13 +32,13 @@ fn vocabulary() -> Vocabulary {
     vocabulary
 }
 
-fn questions(text: &str) -> Vec<Question> {
+fn questions(text: &str) -> Vec<IndexQuery> {
     let query = ProductQuery {
         text: text.into(),
         ..ProductQuery::default()
     };
-    Request::read(&query, &vocabulary(), &NoLabels)
-        .questions()
+    ParsedQuery::read(&query, &vocabulary(), &NoAttributes)
+        .index_queries()
         .collect()
 }
 
@@ -50,7 +50,7 @@ fn expressions(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn later_queries_require_fewer_groups() {
+fn words_become_groups_and_later_queries_need_fewer() {
     assert_eq!(
         expressions("show me a red sofa"),
         [r#"((("red" OR "red")))"#]
@@ -62,12 +62,12 @@ fn later_queries_require_fewer_groups() {
 }
 
 #[test]
-fn long_query_has_a_bounded_number_of_terms() {
+fn number_of_index_queries_is_bounded() {
     let words = [
         "alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india",
         "juliett", "kilo",
     ];
-    let mut vocabulary = Vocabulary::default();
+    let mut vocabulary = ShopVocabulary::default();
     words.iter().for_each(|word| vocabulary.add(word));
     for count in 1..=words.len() {
         let words = &words[..count];
@@ -75,8 +75,8 @@ fn long_query_has_a_bounded_number_of_terms() {
             text: words.join(" "),
             ..ProductQuery::default()
         };
-        let request = Request::read(&query, &vocabulary, &NoLabels);
-        let questions: Vec<Question> = request.questions().collect();
+        let request = ParsedQuery::read(&query, &vocabulary, &NoAttributes);
+        let questions: Vec<IndexQuery> = request.index_queries().collect();
         assert!(
             (1..=4).contains(&questions.len()),
             "{count}: {}",
@@ -104,7 +104,7 @@ fn long_query_has_a_bounded_number_of_terms() {
 }
 
 #[test]
-fn purpose_of_a_product_may_be_missing_in_its_title() {
+fn purpose_words_need_not_be_in_the_title() {
     let asked = &questions("running shoes for headphones")[0];
     assert_eq!(asked.matching.matches(" AND ").count(), 2);
     assert!(!asked.named.contains("headphones"), "{}", asked.named);
@@ -113,7 +113,7 @@ fn purpose_of_a_product_may_be_missing_in_its_title() {
 }
 
 #[test]
-fn mixed_joined_and_misspelled_words_match_the_vocabulary() {
+fn mixed_joined_and_misspelt_words_match_shop_words() {
     assert_eq!(
         expressions("head phones"),
         [r#"((("headphones" OR "headphones")))"#]
@@ -130,7 +130,7 @@ fn unknown_words_match_nothing_and_no_words_match_all() {
             text: text.into(),
             ..ProductQuery::default()
         };
-        let request = Request::read(&query, &vocabulary(), &NoLabels);
+        let request = ParsedQuery::read(&query, &vocabulary(), &NoAttributes);
         (request.is_hopeless, request.is_empty())
     };
     assert_eq!(read("quantum spaceship"), (true, true));

@@ -1,93 +1,95 @@
-//! What a text speaks of, whatever its language: a lexicon of concepts with their words in eight languages.
+//! Finds concepts in a text of any of eight languages by a lexicon.
 //!
-//! A visitor's word and a member's word meet when they are words of one concept, though they share no letter. The lexicon
-//! is `concepts.txt` and `everyday.txt`: a line is a concept, its name first and then the words of each language.
+//! A visitor's word matches a member's word if both belong to one concept. The lexicon is `concepts.txt` and `everyday.txt`:
+//! each line is a concept with its name and its words in each language.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::LazyLock,
 };
 
-use super::language::{Languages, tokens};
+use super::language::{LanguageSet, folded_words};
 
-/// Matters by their trade names.
+/// Concepts with their trade names.
 const CONCEPTS: &str = include_str!("concepts.txt");
-/// And the everyday words in which visitors tell of them.
+/// Concepts with everyday words of visitors.
 const EVERYDAY: &str = include_str!("everyday.txt");
-/// How the names of these begin.
+/// Prefix of the names of everyday concepts.
 const EVERYDAY_PREFIX: &str = "everyday-";
-/// What visitors say that is no member's matter, in the same form.
-const ASIDES: &str = include_str!("asides.txt");
-/// Letters that begin a word and by which it is looked up.
+/// Out-of-scope topics in the same format.
+const OUT_OF_SCOPE_TOPICS: &str = include_str!("out_of_scope_topics.txt");
+/// Letters at the beginning of a word by which it is looked up.
 const INDEX_CHARS: usize = 3;
-/// Shortest part of a compound that counts, in letters.
+/// Shortest part of a compound, in letters.
 const PART_CHARS_MIN: usize = 5;
-/// How sure a form of a word is, against the word itself.
+/// Weight of another form of a word, relative to the word itself.
 const FORM: f64 = 0.8;
-/// How sure a part of a compound is.
+/// Weight of a part of a compound.
 const PART: f64 = 0.6;
-/// What each further word of a phrase adds.
+/// Additional weight of each further word of a phrase.
 const FURTHER_WORD: f64 = 0.3;
-/// English words that say what a concept is.
+/// Number of English words that name a concept.
 const ENGLISH_WORDS: usize = 2;
-/// Parts of a compound that are read.
+/// Most parts of a compound that are translated.
 const PARTS_MAX: usize = 2;
 
-/// The place of a concept in the lexicon.
+/// The index of a concept in the lexicon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Concept(usize);
+pub(super) struct ConceptIndex(usize);
 
-/// The place of something that is nobody's matter, mostly.
+/// The index of an out-of-scope topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Aside(Concept);
+pub(super) struct OutOfScopeTopic(ConceptIndex);
 
-/// A mention in a text.
+/// A mention of a concept in a text.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Mention {
-    /// 1 for a word of the concept, less for a form of one, more for a phrase.
+pub(super) struct ConceptMention {
+    /// Weight: 1 for a word of the concept, less for another form of it, more for a phrase.
     pub(super) weight: f64,
-    /// Words of the text, as they were looked up.
+    /// The folded words of the text.
     pub(super) words: String,
 }
 
-/// The longest entry that a text begins with.
+/// The longest entry of the lexicon at the beginning of a text.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Longest<'a> {
-    /// Its words.
+pub(super) struct LongestEntry<'a> {
+    /// Number of its words.
     pub(super) words: usize,
-    /// What it is in English.
+    /// English translation of the entry.
     pub(super) english: &'a str,
     is_exact: bool,
 }
 
-struct Entry {
+struct LexiconEntry {
     words: Vec<String>,
-    languages: Languages,
-    concept: Concept,
+    languages: LanguageSet,
+    concept: ConceptIndex,
 }
 
-/// Concepts with their words.
-pub(super) struct Lexicon {
+/// A lexicon of concepts with their words.
+pub(super) struct ConceptLexicon {
     names: Vec<String>,
     /// The first English words of each.
     english: Vec<Vec<String>>,
-    entries: HashMap<String, Vec<Entry>>,
+    entries: HashMap<String, Vec<LexiconEntry>>,
     /// Single words that compounds are made of, in languages that write compounds as one word.
-    parts: Vec<(String, Concept)>,
+    parts: Vec<(String, ConceptIndex)>,
 }
 
-static KNOWN: LazyLock<Lexicon> = LazyLock::new(|| Lexicon::read(&[CONCEPTS, EVERYDAY]));
-static KNOWN_ASIDES: LazyLock<Lexicon> = LazyLock::new(|| Lexicon::read(&[ASIDES]));
+static KNOWN: LazyLock<ConceptLexicon> =
+    LazyLock::new(|| ConceptLexicon::read(&[CONCEPTS, EVERYDAY]));
+static KNOWN_ASIDES: LazyLock<ConceptLexicon> =
+    LazyLock::new(|| ConceptLexicon::read(&[OUT_OF_SCOPE_TOPICS]));
 
-impl Longest<'_> {
-    /// More words go before fewer, and a word itself before a form of one.
+impl LongestEntry<'_> {
+    /// Returns a rank: more words are better than fewer, and a word is better than another form of it.
     pub(super) const fn rank(&self) -> (usize, bool) {
         (self.words, self.is_exact)
     }
 }
 
-impl Lexicon {
-    /// Reads lists of concepts.
+impl ConceptLexicon {
+    /// Parses lists of concepts.
     pub(super) fn read(texts: &[&str]) -> Self {
         let mut lexicon = Self {
             names: Vec::new(),
@@ -98,7 +100,7 @@ impl Lexicon {
         let lines = texts.iter().flat_map(|text| text.lines()).map(str::trim);
         for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let mut fields = line.split('|').map(str::trim);
-            let concept = Concept(lexicon.names.len());
+            let concept = ConceptIndex(lexicon.names.len());
             lexicon
                 .names
                 .push(fields.next().unwrap_or_default().to_owned());
@@ -120,8 +122,8 @@ impl Lexicon {
         lexicon
     }
 
-    fn add(&mut self, word: &str, code: &str, concept: Concept) {
-        let words = tokens(word);
+    fn add(&mut self, word: &str, code: &str, concept: ConceptIndex) {
+        let words = folded_words(word);
         let Some(first) = words.first() else { return };
         if ["de", "nl"].contains(&code)
             && words.len() == 1
@@ -129,17 +131,17 @@ impl Lexicon {
         {
             self.parts.push((first.clone(), concept));
         }
-        let entry = Entry {
-            languages: Languages::of_code(code),
+        let entry = LexiconEntry {
+            languages: LanguageSet::of_code(code),
             concept,
             words: words.clone(),
         };
         self.entries.entry(start(first)).or_default().push(entry);
     }
 
-    fn mentions(&self, text: &str) -> BTreeMap<Concept, Mention> {
-        let languages = Languages::of_text(text);
-        let (words, mut found) = (tokens(text), BTreeMap::new());
+    fn mentions(&self, text: &str) -> BTreeMap<ConceptIndex, ConceptMention> {
+        let languages = LanguageSet::of_text(text);
+        let (words, mut found) = (folded_words(text), BTreeMap::new());
         for at in 0..words.len() {
             let rest = &words[at..];
             let entries = self
@@ -152,7 +154,7 @@ impl Lexicon {
                 .filter(|entry| entry.languages.meets(languages) && entry.words.len() <= rest.len())
             {
                 let part = &rest[..entry.words.len()];
-                if let Some(weight) = likeness(part, &entry.words) {
+                if let Some(weight) = similarity(part, &entry.words) {
                     note(&mut found, entry.concept, weight, &part.join(" "));
                 }
             }
@@ -164,17 +166,21 @@ impl Lexicon {
         found
     }
 
-    /// The longest entry of these languages that the words begin with.
-    pub(super) fn longest(&self, words: &[String], languages: Languages) -> Option<Longest<'_>> {
+    /// Returns the longest entry of these languages at the beginning of the words.
+    pub(super) fn longest(
+        &self,
+        words: &[String],
+        languages: LanguageSet,
+    ) -> Option<LongestEntry<'_>> {
         let entries = self.entries.get(&start(words.first()?))?;
         let fitting = entries
             .iter()
             .filter(|entry| entry.languages.meets(languages) && entry.words.len() <= words.len());
         let longest = fitting.filter_map(|entry| {
             let part = &words[..entry.words.len()];
-            likeness(part, &entry.words)?;
+            similarity(part, &entry.words)?;
             let english = self.english[entry.concept.0].first()?;
-            Some(Longest {
+            Some(LongestEntry {
                 words: part.len(),
                 english,
                 is_exact: part == entry.words,
@@ -189,15 +195,15 @@ impl Lexicon {
         })
     }
 
-    /// The longest parts of a compound, in English.
-    pub(super) fn parts_in_english(&self, word: &str, languages: Languages) -> Vec<String> {
+    /// Returns the English translations of the longest parts of a compound.
+    pub(super) fn parts_in_english(&self, word: &str, languages: LanguageSet) -> Vec<String> {
         if !writes_compounds(languages) {
             return Vec::new();
         }
         let inside = |part: &str| {
             word.len() > part.len() && (word.starts_with(part) || word.ends_with(part))
         };
-        let mut parts: Vec<&(String, Concept)> =
+        let mut parts: Vec<&(String, ConceptIndex)> =
             self.parts.iter().filter(|(part, _)| inside(part)).collect();
         parts.sort_by_key(|(part, _)| std::cmp::Reverse(part.len()));
         let english = parts
@@ -207,8 +213,8 @@ impl Lexicon {
         english.cloned().collect()
     }
 
-    /// Every entry of one word, with its languages.
-    pub(super) fn single_words(&self) -> impl Iterator<Item = (&str, Languages)> {
+    /// Returns every entry of one word, with its languages.
+    pub(super) fn single_words(&self) -> impl Iterator<Item = (&str, LanguageSet)> {
         let entries = self
             .entries
             .values()
@@ -217,7 +223,7 @@ impl Lexicon {
         entries.map(|entry| (entry.words[0].as_str(), entry.languages))
     }
 
-    fn compound(&self, word: &str) -> impl Iterator<Item = Concept> {
+    fn compound(&self, word: &str) -> impl Iterator<Item = ConceptIndex> {
         let parts = self.parts.iter();
         let inside = move |part: &str| {
             word.len() > part.len() && (word.starts_with(part) || word.ends_with(part))
@@ -228,58 +234,67 @@ impl Lexicon {
     }
 }
 
-/// What a text mentions, each concept once, at its surest.
-pub(super) fn mentions(text: &str) -> BTreeMap<Concept, Mention> {
+/// Returns the concepts that a text mentions, each with its highest weight.
+pub(super) fn mentions(text: &str) -> BTreeMap<ConceptIndex, ConceptMention> {
     KNOWN.mentions(text)
 }
 
-/// What a text mentions that is small talk or otherwise nobody's matter, mostly.
-pub(super) fn asides(text: &str) -> BTreeSet<Aside> {
-    KNOWN_ASIDES.mentions(text).into_keys().map(Aside).collect()
+/// Returns the out-of-scope topics of a text, such as small talk.
+pub(super) fn asides(text: &str) -> BTreeSet<OutOfScopeTopic> {
+    KNOWN_ASIDES
+        .mentions(text)
+        .into_keys()
+        .map(OutOfScopeTopic)
+        .collect()
 }
 
-/// The trades that a text mentions, without everyday words.
-pub(super) fn trades(text: &str) -> BTreeSet<Concept> {
+/// Returns the concepts that a text mentions, without everyday ones.
+pub(super) fn trades(text: &str) -> BTreeSet<ConceptIndex> {
     mentions(text)
         .into_keys()
         .filter(|concept| !KNOWN.names[concept.0].starts_with(EVERYDAY_PREFIX))
         .collect()
 }
 
-/// All concepts that members can have.
-pub(super) fn known() -> &'static Lexicon {
+/// Returns the lexicon of all concepts.
+pub(super) fn known() -> &'static ConceptLexicon {
     &KNOWN
 }
 
-/// The concept of this name.
-pub(super) fn named(name: &str) -> Option<Concept> {
+/// Returns the concept with this name.
+pub(super) fn named(name: &str) -> Option<ConceptIndex> {
     KNOWN
         .names
         .iter()
         .position(|known| known == name)
-        .map(Concept)
+        .map(ConceptIndex)
 }
 
-/// What a concept is, in English words.
-pub(super) fn in_english(concept: Concept) -> String {
+/// Returns the English name of a concept.
+pub(super) fn in_english(concept: ConceptIndex) -> String {
     KNOWN.english[concept.0].join(" ")
 }
 
-/// What each concept is, in English words.
+/// Returns the English names of all concepts.
 pub(super) fn every_english() -> impl Iterator<Item = String> {
-    (0..KNOWN.names.len()).map(|place| in_english(Concept(place)))
+    (0..KNOWN.names.len()).map(|place| in_english(ConceptIndex(place)))
 }
 
-fn writes_compounds(languages: Languages) -> bool {
-    languages.meets(Languages::of_code("de")) || languages.meets(Languages::of_code("nl"))
+fn writes_compounds(languages: LanguageSet) -> bool {
+    languages.meets(LanguageSet::of_code("de")) || languages.meets(LanguageSet::of_code("nl"))
 }
 
-fn note(found: &mut BTreeMap<Concept, Mention>, concept: Concept, weight: f64, words: &str) {
+fn note(
+    found: &mut BTreeMap<ConceptIndex, ConceptMention>,
+    concept: ConceptIndex,
+    weight: f64,
+    words: &str,
+) {
     let known = found.get(&concept).map_or(0.0, |mention| mention.weight);
     if weight > known {
         found.insert(
             concept,
-            Mention {
+            ConceptMention {
                 weight,
                 words: words.to_owned(),
             },
@@ -287,7 +302,7 @@ fn note(found: &mut BTreeMap<Concept, Mention>, concept: Concept, weight: f64, w
     }
 }
 
-fn likeness(text: &[String], entry: &[String]) -> Option<f64> {
+fn similarity(text: &[String], entry: &[String]) -> Option<f64> {
     let mut least: f64 = 1.0;
     for (word, own) in text.iter().zip(entry) {
         if word != own {
@@ -301,7 +316,7 @@ fn likeness(text: &[String], entry: &[String]) -> Option<f64> {
     Some(least * FURTHER_WORD.mul_add(f64::from(further), 1.0))
 }
 
-/// Whether two words differ in their endings only: long beginnings in common, short rests.
+/// Returns true if two words have a long common beginning and differ in short endings only.
 fn is_form(left: &str, right: &str) -> bool {
     let common = left
         .chars()
@@ -328,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_concept_is_met_in_each_language_in_forms_and_in_compounds() {
+    fn concepts_match_in_each_language_by_forms_and_compounds() {
         for text in [
             "when will my parcels be delivered",
             "wann wird das Paket geliefert",
@@ -344,12 +359,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_word_of_a_concept_mentions_nothing() {
+    fn unknown_words_mention_no_concept() {
         assert!(mentions("qwertz asdf xyzzy").is_empty());
     }
 
     #[test]
-    fn every_line_of_the_lexicon_has_a_name_and_english_words_and_no_name_stands_twice() {
+    fn lexicon_lines_have_unique_names_and_english_words() {
         let lexicon = &*KNOWN;
         assert!(lexicon.names.len() > 100);
         assert!(lexicon.english.iter().all(|words| !words.is_empty()));

@@ -1,77 +1,78 @@
-//! Whether a message leaves the matter of a running conversation. Pure.
+//! Estimates the probability that a message changes the topic of a running conversation. Pure functions.
 //!
-//! Most messages of a conversation are answers, thanks and further questions, which name other members' words at most by
-//! chance. A change of topic shows in how a message is made as much as in what it names: it is longer, asks, announces
-//! itself, and rarely follows an agent's question. The weights were fitted on `tests/routing/tuning` (logistic regression).
+//! Most messages of a conversation are answers, thanks and further questions, which contain words of other members at most by
+//! chance. A change of topic shows in the form of a message as much as in its words: it is longer, asks, announces itself,
+//! and rarely follows an agent's question. The weights were fitted on `tests/routing/tuning` (logistic regression).
 
+use super::content_words::content_words;
 use super::language;
-use super::words::words;
 
-/// From this chance on the matter is changed, as far as can be told without a model.
+/// Probability from which the local stage assumes a change of topic.
 const CHANGED_MIN: f32 = 0.3;
-/// The same for what may be an answer to the agent's question.
+/// The same threshold for a possible answer to the agent's question.
 const NO_ANSWER_MIN: f32 = 0.7;
-/// The same for what has words of the present member too.
+/// The same threshold for a message with words of the current member.
 const BOTH_MIN: f32 = 0.5;
-/// From this chance on a model is worth asking.
+/// Probability from which the local stage is unsure, so that a model is asked.
 pub(super) const UNSURE_MIN: f32 = 0.2;
-/// More words say no more.
+/// Most words that count.
 const WORDS_MAX: usize = 8;
-/// A larger lead, in powers of e, says no more.
+/// Largest lead of another member that counts, as a natural logarithm.
 const LEAD_MAX: f32 = 3.0;
-/// Share below which a member is no candidate at all; keeps the logarithm finite.
+/// Lowest score that counts; keeps the logarithm finite.
 const SHARE_MIN: f32 = 1e-6;
 
-/// Figures of a turn.
-const FIGURES: usize = 7;
-/// Telling words up to which a message that neither asks nor announces anything is an answer to the agent's question.
+/// Number of features of a message.
+const FEATURES: usize = 7;
+/// Most content words of an answer to the agent's question that neither asks nor announces anything.
 const ANSWER_WORDS_MAX: f32 = 3.0;
-/// The same where the agent asked nothing: thanks, a name, a remark.
+/// Most content words of a remark if the agent asked nothing, such as thanks or a name.
 const REMARK_WORDS_MAX: f32 = 2.0;
 const CONSTANT: f32 = -6.63;
-const WEIGHTS: [f32; FIGURES] = [0.57, 1.76, 0.94, 3.01, -1.63, 0.77, 2.6];
+const WEIGHTS: [f32; FEATURES] = [0.57, 1.76, 0.94, 3.01, -1.63, 0.77, 2.6];
 
-/// What is known of a message in a running conversation.
-pub(super) struct Turn<'a> {
-    /// The message.
+/// A message in a running conversation, with the scores of the agents.
+pub(super) struct LaterMessage<'a> {
+    /// Text of the message.
     pub(super) message: &'a str,
-    /// What the agent said last.
-    pub(super) agent_said: Option<&'a str>,
-    /// Whether the default agent has the conversation, whose matter is what is nobody's.
+    /// The last message of the agent, if the visitor has written nothing since.
+    pub(super) last_agent_text: Option<&'a str>,
+    /// True if the default agent has the conversation.
     pub(super) with_default: bool,
-    /// Whether it has words of whoever has the conversation.
+    /// True if the message has words of the current member.
     pub(super) names_present: bool,
-    /// Share of whoever has the conversation.
+    /// Score of the current agent.
     pub(super) present: f32,
-    /// Share of the best of the others.
+    /// Highest score of the other members.
     pub(super) other: f32,
 }
 
-impl Turn<'_> {
+impl LaterMessage<'_> {
     fn agent_asked(&self) -> bool {
-        self.agent_said
+        self.last_agent_text
             .is_some_and(|said| said.trim_end().ends_with('?'))
     }
 }
 
-/// How likely the message is another member's matter.
-pub(super) fn chance_of_change(turn: &Turn<'_>) -> f32 {
-    let figures = figures(turn);
-    if is_answer(&figures) {
+/// Returns the probability that the message belongs to another member.
+pub(super) fn chance_of_change(turn: &LaterMessage<'_>) -> f32 {
+    let features = features(turn);
+    if is_answer(&features) {
         return 0.0;
     }
     let score: f32 = CONSTANT
-        + figures
+        + features
             .iter()
             .zip(WEIGHTS)
-            .map(|(figure, weight)| figure * weight)
+            .map(|(feature, weight)| feature * weight)
             .sum::<f32>();
     1.0 / (1.0 + (-score).exp())
 }
 
-/// What names nothing names no other matter either: numbers, thanks, a yes. And a few words that ask nothing are about what
-/// a member said last, whatever they name: a place, a department, a product. The default agent has no matter to stay with.
-fn is_answer([_, _, words, announces, agent_asked, asks, with_default]: &[f32; FIGURES]) -> bool {
+/// Returns true for a message without content words (a number, thanks, a yes) and for a few words that ask nothing, which
+/// answer the member's last message even if they name a place, a department or a product. The default agent has no topic of
+/// its own to stay with.
+fn is_answer([_, _, words, announces, agent_asked, asks, with_default]: &[f32; FEATURES]) -> bool {
     let is_plain = *announces == 0.0 && *asks == 0.0 && *with_default == 0.0;
     let words_max = if *agent_asked == 0.0 {
         REMARK_WORDS_MAX
@@ -81,9 +82,9 @@ fn is_answer([_, _, words, announces, agent_asked, asks, with_default]: &[f32; F
     *words == 0.0 || is_plain && *words <= words_max
 }
 
-/// Chance from which a message is taken for a change. One that announces another matter needs less; a statement after the
-/// agent's question is an answer, unless it clearly is none.
-pub(super) fn changed_min(turn: &Turn<'_>) -> f32 {
+/// Returns the probability from which the message changes the topic. An announced change needs less; a statement after the
+/// agent's question needs more, because it is usually an answer.
+pub(super) fn changed_min(turn: &LaterMessage<'_>) -> f32 {
     if language::announces_change(turn.message) {
         UNSURE_MIN
     } else if turn.agent_asked() && !turn.message.contains('?') {
@@ -95,9 +96,9 @@ pub(super) fn changed_min(turn: &Turn<'_>) -> f32 {
     }
 }
 
-/// What tells a change from an answer.
+/// Returns the features that distinguish a change of topic from an answer.
 #[expect(clippy::cast_precision_loss, reason = "a handful of words")]
-pub(super) fn figures(turn: &Turn<'_>) -> [f32; FIGURES] {
+pub(super) fn features(turn: &LaterMessage<'_>) -> [f32; FEATURES] {
     let lead = (turn.other.max(SHARE_MIN) / turn.present.max(SHARE_MIN))
         .ln()
         .clamp(-LEAD_MAX, LEAD_MAX);
@@ -105,7 +106,7 @@ pub(super) fn figures(turn: &Turn<'_>) -> [f32; FIGURES] {
     [
         lead,
         turn.other,
-        words(turn.message).len().min(WORDS_MAX) as f32,
+        content_words(turn.message).len().min(WORDS_MAX) as f32,
         sign(language::announces_change(turn.message)),
         sign(turn.agent_asked()),
         sign(turn.message.contains('?')),
@@ -117,10 +118,10 @@ pub(super) fn figures(turn: &Turn<'_>) -> [f32; FIGURES] {
 mod tests {
     use super::*;
 
-    fn chance(message: &str, agent_said: Option<&str>, other: f32) -> f32 {
-        chance_of_change(&Turn {
+    fn chance(message: &str, last_agent_text: Option<&str>, other: f32) -> f32 {
+        chance_of_change(&LaterMessage {
             message,
-            agent_said,
+            last_agent_text,
             with_default: false,
             names_present: false,
             present: 0.2,
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn short_answers_never_change_the_matter_whatever_their_words() {
+    fn short_answers_never_change_the_topic() {
         for message in [
             "Billing",
             "42",
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_words_that_ask_and_announce_nothing_are_an_answer_whatever_they_name() {
+    fn few_words_without_a_question_are_an_answer() {
         let answer = "broken screen, cracked glass";
         assert!(chance(answer, Some("What happened?"), 0.99) < UNSURE_MIN);
         assert!(chance("Mahnung, Rechnung", None, 0.99) < UNSURE_MIN);
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_question_that_announces_itself_and_fits_another_member_does() {
+    fn announced_question_changes_the_topic() {
         let message =
             "great. By the way, could you repair the zip of my old leather jacket before winter?";
         assert!(chance(message, None, 0.6) >= CHANGED_MIN);
@@ -173,12 +174,11 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_after_a_question_is_an_answer_unless_it_clearly_is_none_or_announces_something()
-    {
-        let needed = |message: &str, agent_said: Option<&'static str>| {
-            changed_min(&Turn {
+    fn statement_after_a_question_is_an_answer() {
+        let needed = |message: &str, last_agent_text: Option<&'static str>| {
+            changed_min(&LaterMessage {
                 message,
-                agent_said,
+                last_agent_text,
                 with_default: false,
                 names_present: false,
                 present: 0.2,
@@ -191,9 +191,9 @@ mod tests {
             needed("by the way, my invoice is wrong", asked) < needed("my invoice is wrong", None)
         );
         let other = "By the way, I was charged twice last month";
-        let turn = Turn {
+        let turn = LaterMessage {
             message: other,
-            agent_said: asked,
+            last_agent_text: asked,
             with_default: false,
             names_present: false,
             present: 0.01,
@@ -201,7 +201,7 @@ mod tests {
         };
         assert!(
             chance_of_change(&turn) >= changed_min(&turn),
-            "a question of the agent holds nobody who announces a change"
+            "an announced change moves also after a question of the agent"
         );
     }
 }

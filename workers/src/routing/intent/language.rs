@@ -1,56 +1,56 @@
-//! Which languages a text may be in, by its small words: the same letters mean different things in different languages.
-//!
-//! Small words are also those that say nothing of a topic, and the phrases with which people change it.
+//! Detects the possible languages of a text by its stop words, and recognizes phrases that announce another topic.
 
 use std::{collections::HashMap, sync::LazyLock};
 
-/// Small words by language, one language a line; the code stands first.
-const SMALL_WORDS: &str = include_str!("small_words.txt");
-/// Phrases with which a new topic is begun, in all languages, one a line.
+use crate::text::folding::fold;
+
+/// Stop words, one language a line after its ISO 639-1 code.
+const STOP_WORDS: &str = include_str!("stop_words.txt");
+/// Phrases in all languages that announce another topic, one a line.
 const CHANGE_PHRASES: &str = include_str!("change_phrases.txt");
 
-/// A set of languages, one bit each.
+/// A set of languages with one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Languages(u16);
+pub(super) struct LanguageSet(u16);
 
-struct Tables {
+struct LanguageTables {
     codes: Vec<&'static str>,
-    small: HashMap<String, Languages>,
+    stop_words: HashMap<String, LanguageSet>,
     changes: Vec<Vec<String>>,
 }
 
-static TABLES: LazyLock<Tables> = LazyLock::new(|| {
-    let (mut codes, mut small) = (Vec::new(), HashMap::<String, Languages>::new());
-    for line in SMALL_WORDS.lines() {
+static TABLES: LazyLock<LanguageTables> = LazyLock::new(|| {
+    let (mut codes, mut stop_words) = (Vec::new(), HashMap::<String, LanguageSet>::new());
+    for line in STOP_WORDS.lines() {
         let Some((code, words)) = line.split_once(": ") else {
             continue;
         };
-        let bit = Languages(1 << codes.len());
+        let bit = LanguageSet(1 << codes.len());
         codes.push(code);
         for word in words.split_whitespace() {
-            let known = small.entry(fold(word)).or_default();
+            let known = stop_words.entry(fold(word)).or_default();
             known.0 |= bit.0;
         }
     }
     let changes = CHANGE_PHRASES
         .lines()
-        .map(tokens)
+        .map(folded_words)
         .filter(|phrase| !phrase.is_empty())
         .collect();
-    Tables {
+    LanguageTables {
         codes,
-        small,
+        stop_words,
         changes,
     }
 });
 
-impl Languages {
-    /// Each of them.
+impl LanguageSet {
+    /// Returns the set of all languages.
     pub(super) const fn all() -> Self {
         Self(u16::MAX)
     }
 
-    /// The language with this code; none if it is not known.
+    /// Returns the language with this ISO 639-1 code; the empty set if it is unknown.
     pub(super) fn of_code(code: &str) -> Self {
         TABLES
             .codes
@@ -59,11 +59,11 @@ impl Languages {
             .map_or(Self::default(), |place| Self(1 << place))
     }
 
-    /// The languages that most of the small words of a text belong to; all, if there is no telling.
+    /// Returns the languages of most stop words in a text; all languages if it has none.
     pub(super) fn of_text(text: &str) -> Self {
         let mut counts = vec![0_u32; TABLES.codes.len()];
-        for token in tokens(text) {
-            let languages = TABLES.small.get(&token).copied().unwrap_or_default();
+        for token in folded_words(text) {
+            let languages = TABLES.stop_words.get(&token).copied().unwrap_or_default();
             for (place, count) in counts.iter_mut().enumerate() {
                 *count += u32::from(languages.0 >> place & 1);
             }
@@ -75,17 +75,17 @@ impl Languages {
         Self(bits.sum())
     }
 
-    /// Whether it is a single language.
+    /// Returns true for a single language.
     pub(super) const fn is_one(self) -> bool {
         self.0.count_ones() == 1
     }
 
-    /// Those of both.
+    /// Returns the union of two sets.
     pub(super) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Those of `among` that stand most often in a list; all of them, if the list is empty.
+    /// Returns the languages of `among` that occur most often in a list; all of them if the list is empty.
     pub(super) fn most_frequent(list: &[Self], among: Self) -> Self {
         let places = (0..TABLES.codes.len()).filter(|place| among.0 >> place & 1 == 1);
         let count = |place: usize| {
@@ -102,71 +102,40 @@ impl Languages {
         )
     }
 
-    /// Whether the two have a language in common.
+    /// Returns true if the sets have a language in common.
     pub(super) const fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 }
 
-/// Whether a word, folded, says nothing of a topic in one of the languages.
-pub(super) fn is_small_in(folded: &str, languages: Languages) -> bool {
+/// Returns true for a folded word that is a stop word in one of the languages.
+pub(super) fn is_stop_word_in(folded: &str, languages: LanguageSet) -> bool {
     TABLES
-        .small
+        .stop_words
         .get(folded)
         .is_some_and(|known| known.meets(languages))
 }
 
-/// Whether a word, folded, says nothing of a topic in any language.
-pub(super) fn is_small(folded: &str) -> bool {
-    TABLES.small.contains_key(folded)
+/// Returns true for a folded word that is a stop word in any language.
+pub(super) fn is_stop_word(folded: &str) -> bool {
+    TABLES.stop_words.contains_key(folded)
 }
 
-/// Whether the text says that it begins something else.
+/// Returns true if the text announces another topic.
 pub(super) fn announces_change(text: &str) -> bool {
-    let text = tokens(text);
+    let text = folded_words(text);
     TABLES
         .changes
         .iter()
         .any(|phrase| text.windows(phrase.len()).any(|part| part == phrase))
 }
 
-/// The words of a text, folded, in their order.
-pub(super) fn tokens(text: &str) -> Vec<String> {
+/// Returns the folded words of a text in their order.
+pub(super) fn folded_words(text: &str) -> Vec<String> {
     let words = text
         .split(|character: char| !character.is_alphanumeric())
         .filter(|word| !word.is_empty());
     words.map(fold).collect()
-}
-
-/// In small letters and without accents: visitors leave them out.
-pub(super) fn fold(word: &str) -> String {
-    let mut folded = String::with_capacity(word.len());
-    for character in word.chars().flat_map(char::to_lowercase) {
-        match character {
-            'ß' => folded.push_str("ss"),
-            'œ' => folded.push_str("oe"),
-            'æ' => folded.push_str("ae"),
-            other => folded.push(bare(other)),
-        }
-    }
-    folded
-}
-
-const fn bare(character: char) -> char {
-    match character {
-        'à' | 'á' | 'â' | 'ã' | 'ä' | 'å' | 'ą' => 'a',
-        'ç' | 'ć' | 'č' => 'c',
-        'è' | 'é' | 'ê' | 'ë' | 'ę' => 'e',
-        'ì' | 'í' | 'î' | 'ï' => 'i',
-        'ł' => 'l',
-        'ñ' | 'ń' => 'n',
-        'ò' | 'ó' | 'ô' | 'õ' | 'ö' | 'ø' => 'o',
-        'ś' | 'š' => 's',
-        'ù' | 'ú' | 'û' | 'ü' => 'u',
-        'ý' | 'ÿ' => 'y',
-        'ź' | 'ż' | 'ž' => 'z',
-        other => other,
-    }
 }
 
 #[cfg(test)]
@@ -174,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_words_tell_the_language_and_a_name_alone_does_not() {
+    fn stop_words_reveal_the_language() {
         for (text, code) in [
             ("where is my parcel", "en"),
             ("wo ist denn mein Paket", "de"),
@@ -183,18 +152,22 @@ mod tests {
             ("dov'è il mio pacco, non è arrivato", "it"),
             ("gdzie jest moja paczka i kiedy będzie", "pl"),
         ] {
-            assert_eq!(Languages::of_text(text), Languages::of_code(code), "{text}");
+            assert_eq!(
+                LanguageSet::of_text(text),
+                LanguageSet::of_code(code),
+                "{text}"
+            );
         }
-        let any = Languages::of_text("Kowalczyk");
+        let any = LanguageSet::of_text("Kowalczyk");
         assert!(
             ["en", "de", "pl"]
                 .iter()
-                .all(|code| any.meets(Languages::of_code(code)))
+                .all(|code| any.meets(LanguageSet::of_code(code)))
         );
     }
 
     #[test]
-    fn a_change_is_announced_in_any_language_and_by_whole_words() {
+    fn announced_changes_are_recognized_in_any_language() {
         for text in [
             "oh, by the way: my invoice",
             "Außerdem brauche ich",
@@ -207,7 +180,10 @@ mod tests {
     }
 
     #[test]
-    fn accents_and_capitals_do_not_make_another_word() {
-        assert_eq!(tokens("Größe, ÉTÉ d'été"), ["grosse", "ete", "d", "ete"]);
+    fn accents_and_case_are_folded() {
+        assert_eq!(
+            folded_words("Größe, ÉTÉ d'été"),
+            ["grosse", "ete", "d", "ete"]
+        );
     }
 }

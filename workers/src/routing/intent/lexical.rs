@@ -1,79 +1,89 @@
-//! How well a message fits each member, by the words that they share: the local stage of intent, which needs no model.
+//! Scores members by words that they have in common with a message.
 //!
-//! A word that fewer members have says more; of a phrase
-//! of the specialization that is met whole, more is sure than of its words alone.
+//! A word counts more if fewer members have it, and a complete phrase of a specialization counts more than its words.
 
-use super::words::{Word, likeness, words};
+use super::content_words::{ContentWord, content_words, similarity};
 
-/// What a phrase adds that is met whole and has more than one word.
-const WHOLE_PHRASE: f64 = 0.5;
-/// Words of a reason, so that it stays a line.
+/// Score of a complete phrase of several words, added to the scores of its words.
+const PHRASE_SCORE: f64 = 0.5;
+/// Most words in a reason.
 const REASON_WORDS_MAX: usize = 3;
 
-/// How well a message fits one member.
+/// The match of a message with one member.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Fit {
-    /// 0 for nothing in common; about 1 for each telling word.
+pub(super) struct LexicalMatch {
+    /// Score; 0 for nothing in common and about 1 for each distinctive word.
     pub(super) score: f64,
-    /// The member's own words that were met, the most telling first.
+    /// The member's words that match, the most distinctive first.
     pub(super) topics: Vec<String>,
 }
 
-/// A member's words.
-pub(super) struct Member {
-    words: Vec<Word>,
+/// The words of one member.
+pub(super) struct MemberWords {
+    words: Vec<ContentWord>,
     phrases: Vec<Vec<String>>,
 }
 
-/// The fit of each member, in their order.
-pub(super) fn fits(message: &str, members: &[&Member]) -> Vec<Fit> {
-    let asked = words(message);
+/// Returns the match of a message with each member, in their order.
+pub(super) fn match_members(message: &str, members: &[&MemberWords]) -> Vec<LexicalMatch> {
+    let message_words = content_words(message);
     members
         .iter()
-        .map(|member| fit(&asked, member, members))
+        .map(|member| match_member(&message_words, member, members))
         .collect()
 }
 
-impl Member {
-    /// The words of all its texts, and the phrases of its specialization.
+impl MemberWords {
+    /// Creates the words of a member from all its texts and the phrases of its specialization.
     pub(super) fn of(text: &str, phrases: &[String]) -> Self {
-        let stems = |phrase: &String| words(phrase).into_iter().map(|word| word.stem).collect();
+        let stems = |phrase: &String| {
+            content_words(phrase)
+                .into_iter()
+                .map(|word| word.stem)
+                .collect()
+        };
         Self {
-            words: words(text),
+            words: content_words(text),
             phrases: phrases.iter().map(stems).collect(),
         }
     }
 
-    /// The member's word that is most like `stem`.
-    fn nearest(&self, stem: &str) -> Option<(&Word, f64)> {
+    /// Returns the member's word that is most similar to `stem`, with the similarity.
+    fn nearest(&self, stem: &str) -> Option<(&ContentWord, f64)> {
         let near = self
             .words
             .iter()
-            .map(|word| (word, likeness(stem, &word.stem)))
+            .map(|word| (word, similarity(stem, &word.stem)))
             .filter(|(_, alike)| *alike > 0.0);
         near.max_by(|left, right| left.1.total_cmp(&right.1))
     }
 }
 
-fn fit(asked: &[Word], member: &Member, members: &[&Member]) -> Fit {
-    let mut met: Vec<(f64, &Word)> = Vec::new();
-    for word in asked {
+fn match_member(
+    message_words: &[ContentWord],
+    member: &MemberWords,
+    members: &[&MemberWords],
+) -> LexicalMatch {
+    let mut met: Vec<(f64, &ContentWord)> = Vec::new();
+    for word in message_words {
         if let Some((own, alike)) = member.nearest(&word.stem) {
-            met.push((alike * telling(&own.stem, members), own));
+            met.push((alike * distinctiveness(&own.stem, members), own));
         }
     }
     met.sort_by(|left, right| right.0.total_cmp(&left.0));
     let whole = |phrase: &&Vec<String>| {
         phrase.len() > 1
-            && phrase
-                .iter()
-                .all(|stem| asked.iter().any(|word| likeness(&word.stem, stem) > 0.0))
+            && phrase.iter().all(|stem| {
+                message_words
+                    .iter()
+                    .any(|word| similarity(&word.stem, stem) > 0.0)
+            })
     };
     let phrases = member
         .phrases
         .iter()
         .filter(whole)
-        .map(|_| WHOLE_PHRASE)
+        .map(|_| PHRASE_SCORE)
         .sum::<f64>();
     let mut topics: Vec<String> = met
         .iter()
@@ -81,15 +91,15 @@ fn fit(asked: &[Word], member: &Member, members: &[&Member]) -> Fit {
         .collect();
     topics.dedup();
     topics.truncate(REASON_WORDS_MAX);
-    Fit {
+    LexicalMatch {
         score: met.iter().map(|(weight, _)| weight).sum::<f64>() + phrases,
         topics,
     }
 }
 
-/// How much a word says: 1 when one member has it, ever less the more have it.
+/// Returns the weight of a word: 1 if one member has it, less if more have it.
 #[expect(clippy::cast_precision_loss, reason = "teams have few members")]
-fn telling(stem: &str, members: &[&Member]) -> f64 {
+fn distinctiveness(stem: &str, members: &[&MemberWords]) -> f64 {
     let having = members
         .iter()
         .filter(|member| member.words.iter().any(|word| word.stem == stem))
@@ -113,14 +123,14 @@ mod tests {
     fn scores(message: &str) -> [f64; 2] {
         let [billing, technical] = [BILLING, TECHNICAL].map(|[text, list]| {
             let phrases: Vec<String> = list.split(", ").map(Into::into).collect();
-            Member::of(&[text, list].join("\n"), &phrases)
+            MemberWords::of(&[text, list].join("\n"), &phrases)
         });
-        let fits = fits(message, &[&billing, &technical]);
+        let fits = match_members(message, &[&billing, &technical]);
         [fits[0].score, fits[1].score]
     }
 
     #[test]
-    fn a_message_fits_the_member_whose_words_it_uses() {
+    fn message_matches_the_member_with_its_words() {
         let [billing, technical] = scores("I want a refund for my last invoice");
         assert!(billing >= 2.0 && technical == 0.0, "{billing} {technical}");
         let [billing, technical] = scores("The instalation crashed with an error message");
@@ -128,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_all_members_have_says_less() {
+    fn words_of_all_members_count_less() {
         let [billing, technical] = scores("support");
         assert!(
             billing == technical && billing < 1.0,
@@ -137,26 +147,26 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_speaks_of_fits_nobody() {
+    fn unknown_words_match_no_member() {
         assert_eq!(scores("xylophone zebra quartz"), [0.0, 0.0]);
         assert_eq!(scores(""), [0.0, 0.0]);
     }
 
     #[test]
-    fn a_phrase_that_is_met_whole_counts_more_than_its_words() {
+    fn complete_phrases_count_more_than_their_words() {
         let [_, whole] = scores("error messages");
         let [_, apart] = scores("error crashes");
         assert!(whole > apart, "{whole} {apart}");
     }
 
     #[test]
-    fn the_topics_are_the_members_own_words() {
+    fn topics_are_words_of_the_member() {
         let phrases = ["Invoices".to_owned()];
-        let fits = fits(
+        let fits = match_members(
             "my INVOICE!!",
             &[
-                &Member::of("Invoices", &phrases),
-                &Member::of("Crashes", &[]),
+                &MemberWords::of("Invoices", &phrases),
+                &MemberWords::of("Crashes", &[]),
             ],
         );
         assert_eq!(fits[0].topics, ["invoices"]);

@@ -1,32 +1,33 @@
-//! Who is meant: a fast local stage, and a model only when that is unsure.
+//! Routing by intent: chooses the member whose matter a message is. A fast local stage decides; a language model is asked
+//! only where that stage is unsure.
 //!
-//! Reading order: [`evidence`] gathers what speaks for each member: words ([`lexical`]), [`concepts`], what visitors say of
-//! these ([`sayings`]), all of it also [read in English](reading), and vectors of the pieces that [`profile`] cuts
-//! ([`meaning`], [`background`]). [`odds`] makes shares of it; [`continuity`] says whether a running conversation is left;
-//! [`second_opinion`] asks a model; [`verdict`] puts it together and says why. Nothing here fails: each stage that gives
-//! nothing leaves the decision to the one before.
+//! Reading order: [`features`] computes the features of each member from words ([`lexical`]), [`concepts`], example utterances
+//! ([`example_utterances`]), the same after word-by-word [`translation`], and vectors of the pieces of a [`member_profile`]
+//! ([`similarity`], [`reference_vectors`]). [`classifier`] turns features into scores, [`continuity`] recognizes a change of
+//! topic, [`model_stage`] asks a model, and [`verdict`] combines them and words the reason. No stage fails: if one has no
+//! result, the decision of the stage before it stands.
 
-mod background;
-mod bag;
+mod classifier;
 mod concepts;
+mod content_words;
 mod continuity;
-mod evidence;
+mod example_utterances;
 #[cfg(feature = "evaluation")]
-pub(crate) mod figures;
-mod inquiry;
-mod known_vectors;
+pub(crate) mod feature_export;
+mod features;
 mod language;
 mod lexical;
-mod meaning;
-mod odds;
-mod profile;
-mod reading;
-mod sayings;
-mod second_opinion;
+mod member_profile;
+mod model_stage;
+mod question_frame;
+mod reference_vectors;
+mod similarity;
 #[cfg(test)]
 mod tests;
+mod translation;
+mod vector_caches;
 mod verdict;
-mod words;
+mod word_bag;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -34,17 +35,17 @@ use moka::sync::Cache;
 use tokio::time::Instant;
 
 use self::{
-    evidence::Findings,
-    known_vectors::KnownVectors,
-    profile::Profile,
-    second_opinion::{Asked, Opinion},
-    verdict::{Situation, Verdict},
+    features::MessageFeatures,
+    member_profile::MemberProfile,
+    model_stage::{ModelQuestion, ModelStage, ModelVerdict},
+    vector_caches::VectorCaches,
+    verdict::{RoutingVerdict, VerdictInput},
 };
-use super::candidates::Candidate;
+use super::candidates::RoutingCandidate;
 use crate::{
     config::WorkersConfig,
     embedding::{
-        Embedder, EmbeddingError, provider::ProviderEmbedder,
+        EmbeddingError, EmbeddingSource, provider::ProviderEmbeddings,
         sentence_transformer::SentenceTransformer,
     },
     model::{Endpoint, PromptMessage, openai::ModelClient},
@@ -52,129 +53,131 @@ use crate::{
 
 pub(crate) use verdict::Stage;
 
-/// Profiles that are kept, by their texts.
+/// Member profiles that are cached, by their texts.
 const PROFILES_MAX: u64 = 10_000;
-/// Characters of a message that are looked at: what it is about stands early or not at all.
+/// Characters of a message that are compared; its topic comes early or not at all.
 const MESSAGE_CHARS_MAX: usize = 2_000;
 
-/// The router by intent; clones share what it keeps.
+/// The router by intent; clones share its caches.
 #[derive(Clone)]
-pub(crate) struct Intent {
+pub(crate) struct IntentRouter {
     client: ModelClient,
-    vectors: KnownVectors,
-    local: Option<Arc<dyn Embedder>>,
-    profiles: Cache<[String; 3], Arc<Profile>>,
+    vectors: VectorCaches,
+    local: Option<Arc<dyn EmbeddingSource>>,
+    model_stage: ModelStage,
+    profiles: Cache<[String; 3], Arc<MemberProfile>>,
     budget: Duration,
 }
 
-/// What is to be decided.
-pub(crate) struct Question<'a> {
-    /// The message.
+/// A message to route, with everything that the decision may depend on.
+pub(crate) struct IntentRequest<'a> {
+    /// The text of the visitor's message.
     pub(crate) message: &'a str,
-    /// Who could answer.
-    pub(crate) members: &'a [Candidate],
-    /// Who has the conversation.
-    pub(crate) current: Current,
-    /// What was said last, oldest first.
+    /// The members that can answer, in the team's order.
+    pub(crate) members: &'a [RoutingCandidate],
+    /// The agent that has the conversation so far.
+    pub(crate) current: ConversationHolder,
+    /// The end of the conversation, oldest message first.
     pub(crate) recent: &'a [PromptMessage],
-    /// What the agent said last, if nothing was said since.
-    pub(crate) agent_said: Option<&'a str>,
-    /// Whether the conversation changed hands too often.
+    /// The last message of the agent, if the visitor has written nothing since.
+    pub(crate) last_agent_text: Option<&'a str>,
+    /// False if the conversation changed agents too often lately.
     pub(crate) may_change: bool,
-    /// Where vectors come from, if no model in this process gives them.
+    /// The provider of embeddings, used if no model in this process computes them.
     pub(crate) embedding: Option<Endpoint>,
-    /// Where a model is asked.
+    /// The language model that is asked if the local stage is unsure.
     pub(crate) model: Option<Endpoint>,
 }
 
-/// Who has a conversation.
+/// The agent that has a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Current {
-    /// It begins.
+pub(crate) enum ConversationHolder {
+    /// No agent, because the conversation begins.
     Nobody,
-    /// This member.
+    /// The member at this index.
     Member(usize),
     /// The default agent.
     Default,
 }
 
-/// What was decided.
+/// The decision about one message.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Decided {
-    /// The member; none for the default agent.
+pub(crate) struct IntentDecision {
+    /// Index of the chosen member; none for the default agent.
     pub(crate) member: Option<usize>,
-    /// Which stage decided.
+    /// The stage that decided.
     pub(crate) stage: Stage,
-    /// How likely each member is meant, in their order, as the local stage sees it.
+    /// Score of each member in their order, from 0 to 1, as computed by the local stage.
     pub(crate) scores: Vec<f32>,
-    /// Why, in words a customer can read.
+    /// Reason, in words for a customer.
     pub(crate) reason: String,
-    /// Whether it is no more than a guess, about which a model was not asked or gave no answer.
+    /// True if the local stage was unsure and no model confirmed the choice.
     pub(crate) is_guess: bool,
-    /// How long it took.
+    /// Time that the decision took.
     pub(crate) took: Duration,
 }
 
-impl Intent {
-    /// Errors: the directory of the embedding model cannot be used.
+impl IntentRouter {
+    /// Creates a router. Fails if the directory of the embedding model cannot be used.
     pub(crate) fn new(client: ModelClient, config: &WorkersConfig) -> anyhow::Result<Self> {
         let directory = &config.embedding_model_dir;
-        let local: Option<Arc<dyn Embedder>> = if directory.is_empty() {
+        let local: Option<Arc<dyn EmbeddingSource>> = if directory.is_empty() {
             None
         } else {
             Some(Arc::new(SentenceTransformer::open(Path::new(directory))?))
         };
         Ok(Self {
+            model_stage: ModelStage::new(client.clone()),
             client,
-            vectors: KnownVectors::new(config),
+            vectors: VectorCaches::new(config),
             local,
             profiles: Cache::new(PROFILES_MAX),
             budget: Duration::from_millis(config.routing_budget_ms),
         })
     }
 
-    /// Begins what the model in this process needs before its first decision, if there is one; decisions that come sooner
-    /// stand on words.
+    /// Starts to compute the reference vectors of the model in this process, if there is one. Decisions made before they are
+    /// ready use words only.
     pub(crate) async fn warm_up(&self) {
         if let Some(local) = &self.local {
             self.vectors.warm_up(local).await;
         }
     }
 
-    /// Decides.
-    pub(crate) async fn decide(&self, question: &Question<'_>) -> Decided {
+    /// Decides which member answers a message; never fails.
+    pub(crate) async fn decide(&self, question: &IntentRequest<'_>) -> IntentDecision {
         let began = Instant::now();
         let message: String = question.message.chars().take(MESSAGE_CHARS_MAX).collect();
-        let profiles: Vec<Arc<Profile>> = question
+        let profiles: Vec<Arc<MemberProfile>> = question
             .members
             .iter()
             .map(|member| self.profile(member))
             .collect();
-        let profiles: Vec<&Profile> = profiles.iter().map(AsRef::as_ref).collect();
+        let profiles: Vec<&MemberProfile> = profiles.iter().map(AsRef::as_ref).collect();
         let findings = self
             .findings(&message, &profiles, question.embedding.as_ref())
             .await;
-        let shares = odds::shares(&findings);
-        let situation = Situation {
+        let shares = classifier::shares(&findings);
+        let input = VerdictInput {
             question,
             message: &message,
             findings: &findings,
             shares: &shares,
         };
-        let mut verdict = situation.local();
+        let mut verdict = input.local();
         if verdict.unsure
-            && let Some(opinion) = self.opinion(question, &message, began).await
+            && let Some(decided) = self.ask_model(question, &message, began).await
         {
-            verdict = situation.after(opinion);
+            verdict = input.after_model(decided);
         }
-        let Verdict {
+        let RoutingVerdict {
             member,
             stage,
             reason,
             unsure,
         } = verdict;
         let scores = shares[..question.members.len()].to_vec();
-        Decided {
+        IntentDecision {
             member,
             stage,
             scores,
@@ -184,14 +187,14 @@ impl Intent {
         }
     }
 
-    fn profile(&self, member: &Candidate) -> Arc<Profile> {
+    fn profile(&self, member: &RoutingCandidate) -> Arc<MemberProfile> {
         let key = [
             member.name.clone(),
             member.description.clone(),
             member.specialization.clone(),
         ];
         let make = || {
-            Arc::new(Profile::of(
+            Arc::new(MemberProfile::of(
                 &member.name,
                 &member.description,
                 &member.specialization,
@@ -203,50 +206,47 @@ impl Intent {
     async fn findings(
         &self,
         message: &str,
-        profiles: &[&Profile],
+        profiles: &[&MemberProfile],
         provider: Option<&Endpoint>,
-    ) -> Findings {
+    ) -> MessageFeatures {
         let source = self.local.clone().or_else(|| {
-            let provider = ProviderEmbedder::new(self.client.clone(), provider?.clone());
-            Some(Arc::new(provider) as Arc<dyn Embedder>)
+            let provider = ProviderEmbeddings::new(self.client.clone(), provider?.clone());
+            Some(Arc::new(provider) as Arc<dyn EmbeddingSource>)
         });
         let mut vectors = None;
         if let Some(source) = source {
             match self.vectors.of_message(&source, message, profiles).await {
                 Ok(found) => vectors = found,
-                // A source that failed is left alone for a while, so that this is no line for each message.
-                Err(EmbeddingError::Resting) => {
-                    tracing::debug!("routing by words: embeddings failed lately")
+                // A source that failed is not asked for a while, so this does not log a warning for each message.
+                Err(EmbeddingError::Paused) => {
+                    tracing::debug!("routing without embeddings: source failed lately")
                 }
-                Err(error) => tracing::warn!(%error, "routing by words: no embeddings"),
+                Err(error) => tracing::warn!(%error, "routing without embeddings"),
             }
         }
-        evidence::gather(message, profiles, vectors.as_ref())
+        features::gather(message, profiles, vectors.as_ref())
     }
 
-    async fn opinion(
+    async fn ask_model(
         &self,
-        question: &Question<'_>,
+        question: &IntentRequest<'_>,
         message: &str,
         began: Instant,
-    ) -> Option<Opinion> {
+    ) -> Option<ModelVerdict> {
         let endpoint = question.model.as_ref()?;
         let current = match question.current {
-            Current::Member(member) => Some(member),
-            Current::Nobody | Current::Default => None,
+            ConversationHolder::Member(member) => Some(member),
+            ConversationHolder::Nobody | ConversationHolder::Default => None,
         };
-        let asked = Asked {
+        let model_question = ModelQuestion {
             members: question.members,
             current,
             recent: question.recent,
             message,
         };
-        second_opinion::ask(
-            &self.client,
-            endpoint,
-            &asked,
-            self.budget.saturating_sub(began.elapsed()),
-        )
-        .await
+        let time_left = self.budget.saturating_sub(began.elapsed());
+        self.model_stage
+            .decide(endpoint, &model_question, time_left)
+            .await
     }
 }

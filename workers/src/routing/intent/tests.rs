@@ -1,4 +1,4 @@
-//! Who is meant, with words only, with vectors and with a model, by scripted ones.
+//! Tests of routing by intent with words only, with scripted embeddings and with scripted models.
 
 use std::{
     collections::BTreeSet,
@@ -11,7 +11,7 @@ use switchboard_schemas::{
     secret::InstallationSecret,
 };
 
-use super::{background::Background, *};
+use super::{reference_vectors::ReferenceVectors, *};
 use crate::{
     embedding::EmbeddingError,
     model::PromptRole,
@@ -21,9 +21,9 @@ use crate::{
 const BILLING: usize = 0;
 const TECHNICAL: usize = 1;
 
-fn member(slug: &str, name: &str, specialization: &str) -> Candidate {
+fn member(slug: &str, name: &str, specialization: &str) -> RoutingCandidate {
     let secret = InstallationSecret::from_bytes([1; 32]);
-    Candidate {
+    RoutingCandidate {
         agent_id: AgentId::derive(&secret, &OrgId::derive(&secret, "o"), slug),
         slug: slug.to_owned(),
         name: name.to_owned(),
@@ -32,7 +32,7 @@ fn member(slug: &str, name: &str, specialization: &str) -> Candidate {
     }
 }
 
-fn desk() -> Vec<Candidate> {
+fn desk() -> Vec<RoutingCandidate> {
     vec![
         member(
             "billing",
@@ -47,31 +47,39 @@ fn desk() -> Vec<Candidate> {
     ]
 }
 
-fn router() -> Intent {
+fn router() -> IntentRouter {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Intent::new(ModelClient::new(&quick()).unwrap(), &quick()).unwrap()
+    IntentRouter::new(ModelClient::new(&quick()).unwrap(), &quick()).unwrap()
 }
 
-fn question<'a>(members: &'a [Candidate], current: Current, message: &'a str) -> Question<'a> {
-    Question {
+fn question<'a>(
+    members: &'a [RoutingCandidate],
+    current: ConversationHolder,
+    message: &'a str,
+) -> IntentRequest<'a> {
+    IntentRequest {
         message,
         members,
         current,
         recent: &[],
-        agent_said: None,
+        last_agent_text: None,
         may_change: true,
         embedding: None,
         model: None,
     }
 }
 
-async fn decide(current: Current, message: &str) -> Decided {
+async fn decide(current: ConversationHolder, message: &str) -> IntentDecision {
     router().decide(&question(&desk(), current, message)).await
 }
 
 #[tokio::test]
-async fn a_first_message_goes_to_the_member_that_matches_and_says_by_what() {
-    let decided = decide(Current::Nobody, "I want a refund for my last invoice").await;
+async fn first_message_goes_to_the_matching_member() {
+    let decided = decide(
+        ConversationHolder::Nobody,
+        "I want a refund for my last invoice",
+    )
+    .await;
     assert_eq!(
         (decided.member, decided.stage),
         (Some(BILLING), Stage::Words)
@@ -85,14 +93,14 @@ async fn a_first_message_goes_to_the_member_that_matches_and_says_by_what() {
 }
 
 #[tokio::test]
-async fn another_language_meets_a_member_by_its_concepts() {
+async fn other_languages_match_members_by_concepts() {
     for message in [
         "ich brauche eine Rechnung",
         "je voudrais un remboursement",
         "quiero pagar la factura",
     ] {
         assert_eq!(
-            decide(Current::Nobody, message).await.member,
+            decide(ConversationHolder::Nobody, message).await.member,
             Some(BILLING),
             "{message}"
         );
@@ -100,7 +108,7 @@ async fn another_language_meets_a_member_by_its_concepts() {
 }
 
 #[tokio::test]
-async fn short_answers_numbers_thanks_and_places_stay() {
+async fn short_answers_stay_with_the_current_member() {
     let asked = [PromptMessage::text(
         PromptRole::Assistant,
         "Which department are you in?",
@@ -116,10 +124,10 @@ async fn short_answers_numbers_thanks_and_places_stay() {
         "Technical",
     ] {
         let members = desk();
-        let question = Question {
+        let question = IntentRequest {
             recent: &asked,
-            agent_said: Some(&asked[0].content),
-            ..question(&members, Current::Member(BILLING), message)
+            last_agent_text: Some(&asked[0].content),
+            ..question(&members, ConversationHolder::Member(BILLING), message)
         };
         let decided = router().decide(&question).await;
         assert_eq!(
@@ -131,9 +139,9 @@ async fn short_answers_numbers_thanks_and_places_stay() {
 }
 
 #[tokio::test]
-async fn a_clear_change_of_topic_moves_and_says_so_and_both_topics_are_no_clear_change() {
+async fn clear_topic_change_moves_the_conversation() {
     let other = "Something else: the installation crashes with an error message";
-    let decided = decide(Current::Member(BILLING), other).await;
+    let decided = decide(ConversationHolder::Member(BILLING), other).await;
     assert_eq!(decided.member, Some(TECHNICAL));
     assert!(
         decided.reason.starts_with("topic change: "),
@@ -141,17 +149,17 @@ async fn a_clear_change_of_topic_moves_and_says_so_and_both_topics_are_no_clear_
         decided.reason
     );
     let both = "the refund of my invoice crashes with an error";
-    let decided = decide(Current::Member(BILLING), both).await;
+    let decided = decide(ConversationHolder::Member(BILLING), both).await;
     assert_eq!(decided.member, Some(BILLING), "{decided:?}");
 }
 
 #[tokio::test]
-async fn a_conversation_that_changed_hands_too_often_stays() {
+async fn conversation_with_too_many_changes_stays() {
     let members = desk();
     let message = "Something else: the installation crashes with an error message";
-    let question = Question {
+    let question = IntentRequest {
         may_change: false,
-        ..question(&members, Current::Member(BILLING), message)
+        ..question(&members, ConversationHolder::Member(BILLING), message)
     };
     let decided = router().decide(&question).await;
     assert_eq!(decided.member, Some(BILLING));
@@ -163,21 +171,24 @@ async fn a_conversation_that_changed_hands_too_often_stays() {
 }
 
 #[tokio::test]
-async fn what_matches_nobody_goes_to_the_default_agent_and_a_later_match_to_its_member() {
+async fn unmatched_message_goes_to_the_default_agent() {
     for message in ["xylophone zebra quartz", "hello there", ""] {
         assert_eq!(
-            decide(Current::Nobody, message).await.member,
+            decide(ConversationHolder::Nobody, message).await.member,
             None,
             "{message}"
         );
     }
     let decided = decide(
-        Current::Default,
+        ConversationHolder::Default,
         "ok. I would like to have a refund for my last invoice, please",
     )
     .await;
     assert_eq!(decided.member, Some(BILLING));
-    assert_eq!(decide(Current::Default, "thanks").await.member, None);
+    assert_eq!(
+        decide(ConversationHolder::Default, "thanks").await.member,
+        None
+    );
 }
 
 /// Directions in which sentences with nothing in common lie.
@@ -187,7 +198,7 @@ const DIRECTIONS: usize = 64;
 struct Meaning;
 
 #[async_trait]
-impl Embedder for Meaning {
+impl EmbeddingSource for Meaning {
     fn name(&self) -> &'static str {
         "meaning"
     }
@@ -213,8 +224,8 @@ impl Embedder for Meaning {
 }
 
 #[tokio::test]
-async fn where_there_are_vectors_meaning_decides_over_words_that_were_never_written() {
-    let router = Intent {
+async fn vectors_match_messages_without_common_words() {
+    let router = IntentRouter {
         local: Some(Arc::new(Meaning)),
         ..router()
     };
@@ -222,7 +233,7 @@ async fn where_there_are_vectors_meaning_decides_over_words_that_were_never_writ
     let decided = router
         .decide(&question(
             &members,
-            Current::Nobody,
+            ConversationHolder::Nobody,
             "since this morning only a black picture",
         ))
         .await;
@@ -231,17 +242,20 @@ async fn where_there_are_vectors_meaning_decides_over_words_that_were_never_writ
         (Some(TECHNICAL), Stage::Meaning)
     );
     assert_eq!(
-        decide(Current::Nobody, "since this morning only a black picture")
-            .await
-            .member,
+        decide(
+            ConversationHolder::Nobody,
+            "since this morning only a black picture"
+        )
+        .await
+        .member,
         None
     );
 }
 
 #[tokio::test]
-async fn what_the_first_decision_by_meaning_needs_is_begun_when_the_role_starts() {
+async fn warm_up_computes_the_reference_vectors() {
     let counts = Arc::new(Counts::default());
-    let router = Intent {
+    let router = IntentRouter {
         local: Some(counts.clone()),
         ..router()
     };
@@ -254,7 +268,7 @@ async fn what_the_first_decision_by_meaning_needs_is_begun_when_the_role_starts(
     router
         .decide(&question(
             &members,
-            Current::Nobody,
+            ConversationHolder::Nobody,
             "since this morning only a black picture",
         ))
         .await;
@@ -266,7 +280,7 @@ async fn what_the_first_decision_by_meaning_needs_is_begun_when_the_role_starts(
     router
         .decide(&question(
             &members,
-            Current::Nobody,
+            ConversationHolder::Nobody,
             "and today it is green",
         ))
         .await;
@@ -278,7 +292,7 @@ async fn what_the_first_decision_by_meaning_needs_is_begun_when_the_role_starts(
 }
 
 fn background_texts() -> usize {
-    Background::texts()
+    ReferenceVectors::texts()
         .into_iter()
         .collect::<BTreeSet<_>>()
         .len()
@@ -291,7 +305,7 @@ struct Counts {
 }
 
 #[async_trait]
-impl Embedder for Counts {
+impl EmbeddingSource for Counts {
     fn name(&self) -> &str {
         "counts"
     }
@@ -321,16 +335,16 @@ fn says(content: &'static str) -> Act {
 const UNSURE: &str = "the thing from last week does it again, what now?";
 
 #[tokio::test]
-async fn a_model_is_asked_only_when_the_local_stage_is_unsure_and_is_bound_to_the_members() {
+async fn model_is_asked_only_if_the_local_stage_is_unsure() {
     let answer = r#"{"choices":[{"message":{"content":"{\"member\":\"2-technical\"}"}}]}"#;
     let (provider, endpoint) = model_that(says(answer)).await;
     let members = desk();
     let ask = async |message| {
         let model = Some(endpoint.clone());
         router()
-            .decide(&Question {
+            .decide(&IntentRequest {
                 model,
-                ..question(&members, Current::Nobody, message)
+                ..question(&members, ConversationHolder::Nobody, message)
             })
             .await
     };
@@ -357,8 +371,33 @@ async fn a_model_is_asked_only_when_the_local_stage_is_unsure_and_is_bound_to_th
 }
 
 #[tokio::test]
-async fn a_model_that_fails_answers_something_else_or_is_slow_leaves_the_decision_to_the_local_stage_within_the_budget()
- {
+async fn equal_messages_are_put_to_the_model_once() {
+    let answer = r#"{"choices":[{"message":{"content":"{\"member\":\"2-technical\"}"}}]}"#;
+    let (provider, endpoint) = model_that(says(answer)).await;
+    let (router, members) = (router(), desk());
+    let decide = async |current, model: &str| {
+        let model = Some(Endpoint {
+            model: model.into(),
+            ..endpoint.clone()
+        });
+        router
+            .decide(&IntentRequest {
+                model,
+                ..question(&members, current, UNSURE)
+            })
+            .await
+    };
+    for expected_calls in [1, 1] {
+        let decided = decide(ConversationHolder::Nobody, "router").await;
+        assert_eq!(decided.member, Some(TECHNICAL));
+        assert_eq!(provider.requests().len(), expected_calls);
+    }
+    decide(ConversationHolder::Nobody, "another router").await;
+    assert_eq!(provider.requests().len(), 2, "the model is part of the key");
+}
+
+#[tokio::test]
+async fn local_stage_decides_within_the_budget_if_the_model_fails() {
     let refuses = Act::Answer(500, &[], "");
     let elsewhere = says(r#"{"choices":[{"message":{"content":"{\"member\":\"9-sales\"}"}}]}"#);
     let prose = says(r#"{"choices":[{"message":{"content":"Technical, I would say"}}]}"#);
@@ -367,13 +406,13 @@ async fn a_model_that_fails_answers_something_else_or_is_slow_leaves_the_decisio
     for act in [refuses, elsewhere, prose, hangs, slow] {
         let (_provider, endpoint) = model_that(act).await;
         let members = desk();
-        let router = Intent {
+        let router = IntentRouter {
             budget: Duration::from_millis(300),
             ..router()
         };
-        let question = Question {
+        let question = IntentRequest {
             model: Some(endpoint),
-            ..question(&members, Current::Nobody, UNSURE)
+            ..question(&members, ConversationHolder::Nobody, UNSURE)
         };
         let decided = router.decide(&question).await;
         assert_eq!((decided.member, decided.stage), (None, Stage::Words));
@@ -382,21 +421,20 @@ async fn a_model_that_fails_answers_something_else_or_is_slow_leaves_the_decisio
 }
 
 #[tokio::test]
-async fn a_model_that_finds_nobody_means_the_default_agent_first_and_later_whoever_has_the_conversation()
- {
+async fn model_without_a_match_keeps_the_current_agent() {
     let (_provider, endpoint) = model_that(says(
         r#"{"choices":[{"message":{"content":"{\"member\":\"none\"}"}}]}"#,
     ))
     .await;
     let members = desk();
     for (current, member) in [
-        (Current::Nobody, None),
-        (Current::Member(BILLING), Some(BILLING)),
+        (ConversationHolder::Nobody, None),
+        (ConversationHolder::Member(BILLING), Some(BILLING)),
     ] {
         let model = Some(endpoint.clone());
         let message = "by the way, the strange noise of last week came again, is that yours?";
         let decided = router()
-            .decide(&Question {
+            .decide(&IntentRequest {
                 model,
                 ..question(&members, current, message)
             })
@@ -410,7 +448,7 @@ async fn a_model_that_finds_nobody_means_the_default_agent_first_and_later_whoev
 }
 
 #[tokio::test]
-async fn embeddings_that_fail_or_hang_leave_the_decision_to_words() {
+async fn words_decide_if_embeddings_fail_or_hang() {
     let members = desk();
     for act in [Act::Answer(503, &[], ""), Act::Stream(vec![Piece::Hang])] {
         let (_provider, endpoint) = model_that(act).await;
@@ -418,13 +456,17 @@ async fn embeddings_that_fail_or_hang_leave_the_decision_to_words() {
             embedding_timeout_ms: 200,
             ..quick()
         };
-        let router = Intent {
-            vectors: KnownVectors::new(&hasty),
+        let router = IntentRouter {
+            vectors: VectorCaches::new(&hasty),
             ..router()
         };
-        let question = Question {
+        let question = IntentRequest {
             embedding: Some(endpoint),
-            ..question(&members, Current::Nobody, "I want a refund for my invoice")
+            ..question(
+                &members,
+                ConversationHolder::Nobody,
+                "I want a refund for my invoice",
+            )
         };
         let decided = router.decide(&question).await;
         assert_eq!(

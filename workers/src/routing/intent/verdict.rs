@@ -1,54 +1,55 @@
-//! Puts shares, continuity and a model's opinion together, and says why in words a customer can read. Pure.
+//! Combines scores, continuity and the model's decision into a verdict, with a reason in words for a customer. Pure
+//! functions.
 
 use super::{
-    Current, Question,
-    continuity::{self, Turn, UNSURE_MIN},
-    evidence::{Findings, Ground},
-    second_opinion::Opinion,
+    ConversationHolder, IntentRequest,
+    continuity::{self, LaterMessage, UNSURE_MIN},
+    features::{FeatureKind, MessageFeatures},
+    model_stage::ModelVerdict,
 };
 
 pub(crate) use switchboard_schemas::routing::RoutingStage as Stage;
 
-/// Share from which the local stage needs no second opinion.
+/// Score from which the local stage is sure.
 const SURE_MIN: f32 = 0.6;
-/// The same where there are only words: they mislead more often than their share says.
+/// The same threshold without embeddings, because words are wrong more often than their score suggests.
 const SURE_WORDS_MIN: f32 = 0.8;
 
-/// A message that is made like a change is one, though it fits whoever has the conversation up to twice as well: it often
-/// goes on about the same things.
-const RIVAL_SHARE: f32 = 0.5;
+/// Part of the current agent's score that another member needs to take over a message with the form of a topic change; such
+/// a message often mentions the old topic too.
+const RIVAL_SCORE_PART: f32 = 0.5;
 
-/// Everything that the verdict stands on.
-pub(super) struct Situation<'a> {
-    /// What was asked.
-    pub(super) question: &'a Question<'a>,
-    /// The message, cut to what is looked at.
+/// Everything that a verdict depends on.
+pub(super) struct VerdictInput<'a> {
+    /// The message to route.
+    pub(super) question: &'a IntentRequest<'a>,
+    /// The beginning of the message that is compared.
     pub(super) message: &'a str,
-    /// What was found.
-    pub(super) findings: &'a Findings,
-    /// Of each member, and last of nobody.
+    /// The evidence for each member.
+    pub(super) findings: &'a MessageFeatures,
+    /// Score of each member, and last the score of out of scope.
     pub(super) shares: &'a [f32],
 }
 
-/// Who answers, and why.
+/// The agent that answers, with the reason.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Verdict {
-    /// The member; none for the default agent.
+pub(super) struct RoutingVerdict {
+    /// Index of the member; none for the default agent.
     pub(super) member: Option<usize>,
-    /// Which stage decided.
+    /// The stage that decided.
     pub(super) stage: Stage,
-    /// Why.
+    /// Reason, in words for a customer.
     pub(super) reason: String,
-    /// Whether a model is worth asking.
+    /// True if a model should be asked.
     pub(super) unsure: bool,
 }
 
-impl Situation<'_> {
-    /// What can be told without a model.
-    pub(super) fn local(&self) -> Verdict {
+impl VerdictInput<'_> {
+    /// Returns the verdict of the local stage.
+    pub(super) fn local(&self) -> RoutingVerdict {
         let best = self.best(None);
         match self.question.current {
-            Current::Nobody => match best {
+            ConversationHolder::Nobody => match best {
                 Some(best) if self.shares[best] >= self.nobody() && self.has_ground(best) => {
                     self.first(best)
                 }
@@ -58,58 +59,62 @@ impl Situation<'_> {
                     self.nobody() < self.sure_min(),
                 ),
             },
-            Current::Member(current) => self.going_on(Some(current), self.best(Some(current))),
-            Current::Default => self.going_on(None, best),
+            ConversationHolder::Member(current) => {
+                self.going_on(Some(current), self.best(Some(current)))
+            }
+            ConversationHolder::Default => self.going_on(None, best),
         }
     }
 
-    /// What a model's opinion makes of it.
-    pub(super) fn after(&self, opinion: Opinion) -> Verdict {
+    /// Returns the verdict after a model decided.
+    pub(super) fn after_model(&self, decided: ModelVerdict) -> RoutingVerdict {
         let current = self.question.current;
-        match opinion {
-            Opinion::Member(member) if current == Current::Member(member) => {
+        match decided {
+            ModelVerdict::Member(member) if current == ConversationHolder::Member(member) => {
                 self.stay(Some(member), Stage::Model, false)
             }
-            Opinion::Member(member) => {
+            ModelVerdict::Member(member) => {
                 let why = format!("is a matter for {}", self.name(member));
                 self.to(member, Stage::Model, &why, false)
             }
-            Opinion::Nobody => match current {
-                Current::Member(member) => self.stay(Some(member), Stage::Model, false),
-                Current::Default => self.stay(None, Stage::Model, false),
-                Current::Nobody => self.default("no member matches", Stage::Model, false),
+            ModelVerdict::NoMember => match current {
+                ConversationHolder::Member(member) => self.stay(Some(member), Stage::Model, false),
+                ConversationHolder::Default => self.stay(None, Stage::Model, false),
+                ConversationHolder::Nobody => {
+                    self.default("no member matches", Stage::Model, false)
+                }
             },
         }
     }
 
-    fn first(&self, best: usize) -> Verdict {
+    fn first(&self, best: usize) -> RoutingVerdict {
         let sure = self.shares[best] >= self.sure_min();
         self.to(best, self.local_stage(), &self.why(best), !sure)
     }
 
-    fn going_on(&self, current: Option<usize>, other: Option<usize>) -> Verdict {
+    fn going_on(&self, current: Option<usize>, other: Option<usize>) -> RoutingVerdict {
         let Some(other) = other else {
             return self.stay(current, Stage::Continuity, false);
         };
         if !self.question.may_change {
             let verdict = self.stay(current, Stage::Continuity, false);
-            return Verdict {
+            return RoutingVerdict {
                 reason: format!("{} for now: it changed hands often", verdict.reason),
                 ..verdict
             };
         }
         let present = current.map_or_else(|| self.nobody(), |current| self.shares[current]);
-        let turn = Turn {
+        let turn = LaterMessage {
             message: self.message,
-            agent_said: self.question.agent_said,
+            last_agent_text: self.question.last_agent_text,
             with_default: current.is_none(),
             names_present: current.is_some_and(|current| !self.findings.topics[current].is_empty()),
             present,
             other: self.shares[other],
         };
         let chance = continuity::chance_of_change(&turn);
-        let is_rival = self.shares[other] > present * RIVAL_SHARE && self.has_ground(other);
-        // The default agent has nothing of its own to be left: what is surely a member's goes there sooner.
+        let is_rival = self.shares[other] > present * RIVAL_SCORE_PART && self.has_ground(other);
+        // The default agent has no topic of its own, so a clear match of a member moves sooner.
         let leaves_default =
             current.is_none() && chance >= UNSURE_MIN && self.shares[other] >= self.sure_min();
         if (chance >= continuity::changed_min(&turn) && is_rival) || leaves_default {
@@ -124,23 +129,23 @@ impl Situation<'_> {
     }
 
     fn sure_min(&self) -> f32 {
-        if self.findings.ground == Ground::Words {
+        if self.findings.ground == FeatureKind::Words {
             SURE_WORDS_MIN
         } else {
             SURE_MIN
         }
     }
 
-    /// Without vectors, what shares nothing with a member is not its matter, however the shares fall.
+    /// Returns false if there are no embeddings and the message has nothing in common with the member.
     fn has_ground(&self, member: usize) -> bool {
         let evidence = &self.findings.members[member];
-        self.findings.ground != Ground::Words
+        self.findings.ground != FeatureKind::Words
             || evidence.words + evidence.concepts + evidence.english + evidence.said > 0.0
     }
 
     fn best(&self, except: Option<usize>) -> Option<usize> {
         let members = (0..self.question.members.len()).filter(|member| Some(*member) != except);
-        // Of equal shares the first member's, so that a repeat decides alike.
+        // Of equal scores the first member's, so that a redelivered message is decided alike.
         members.reduce(|best, member| {
             if self.shares[member] > self.shares[best] {
                 member
@@ -154,35 +159,38 @@ impl Situation<'_> {
         self.shares.last().copied().unwrap_or_default()
     }
 
-    fn to(&self, member: usize, stage: Stage, why: &str, unsure: bool) -> Verdict {
-        let change = if self.question.current == Current::Nobody {
+    fn to(&self, member: usize, stage: Stage, why: &str, unsure: bool) -> RoutingVerdict {
+        let change = if self.question.current == ConversationHolder::Nobody {
             ""
         } else {
             "topic change: "
         };
-        Verdict {
+        RoutingVerdict {
             member: Some(member),
             stage,
-            reason: format!("{change}{why}{}", by(stage)),
+            reason: format!("{change}{why}{}", stage_suffix(stage)),
             unsure,
         }
     }
 
-    fn stay(&self, member: Option<usize>, stage: Stage, unsure: bool) -> Verdict {
+    fn stay(&self, member: Option<usize>, stage: Stage, unsure: bool) -> RoutingVerdict {
         let with = member.map_or("the default agent", |member| self.name(member));
-        Verdict {
+        RoutingVerdict {
             member,
             stage,
-            reason: format!("continues the conversation with {with}{}", by(stage)),
+            reason: format!(
+                "continues the conversation with {with}{}",
+                stage_suffix(stage)
+            ),
             unsure,
         }
     }
 
-    fn default(&self, why: &str, stage: Stage, unsure: bool) -> Verdict {
-        Verdict {
+    fn default(&self, why: &str, stage: Stage, unsure: bool) -> RoutingVerdict {
+        RoutingVerdict {
             member: None,
             stage,
-            reason: format!("{why}{}: the default agent answers", by(stage)),
+            reason: format!("{why}{}: the default agent answers", stage_suffix(stage)),
             unsure,
         }
     }
@@ -191,13 +199,13 @@ impl Situation<'_> {
         let topics = &self.findings.topics[member];
         match (topics.is_empty(), self.findings.ground) {
             (false, _) => format!("asks about {}", topics.join(", ")),
-            (true, Ground::Words) => format!("comes closest to {}", self.name(member)),
+            (true, FeatureKind::Words) => format!("comes closest to {}", self.name(member)),
             (true, _) => format!("means what {} answers", self.name(member)),
         }
     }
 
     fn local_stage(&self) -> Stage {
-        if self.findings.ground == Ground::Words {
+        if self.findings.ground == FeatureKind::Words {
             Stage::Words
         } else {
             Stage::Meaning
@@ -209,8 +217,8 @@ impl Situation<'_> {
     }
 }
 
-/// Says which stage decided; that a conversation goes on says it by itself.
-const fn by(stage: Stage) -> &'static str {
+/// Returns a suffix that names the stage; the reason of continuity needs none.
+const fn stage_suffix(stage: Stage) -> &'static str {
     match stage {
         Stage::Words => " (by words)",
         Stage::Meaning => " (by meaning)",

@@ -1,10 +1,10 @@
-//! Routing of playground runs.
+//! Tests of playground runs of teams.
 
 use super::*;
 
 /// Asks who of `team` would answer, as an ingress does.
 async fn tried(
-    routing: &Routing,
+    routing: &RoutingHandler,
     team: Option<Team>,
     message: &str,
     past: Vec<PlaygroundMessage>,
@@ -56,9 +56,9 @@ fn chosen(verdict: PlaygroundRouting) -> switchboard_schemas::playground::Routed
 }
 
 #[tokio::test]
-async fn playground_run_is_routed_by_the_draft_and_its_history() {
+async fn playground_run_uses_the_draft_and_scores_each_member() {
     let dir = tempfile::tempdir().unwrap();
-    let routing = Routing::new(context(dir.path()).await).unwrap();
+    let routing = RoutingHandler::new(context(dir.path()).await).unwrap();
     let mut draft = team("front", RoutingStrategy::Intent, None, &["shop", "desk"]);
     draft.members[0].specialization = "orders, delivery, refunds".into();
     draft.members[1].specialization = "passwords, logins, broken screens".into();
@@ -102,11 +102,11 @@ async fn playground_run_is_routed_by_the_draft_and_its_history() {
 }
 
 #[tokio::test]
-async fn playground_run_stores_no_decision_or_rotation() {
+async fn playground_run_stores_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let context = context(dir.path()).await;
     let (routing, bus) = (
-        Routing::new(context.clone()).unwrap(),
+        RoutingHandler::new(context.clone()).unwrap(),
         context.backends.bus.clone(),
     );
     let turns = team(
@@ -146,9 +146,9 @@ async fn playground_run_stores_no_decision_or_rotation() {
 }
 
 #[tokio::test]
-async fn playground_run_without_a_route_is_reported() {
+async fn playground_run_without_a_member_or_draft_is_reported() {
     let dir = tempfile::tempdir().unwrap();
-    let routing = Routing::new(context(dir.path()).await).unwrap();
+    let routing = RoutingHandler::new(context(dir.path()).await).unwrap();
     let nobody = team(
         "absent",
         RoutingStrategy::Intent,

@@ -1,4 +1,4 @@
-//! Lifetime of a product index: changes, eviction and concurrent searches.
+//! Tests of searches in stored products, their updates and their isolation.
 
 use super::*;
 
@@ -67,7 +67,7 @@ fn agent(org: &str, slug: &str) -> Agent {
 }
 
 #[tokio::test]
-async fn stored_products_are_found_within_two_seconds() {
+async fn changed_products_are_found_within_two_seconds() {
     let world = World::new(INDEX_BYTES_MAX);
     assert!(world.titles(&world.agent).await.is_empty());
     world.keep(&["Tea", "Cup"]).await;
@@ -83,7 +83,7 @@ async fn stored_products_are_found_within_two_seconds() {
 }
 
 #[tokio::test]
-async fn products_of_the_agent_document_come_first() {
+async fn products_of_the_agent_document_rank_first() {
     let world = World::new(INDEX_BYTES_MAX);
     world.keep(&["Tea"]).await;
     let mut agent = world.agent.clone();
@@ -98,7 +98,7 @@ async fn products_of_the_agent_document_come_first() {
 }
 
 #[tokio::test]
-async fn products_of_other_agents_are_not_found() {
+async fn products_are_invisible_to_other_agents_and_organizations() {
     let world = World::new(INDEX_BYTES_MAX);
     world.keep(&["Tea"]).await;
     assert_eq!(world.titles(&world.agent).await, ["Tea"]);
@@ -108,7 +108,7 @@ async fn products_of_other_agents_are_not_found() {
 }
 
 #[tokio::test]
-async fn evicted_index_is_rebuilt_with_equal_results() {
+async fn evicted_index_is_rebuilt() {
     let world = World::new(1);
     world.keep(&["Tea"]).await;
     for _ in 0..3 {
@@ -117,7 +117,7 @@ async fn evicted_index_is_rebuilt_with_equal_results() {
 }
 
 #[tokio::test]
-async fn index_is_built_after_its_caller_has_left() {
+async fn index_build_continues_after_its_caller_gave_up() {
     let world = World::new(INDEX_BYTES_MAX);
     let many: Vec<String> = (0..2_000)
         .map(|number| format!("Tea number {number}"))
@@ -141,7 +141,7 @@ async fn index_is_built_after_its_caller_has_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn concurrent_searches_all_find() {
+async fn concurrent_searches_share_one_index() {
     let world = World::new(INDEX_BYTES_MAX);
     world.keep(&["Tea", "Tea cup"]).await;
     let asked = query("tea");

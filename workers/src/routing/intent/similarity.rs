@@ -1,129 +1,137 @@
-//! How alike a message and each member are, by the vectors of their texts: directly, and by way of known matters.
+//! Computes similarities of a message and each member from their vectors, directly and through known concepts.
 //!
-//! A visitor's sentence and a member's phrase are unlike texts even where they mean the same. A sentence and what others say
-//! of a matter are like texts; and so are the name of that matter and the member's phrase. So the sayings that are nearest to
-//! the message say what it may be about, and these matters are held against the members.
+//! A visitor's sentence and a member's phrase are different kinds of text even if they mean the same. A sentence resembles
+//! example utterances, and a member's phrase resembles the name of a concept. Therefore the nearest example utterances
+//! determine the probable concepts of the message, and the names of these are compared with the members.
 
 use std::sync::Arc;
 
 use super::{
-    background::{Background, Guess, Nearness, highest, mean},
-    evidence::Ground,
-    profile::{Profile, Texts},
-    reading,
+    features::FeatureKind,
+    member_profile::{MemberProfile, MemberTexts},
+    reference_vectors::{ConceptGuess, ReferenceVectors, TextHubness, highest, mean},
+    translation,
 };
-use crate::embedding::{Vector, cosine};
+use crate::embedding::{EmbeddingVector, cosine};
 
-/// A sentence that is nobody's matter is some member's after all, if it is as alike to a piece of it.
+/// Similarity to a piece of a member from which an out-of-scope utterance is in scope for the team.
 const MEMBERS_MIN: f32 = 4.0;
-/// Sentences or pieces that are averaged: one may be near by chance.
+/// Nearest utterances or pieces that are averaged, because a single one may be near by chance.
 const NEAREST: usize = 3;
-/// How much less a piece counts than the nearest: at this distance, in deviations, a power of e.
+/// Distance to the nearest piece, in standard deviations, at which another one counts 1/e of it.
 const PIECES_WIDTH: f32 = 0.5;
 
-/// How alike a message and a member are, on the model's own scale; [less](Nearness) what its texts are to everything, where
-/// nothing else is said.
+/// Standardized similarities of a message and a member, corrected by [hubness](TextHubness) unless noted otherwise.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Alike {
-    /// The piece of it that is most alike.
+pub(super) struct VectorSimilarities {
+    /// Similarity of the nearest piece.
     pub(super) piece: f32,
-    /// The mean of the nearest of these.
+    /// Mean similarity of the nearest pieces.
     pub(super) pieces: f32,
-    /// The same with nothing taken off.
+    /// Mean similarity of the nearest pieces, without correction.
     pub(super) pieces_plain: f32,
-    /// All of these, of which the nearest say most.
+    /// Soft maximum over all pieces, without correction.
     pub(super) pooled: f32,
-    /// Its specialization.
+    /// Similarity of the specialization.
     pub(super) matters: f32,
-    /// All of it.
+    /// Similarity of the whole text.
     pub(super) whole: f32,
-    /// The sentence of those who mean its matters that is most alike; nothing taken off.
+    /// Similarity of the nearest example utterance of its concepts, without correction.
     pub(super) saying: f32,
-    /// The mean of the nearest of these.
+    /// Mean similarity of the nearest example utterances, without correction.
     pub(super) sayings: f32,
-    /// The matters that the message may be about, and the piece that is most alike to each.
+    /// Similarity of the probable concepts to the nearest piece of each.
     pub(super) matter_piece: f32,
-    /// These matters, and all of it.
+    /// Similarity of the probable concepts to the whole text.
     pub(super) matter_whole: f32,
 }
 
-/// How alike a message is to sentences that are nobody's matter, and no member's either.
+/// Standardized similarities of a message to utterances that are out of scope for the team.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct AlikeNobodys {
-    /// The nearest.
+pub(super) struct OutOfScopeSimilarities {
+    /// Similarity of the nearest utterance.
     pub(super) nearest: f32,
-    /// The mean of the nearest.
+    /// Mean similarity of the nearest utterances.
     pub(super) near: f32,
 }
 
-/// The vectors of one message and its team.
+/// The vectors of a message and its team.
 pub(super) struct MessageVectors {
-    asked: Vector,
+    asked: EmbeddingVector,
     members: Vec<Arc<MemberVectors>>,
-    background: Arc<Background>,
-    ground: Ground,
+    background: Arc<ReferenceVectors>,
+    ground: FeatureKind,
 }
 
-/// The vectors of a member, and what they are to the background: made once.
+/// The vectors of a member and their relation to the reference vectors, computed once.
 pub(super) struct MemberVectors {
-    whole: Placed,
-    matters: Placed,
-    pieces: Vec<Placed>,
-    /// The places of what visitors say of its matters.
+    whole: HubnessVector,
+    matters: HubnessVector,
+    pieces: Vec<HubnessVector>,
+    /// Indexes of the example utterances of its concepts.
     sayings: Vec<usize>,
-    /// Which of the sentences that are nobody's matter are its matter.
+    /// For each out-of-scope utterance, true if the member handles it.
     nobodys: Vec<bool>,
 }
 
-/// A text of a member.
-struct Placed {
-    vector: Vector,
-    nearness: Nearness,
+/// A text of a member with its hubness.
+struct HubnessVector {
+    vector: EmbeddingVector,
+    nearness: TextHubness,
 }
 
-/// What the vectors of a model are good for, between a message and a team.
-pub(super) fn ground(background: &Background, message: &str, profiles: &[&Profile]) -> Ground {
-    let knows = |text: &str| background.knows(reading::languages(text));
+/// Returns the kind of features that a model provides for a message and a team.
+pub(super) fn ground(
+    background: &ReferenceVectors,
+    message: &str,
+    profiles: &[&MemberProfile],
+) -> FeatureKind {
+    let knows = |text: &str| background.knows(translation::languages(text));
     let known = knows(message)
         && profiles
             .first()
             .is_none_or(|profile| knows(&profile.texts.whole));
     match (known, background.knows_english_only()) {
-        (true, false) => Ground::Vectors,
-        (true, true) => Ground::English,
-        (false, _) => Ground::ReadInEnglish,
+        (true, false) => FeatureKind::Vectors,
+        (true, true) => FeatureKind::English,
+        (false, _) => FeatureKind::ReadInEnglish,
     }
 }
 
-/// The message as it is made a vector.
-pub(super) fn asked(message: &str, ground: Ground) -> String {
-    if ground == Ground::ReadInEnglish {
-        reading::in_english(message)
+/// Returns the text of the message that is embedded.
+pub(super) fn message_text(message: &str, ground: FeatureKind) -> String {
+    if ground == FeatureKind::ReadInEnglish {
+        translation::in_english(message)
     } else {
         message.to_owned()
     }
 }
 
-/// What is made vectors of a member, in the order in which [`MemberVectors::of`] takes them.
-pub(super) const fn member_texts(profile: &Profile, ground: Ground) -> &Arc<Texts> {
+/// Returns the texts of a member that are embedded, in the order that [`MemberVectors::of`] expects.
+pub(super) const fn member_texts(
+    profile: &MemberProfile,
+    ground: FeatureKind,
+) -> &Arc<MemberTexts> {
     match ground {
-        Ground::Words | Ground::Vectors => &profile.texts,
-        Ground::English => &profile.inquiries,
-        Ground::ReadInEnglish => &profile.english,
+        FeatureKind::Words | FeatureKind::Vectors => &profile.texts,
+        FeatureKind::English => &profile.inquiries,
+        FeatureKind::ReadInEnglish => &profile.english,
     }
 }
 
 impl MemberVectors {
-    /// Takes the vectors of [`member_texts`]; none if there are too few.
+    /// Creates the vectors of a member from those of [`member_texts`]; none if there are too few.
     pub(super) fn of(
-        vectors: &[Vector],
-        profile: &Profile,
-        background: &Background,
+        vectors: &[EmbeddingVector],
+        profile: &MemberProfile,
+        background: &ReferenceVectors,
     ) -> Option<Self> {
-        let mut placed = vectors.iter().map(|vector| Placed::of(vector, background));
+        let mut placed = vectors
+            .iter()
+            .map(|vector| HubnessVector::of(vector, background));
         let (whole, matters, pieces) = (placed.next()?, placed.next()?, placed.collect::<Vec<_>>());
         let scale = background.scale();
-        let is_own = |sentence: &Vector| {
+        let is_own = |sentence: &EmbeddingVector| {
             pieces
                 .iter()
                 .any(|piece| scale.read(piece.to(sentence)) >= MEMBERS_MIN)
@@ -139,7 +147,7 @@ impl MemberVectors {
         })
     }
 
-    /// What it takes in memory.
+    /// Returns its approximate memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let placed = self.pieces.iter().chain([&self.whole, &self.matters]);
         placed
@@ -149,36 +157,36 @@ impl MemberVectors {
     }
 }
 
-impl Placed {
-    fn of(vector: &Vector, background: &Background) -> Self {
+impl HubnessVector {
+    fn of(vector: &EmbeddingVector, background: &ReferenceVectors) -> Self {
         Self {
             vector: vector.clone(),
             nearness: background.nearness(vector),
         }
     }
 
-    fn to(&self, other: &Vector) -> f32 {
+    fn to(&self, other: &EmbeddingVector) -> f32 {
         cosine(&self.vector, other)
     }
 
-    /// How alike it is to a message.
-    fn to_message(&self, message: &Vector) -> f32 {
+    /// Returns the corrected cosine to a message.
+    fn to_message(&self, message: &EmbeddingVector) -> f32 {
         self.to(message) - self.nearness.sayings
     }
 
-    /// How alike it is to the name of a matter.
-    fn to_name(&self, name: &Vector) -> f32 {
+    /// Returns the corrected cosine to the name of a concept.
+    fn to_name(&self, name: &EmbeddingVector) -> f32 {
         self.to(name) - self.nearness.names
     }
 }
 
 impl MessageVectors {
-    /// Of a message, with its members in their order.
+    /// Creates the vectors of a message and of its members in their order.
     pub(super) const fn new(
-        asked: Vector,
+        asked: EmbeddingVector,
         members: Vec<Arc<MemberVectors>>,
-        background: Arc<Background>,
-        ground: Ground,
+        background: Arc<ReferenceVectors>,
+        ground: FeatureKind,
     ) -> Self {
         Self {
             asked,
@@ -188,13 +196,13 @@ impl MessageVectors {
         }
     }
 
-    /// What the vectors are good for.
-    pub(super) const fn ground(&self) -> Ground {
+    /// Returns the kind of features that the vectors provide.
+    pub(super) const fn ground(&self) -> FeatureKind {
         self.ground
     }
 
-    /// How alike the message is to each member, in their order.
-    pub(super) fn alike(&self) -> Vec<Alike> {
+    /// Returns the similarities of each member, in their order.
+    pub(super) fn alike(&self) -> Vec<VectorSimilarities> {
         let said = self.background.said(&self.asked);
         let guesses = self.background.guesses(&said);
         self.members
@@ -203,8 +211,8 @@ impl MessageVectors {
             .collect()
     }
 
-    /// How alike the message is to sentences that are nobody's matter.
-    pub(super) fn alike_nobodys(&self) -> AlikeNobodys {
+    /// Returns the similarities to out-of-scope utterances.
+    pub(super) fn alike_nobodys(&self) -> OutOfScopeSimilarities {
         let nobodys = self.background.nobodys().iter().enumerate();
         let nobodys =
             nobodys.filter(|(place, _)| !self.members.iter().any(|member| member.nobodys[*place]));
@@ -212,13 +220,18 @@ impl MessageVectors {
             nobodys.map(|(_, sentence)| cosine(&self.asked, sentence)),
             NEAREST,
         );
-        AlikeNobodys {
+        OutOfScopeSimilarities {
             nearest: self.read(near.first().copied()),
             near: self.read(mean(&near)),
         }
     }
 
-    fn alike_member(&self, member: &MemberVectors, said: &[f32], guesses: &[Guess<'_>]) -> Alike {
+    fn alike_member(
+        &self,
+        member: &MemberVectors,
+        said: &[f32],
+        guesses: &[ConceptGuess<'_>],
+    ) -> VectorSimilarities {
         let pieces = highest(
             member
                 .pieces
@@ -237,20 +250,20 @@ impl MessageVectors {
                 .filter_map(|place| said.get(*place).copied()),
             NEAREST,
         );
-        let by_matter = |alike: &dyn Fn(&Vector) -> Option<f32>| {
+        let by_matter = |alike: &dyn Fn(&EmbeddingVector) -> Option<f32>| {
             guesses
                 .iter()
                 .map(|guess| guess.weight * self.read(alike(guess.name)))
                 .sum()
         };
-        let nearest_piece = |name: &Vector| {
+        let nearest_piece = |name: &EmbeddingVector| {
             member
                 .pieces
                 .iter()
                 .map(|piece| piece.to_name(name))
                 .reduce(f32::max)
         };
-        Alike {
+        VectorSimilarities {
             piece: self.read(pieces.first().copied()),
             pieces: self.read(mean(&pieces)),
             pieces_plain: self.read(mean(&plain[..plain.len().min(NEAREST)])),
@@ -269,14 +282,14 @@ impl MessageVectors {
         }
     }
 
-    /// On the model's own scale; what is not there is a stranger.
+    /// Returns a cosine on the model's scale; a missing one counts as that of unrelated sentences.
     fn read(&self, cosine: Option<f32>) -> f32 {
         let scale = self.background.scale();
         scale.read(cosine.unwrap_or_else(|| scale.mean()))
     }
 }
 
-/// The highest of some values and a little more for each that is nearly as high; 0 of none.
+/// Returns a soft maximum: the highest value and a little more for each value that is nearly as high; 0 for no values.
 fn pooled(values: &[f32]) -> f32 {
     let Some(highest) = values.iter().copied().reduce(f32::max) else {
         return 0.0;
@@ -292,8 +305,8 @@ fn pooled(values: &[f32]) -> f32 {
 mod tests {
     use super::*;
 
-    /// A model that finds no two texts alike, but for one sentence in several languages if it knows them.
-    fn background(knows_others: bool) -> Background {
+    /// Returns the reference of a model without similar texts, except for one sentence in several languages if it knows them.
+    fn background(knows_others: bool) -> ReferenceVectors {
         const DIRECTIONS: usize = 64;
         let direction = |text: usize| {
             (0..DIRECTIONS)
@@ -301,8 +314,8 @@ mod tests {
                 .collect()
         };
         let probes = 8;
-        let texts = 0..Background::texts().len();
-        Background::of(
+        let texts = 0..ReferenceVectors::texts().len();
+        ReferenceVectors::of(
             texts
                 .map(|text| {
                     direction(if knows_others && text < probes {
@@ -317,26 +330,26 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_questions_for_an_english_model_that_reads_english_and_for_no_other() {
-        let profile = Profile::of("Billing", "Looks after your money.", "refunds");
+    fn pieces_are_questions_only_for_an_english_model() {
+        let profile = MemberProfile::of("Billing", "Looks after your money.", "refunds");
         let question = "I have a question about refunds.".to_owned();
         for (knows_others, message, ground, asks) in [
             (
                 false,
                 "where is the money that you owe me",
-                Ground::English,
+                FeatureKind::English,
                 true,
             ),
             (
                 false,
                 "wo ist das Geld, das ihr mir schuldet",
-                Ground::ReadInEnglish,
+                FeatureKind::ReadInEnglish,
                 false,
             ),
             (
                 true,
                 "where is the money that you owe me",
-                Ground::Vectors,
+                FeatureKind::Vectors,
                 false,
             ),
         ] {
@@ -351,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn several_pieces_that_are_near_say_more_than_one_and_far_ones_say_nothing() {
+    fn soft_maximum_counts_near_pieces_only() {
         let (one, two, far) = (pooled(&[3.0]), pooled(&[3.0, 2.9]), pooled(&[3.0, -5.0]));
         assert!(two > one && two < one + 0.5, "{two}");
         assert!((far - one).abs() < 1e-4, "{far}");

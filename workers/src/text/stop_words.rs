@@ -1,8 +1,8 @@
-//! Words that say nothing of a product, in the languages that most visitors write.
+//! Stop words of product queries, folded, in the languages that most visitors write.
 
-/// Folded.
+/// Words that say nothing about a product.
 #[rustfmt::skip]
-const STOP_WORDS: [&str; 144] = [
+const QUERY_STOP_WORDS: [&str; 144] = [
     "a", "al", "an", "and", "any", "are", "au", "auf", "aus", "aux", "avec", "avez", "bei", "can", "che", "com",
     "con", "da", "dans", "das", "de", "dei", "del", "della", "dem", "den", "der", "des", "di", "die", "do", "does",
     "dos", "du", "e", "ein", "eine", "einem", "einen", "einer", "el", "em", "en", "est", "et", "few", "for", "from",
@@ -15,18 +15,18 @@ const STOP_WORDS: [&str; 144] = [
     "есть", "и", "на", "с", "что",
 ];
 
-/// Before what a thing is for, or has besides.
+/// Prepositions before the purpose or an extra of a product.
 const PURPOSE_WORDS: [&str; 15] = [
     "avec", "con", "for", "fuer", "fur", "met", "mit", "para", "per", "pour", "voor", "with",
     "without", "для", "с",
 ];
 
-/// Whether what follows `word` says what the thing before it is for.
-pub(super) fn is_purpose_word(word: &str) -> bool {
-    PURPOSE_WORDS.contains(&word)
+/// Returns true for a folded word that is a stop word of product queries.
+pub(crate) fn is_query_stop_word(word: &str) -> bool {
+    QUERY_STOP_WORDS.contains(&word)
 }
 
-/// Whether `word` says nothing of a product.
-pub(super) fn is_stop_word(word: &str) -> bool {
-    STOP_WORDS.contains(&word)
+/// Returns true for a word after which a query names the purpose of a product.
+pub(crate) fn is_purpose_word(word: &str) -> bool {
+    PURPOSE_WORDS.contains(&word)
 }

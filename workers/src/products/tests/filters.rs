@@ -1,16 +1,118 @@
-//! Attributes of products as filters.
+//! Tests of price limits and attribute filters.
 
 use super::*;
 
+#[test]
+fn price_limits_exclude_unpriced_products() {
+    let between = |min, max| ProductQuery {
+        prices: PriceLimits { min, max },
+        ..query("running shoes")
+    };
+    assert_eq!(finds(&between(None, Some(50.0))), ["Blue running shoe"]);
+    assert_eq!(finds(&between(Some(50.0), None)), ["Red running shoes"]);
+    assert_eq!(
+        finds(&between(Some(79.9), Some(79.9))),
+        ["Red running shoes"]
+    );
+    assert_eq!(finds(&between(Some(f64::NAN), Some(f64::NAN))).len(), 2);
+    assert_eq!(finds(&between(Some(60.0), Some(50.0))), [""; 0]);
+    let cheap = ProductQuery {
+        prices: PriceLimits::up_to(20.0),
+        ..query("")
+    };
+    assert_eq!(finds(&cheap), ["T-Shirt Oslo", "Πράσινο παπούτσι"]);
+    assert_eq!(
+        finds(&ProductQuery {
+            prices: PriceLimits::up_to(1000.0),
+            ..query("creme")
+        }),
+        [""; 0]
+    );
+}
+
+#[test]
+fn typed_prices_are_limits_if_the_query_has_none() {
+    let index = index(&shop());
+    let search = |query: &ProductQuery| {
+        let found = index.search(query).unwrap();
+        (
+            titles(&found)
+                .into_iter()
+                .map(str::to_owned)
+                .collect::<Vec<_>>(),
+            found.typed,
+        )
+    };
+    let max = |max| PriceLimits {
+        min: None,
+        max: Some(max),
+    };
+    assert_eq!(
+        search(&query("running shoes under 50 EUR")),
+        (vec!["Blue running shoe".into()], max(50.0))
+    );
+    assert_eq!(
+        search(&query("running shoes under 50")).1,
+        PriceLimits::default()
+    );
+    let (all, read) = search(&query("bis 20 €"));
+    assert_eq!((all.len(), read), (2, max(20.0)), "{all:?}");
+    let said_apart = ProductQuery {
+        prices: PriceLimits::up_to(100.0),
+        ..query("running shoes under 50 EUR")
+    };
+    let (both, read) = search(&said_apart);
+    assert_eq!((both.len(), read), (2, PriceLimits::default()), "{both:?}");
+    let lower = ProductQuery {
+        prices: PriceLimits::up_to(100.0),
+        ..query("running shoes over 50 EUR")
+    };
+    assert_eq!(
+        search(&lower),
+        (
+            vec!["Red running shoes".into()],
+            PriceLimits {
+                min: Some(50.0),
+                max: None
+            }
+        )
+    );
+}
+
+#[test]
+fn attributes_filter_and_unknown_ones_are_words() {
+    let with = |text: &str, name: &str, value: &str| ProductQuery {
+        attributes: [(name.to_owned(), value.to_owned())].into(),
+        ..query(text)
+    };
+    assert_eq!(
+        finds(&with("shoes", "Color", "blue")),
+        ["Blue running shoe"]
+    );
+    assert_eq!(
+        finds(&with("", "COLOR", "reds")),
+        ["Red running shoes", "T-Shirt Oslo"]
+    );
+    assert_eq!(
+        finds(&with("", "farbe", "grun")),
+        ["Kinder-Laufschuhe grün"]
+    );
+    assert_eq!(finds(&with("shoes", "color", "purple")), [""; 0]);
+    assert_eq!(finds(&with("", "stock", "in stock")), ["Leather boots"]);
+    // No product says for which sport it is.
+    assert_eq!(finds(&with("shoes", "sport", "running")).len(), 2);
+    assert_eq!(finds(&with("shoes", "sport", "diving")), [""; 0]);
+}
+
 /// A shop of these titles, each with one attribute.
-fn labelled(products: &[(&str, &str, &str)]) -> Index {
+fn labelled(products: &[(&str, &str, &str)]) -> ProductIndex {
     let products = products
         .iter()
         .map(|(title, name, value)| product(title, "1", "", &[(name, value)]));
     index(&products.collect::<Vec<_>>())
 }
 
-fn found_with(index: &Index, name: &str, value: &str) -> Vec<String> {
+fn found_with(index: &ProductIndex, name: &str, value: &str) -> Vec<String> {
     let asked = ProductQuery {
         attributes: [(name.to_owned(), value.to_owned())].into(),
         ..query("")
@@ -22,7 +124,7 @@ fn found_with(index: &Index, name: &str, value: &str) -> Vec<String> {
 }
 
 #[test]
-fn attribute_name_of_two_words_filters_in_any_spelling() {
+fn attribute_names_match_in_every_spelling() {
     let index = labelled(&[
         ("Present", "in_stock", "yes"),
         ("Absent", "in_stock", "no"),
@@ -97,7 +199,7 @@ fn part_of_an_attribute_name_is_another_attribute() {
 }
 
 #[test]
-fn exact_attribute_value_comes_before_similar_ones() {
+fn exact_attribute_values_rank_before_similar_ones() {
     let colors = [
         ("Fog", "Grey"),
         ("Leaf", "Green"),

@@ -1,39 +1,40 @@
-//! Text as routing compares it: words without their endings, and how alike two of them are. Pure. The
-//! endings are English ones; what words of other languages share shows in their beginnings and trigrams.
+//! Content words of a text with their stems, and the similarity of two stems. Only English endings are removed; forms of a
+//! word in other languages match by common beginnings and trigrams. Pure functions.
 
 use std::collections::HashSet;
 
-use super::language::{self, Languages};
+use super::language::{self, LanguageSet};
+use crate::text::folding::fold;
 
-/// Shortest word that is compared, in characters; shorter ones are kept only if they are all of the word's script.
+/// Shortest content word in characters; words of scripts without spaces may be shorter.
 const WORD_CHARS_MIN: usize = 3;
-/// Shortest word that loses an ending.
+/// Shortest stem in characters.
 const STEM_CHARS_MIN: usize = 3;
-/// Endings, the longest first.
+/// English endings, the longest first.
 const ENDINGS: [&str; 14] = [
     "ations", "ation", "ingly", "ings", "ies", "ing", "ers", "ed", "es", "er", "en", "ly", "s", "e",
 ];
-/// Share of common trigrams from which two words are taken for one with a slip of the pen.
-const ALIKE_MIN: f64 = 0.6;
-/// Common beginning from which two words are taken for forms of one, in characters.
+/// Similarity from which two words count as spellings or forms of one word.
+const SIMILARITY_MIN: f64 = 0.6;
+/// Shortest common beginning of two forms of a word, in characters.
 const COMMON_START_CHARS: usize = 5;
 
-/// A word of a text.
+/// A content word of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Word {
-    /// As it was written.
+pub(super) struct ContentWord {
+    /// The word as written.
     pub(super) text: String,
-    /// Without its ending, in small letters.
+    /// The word in lower case without its ending.
     pub(super) stem: String,
 }
 
-/// The words that say something, whatever the language, each stem once, in their order.
-pub(super) fn words(text: &str) -> Vec<Word> {
-    words_in(text, Languages::all())
+/// Returns the content words of a text in any language, in their order; each stem once.
+pub(super) fn content_words(text: &str) -> Vec<ContentWord> {
+    content_words_in(text, LanguageSet::all())
 }
 
-/// The words that say something in one of the languages, each stem once, in their order.
-pub(super) fn words_in(text: &str, languages: Languages) -> Vec<Word> {
+/// Returns the content words of a text in the given languages, in their order; each stem once.
+pub(super) fn content_words_in(text: &str, languages: LanguageSet) -> Vec<ContentWord> {
     let mut seen = HashSet::new();
     let mut words = Vec::new();
     for text in text
@@ -41,13 +42,13 @@ pub(super) fn words_in(text: &str, languages: Languages) -> Vec<Word> {
         .filter(|text| !text.is_empty())
     {
         let lower = text.to_lowercase();
-        let says_nothing = language::is_small_in(&language::fold(text), languages);
+        let says_nothing = language::is_stop_word_in(&fold(text), languages);
         if lower.chars().all(char::is_numeric) || says_nothing || is_too_short(&lower) {
             continue;
         }
         let stem = stem(&lower);
         if seen.insert(stem.clone()) {
-            words.push(Word {
+            words.push(ContentWord {
                 text: text.to_owned(),
                 stem,
             });
@@ -56,8 +57,8 @@ pub(super) fn words_in(text: &str, languages: Languages) -> Vec<Word> {
     words
 }
 
-/// How alike two stems are, from 0 to 1.
-pub(super) fn likeness(left: &str, right: &str) -> f64 {
+/// Returns the similarity of two stems, from 0 to 1; 0 below [`SIMILARITY_MIN`].
+pub(super) fn similarity(left: &str, right: &str) -> f64 {
     if left == right {
         return 1.0;
     }
@@ -68,17 +69,17 @@ pub(super) fn likeness(left: &str, right: &str) -> f64 {
         .count();
     let longest = left.chars().count().max(right.chars().count());
     if start >= COMMON_START_CHARS && start * 3 >= longest * 2 {
-        return ALIKE_MIN.max(share(start, longest));
+        return SIMILARITY_MIN.max(share(start, longest));
     }
-    // A slip in the first letter is rare, and comparing every pair of words by trigrams takes most of a decision's time.
+    // The first letter is rarely wrong, and comparing every pair of words by trigrams takes most of a decision's time.
     if start == 0 {
         return 0.0;
     }
     let dice = common_trigrams(left, right);
-    if dice >= ALIKE_MIN { dice } else { 0.0 }
+    if dice >= SIMILARITY_MIN { dice } else { 0.0 }
 }
 
-/// Scripts that write no spaces make long words or single characters; only the latter of Latin and its kin say nothing.
+/// Returns true for a word of one or two characters in a script with spaces; in other scripts such words have a meaning.
 fn is_too_short(lower: &str) -> bool {
     lower.chars().count() < WORD_CHARS_MIN && lower.chars().all(|character| character < '\u{2e80}')
 }
@@ -91,7 +92,7 @@ fn stem(lower: &str) -> String {
             && !lower.ends_with("ss")
     });
     let stem = ending.map_or(lower, |ending| &lower[..lower.len() - ending.len()]);
-    // What "stopped" leaves is a doubled letter, which "stop" has not.
+    // Without its ending, "stopped" has a doubled letter that "stop" lacks.
     let mut backwards = stem.chars().rev();
     match (backwards.next(), backwards.next()) {
         (Some(last), Some(before))
@@ -122,7 +123,7 @@ fn trigrams(word: &str) -> HashSet<[char; 3]> {
         .collect()
 }
 
-/// Counts of letters are far below what a float holds exactly.
+/// Returns `part / whole`; 0 for an empty whole.
 #[expect(clippy::cast_precision_loss, reason = "words have few letters")]
 fn share(part: usize, whole: usize) -> f64 {
     if whole == 0 {
@@ -139,11 +140,14 @@ mod tests {
     use super::*;
 
     fn stems(text: &str) -> Vec<String> {
-        words(text).into_iter().map(|word| word.stem).collect()
+        content_words(text)
+            .into_iter()
+            .map(|word| word.stem)
+            .collect()
     }
 
     #[test]
-    fn forms_of_a_word_are_one_word() {
+    fn forms_of_a_word_are_similar() {
         for (left, right) in [
             ("invoices", "invoice"),
             ("crashes", "crashed"),
@@ -151,43 +155,43 @@ mod tests {
             ("stopped", "stops"),
             ("Rechnung", "rechnungen"),
         ] {
-            let alike = likeness(&stems(left)[0], &stems(right)[0]);
-            assert!(alike >= ALIKE_MIN, "{left} {right}: {alike}");
+            let alike = similarity(&stems(left)[0], &stems(right)[0]);
+            assert!(alike >= SIMILARITY_MIN, "{left} {right}: {alike}");
         }
     }
 
     #[test]
-    fn a_slip_of_the_pen_is_alike_and_another_word_is_not() {
-        assert!(likeness(&stems("instalation")[0], &stems("installation")[0]) > 0.0);
+    fn misspelling_is_similar_and_another_word_is_not() {
+        assert!(similarity(&stems("instalation")[0], &stems("installation")[0]) > 0.0);
         for (left, right) in [
             ("refund", "fund"),
             ("crash", "cash"),
             ("order", "older"),
             ("price", "prize"),
         ] {
-            let alike = likeness(&stems(left)[0], &stems(right)[0]);
+            let alike = similarity(&stems(left)[0], &stems(right)[0]);
             assert!(alike < 1.0, "{left} {right}: {alike}");
         }
-        assert_eq!(likeness("refund", "install"), 0.0);
+        assert_eq!(similarity("refund", "install"), 0.0);
     }
 
     #[test]
-    fn small_words_and_numbers_say_nothing() {
-        assert!(words("thanks, and how long does it take? 42").is_empty());
+    fn stop_words_and_numbers_are_no_content_words() {
+        assert!(content_words("thanks, and how long does it take? 42").is_empty());
         assert_eq!(stems("my invoice, the Invoices").len(), 1);
     }
 
     proptest! {
         #[test]
-        fn any_text_has_words_and_each_is_like_itself(text in "\\PC{0,60}") {
-            for word in words(&text) {
-                prop_assert_eq!(likeness(&word.stem, &word.stem), 1.0);
+        fn every_word_is_similar_to_itself(text in "\\PC{0,60}") {
+            for word in content_words(&text) {
+                prop_assert_eq!(similarity(&word.stem, &word.stem), 1.0);
             }
         }
 
         #[test]
-        fn likeness_is_the_same_both_ways(left in "[a-zäöüß]{1,12}", right in "[a-zäöüß]{1,12}") {
-            prop_assert_eq!(likeness(&left, &right), likeness(&right, &left));
+        fn similarity_is_symmetric(left in "[a-zäöüß]{1,12}", right in "[a-zäöüß]{1,12}") {
+            prop_assert_eq!(similarity(&left, &right), similarity(&right, &left));
         }
     }
 }

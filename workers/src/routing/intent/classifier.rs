@@ -1,55 +1,55 @@
-//! From findings to shares: how likely each member is meant, and nobody. The only place with weights of findings.
+//! The classifier of the local stage: turns features into a score of each member and of out of scope.
 //!
-//! A member's score is a weighted sum of what speaks for it, nobody's one of what speaks against all, and the shares are
-//! their softmax, so that what speaks for all alike decides nothing. The weights were fitted on `tests/routing/tuning`
-//! (multinomial logistic regression, a weak penalty on large weights), apart for each ground; those of `English` on the
-//! public sets too (`tests/routing/public_sets.py`), where each team counts alike. Those of `Vectors` are older: fitted on
-//! English messages, and kept because weights fitted on E5 itself were no better for it on teams left out.
+//! A logit is a weighted sum of features, and the scores are the softmax of all logits, so that a feature that is equal for
+//! all members decides nothing. The weights were fitted on `tests/routing/tuning` (multinomial logistic regression with a
+//! weak penalty on large weights), separately for each kind of features; those of `English` also on the public sets
+//! (`tests/routing/public_sets.py`), where each team has the same weight. Those of `Vectors` were fitted on English messages,
+//! because weights fitted on E5 were no better on teams that were left out.
 
-use super::evidence::{Evidence, Findings, Ground};
+use super::features::{FeatureKind, MemberFeatures, MessageFeatures};
 
-/// Figures of a member.
-const MEMBER_FIGURES: usize = 18;
-/// Figures of nobody, the first of which is always 1.
-const NOBODY_FIGURES: usize = 5;
+/// Number of features of a member.
+const MEMBER_FEATURES: usize = 18;
+/// Number of features of out of scope, the first of which is always 1.
+const OUT_OF_SCOPE_FEATURES: usize = 5;
 
-/// Everything that is weighed.
+/// The feature vectors of a message.
 #[derive(Clone, Debug)]
-pub(super) struct Figures {
-    /// Of each member, in their order.
-    pub(super) members: Vec<[f32; MEMBER_FIGURES]>,
-    /// What speaks for nobody.
-    pub(super) nobody: [f32; NOBODY_FIGURES],
+pub(super) struct FeatureVectors {
+    /// Features of each member, in their order.
+    pub(super) members: Vec<[f32; MEMBER_FEATURES]>,
+    /// Features of out of scope.
+    pub(super) nobody: [f32; OUT_OF_SCOPE_FEATURES],
 }
 
-/// What each figure is worth.
-struct Weights {
-    member: [f32; MEMBER_FIGURES],
-    nobody: [f32; NOBODY_FIGURES],
+/// The weight of each feature.
+struct FeatureWeights {
+    member: [f32; MEMBER_FEATURES],
+    nobody: [f32; OUT_OF_SCOPE_FEATURES],
 }
 
-const WORDS: Weights = Weights {
+const WORDS: FeatureWeights = FeatureWeights {
     member: [
         1.04, 0.95, 0.74, 0.95, 0.94, 0.98, 0.85, 2.45, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0,
         0.0, 0.0,
     ],
     nobody: [1.17, 1.45, 1.36, 0.0, 0.0],
 };
-const VECTORS: Weights = Weights {
+const VECTORS: FeatureWeights = FeatureWeights {
     member: [
         0.24, 0.65, 0.38, 0.47, 0.44, 0.19, 0.32, 1.35, 0.30, 0.0, 0.76, 0.0, 0.50, 0.16, 0.16,
         0.94, 0.18, 1.05,
     ],
     nobody: [2.04, 0.93, -0.31, 0.97, 1.48],
 };
-const ENGLISH: Weights = Weights {
+const ENGLISH: FeatureWeights = FeatureWeights {
     member: [
         0.11, 0.54, 0.03, 0.42, 0.24, 0.0, 0.25, 1.27, 0.21, 0.0, 0.0, 0.61, 0.35, 0.14, 0.17,
         0.23, 0.22, 0.45,
     ],
     nobody: [1.64, 0.18, -0.63, 0.24, 1.29],
 };
-const READ_IN_ENGLISH: Weights = Weights {
+const READ_IN_ENGLISH: FeatureWeights = FeatureWeights {
     member: [
         1.28, 0.13, 0.64, 0.14, 0.57, 0.93, 0.60, 0.75, 0.0, 0.29, 0.35, 0.0, 0.10, 0.28, 0.0,
         0.74, 0.06, 0.27,
@@ -57,15 +57,15 @@ const READ_IN_ENGLISH: Weights = Weights {
     nobody: [1.02, 0.73, -0.14, 0.68, 0.98],
 };
 
-/// How likely each member is meant, in their order, and last how likely nobody is; together 1.
-pub(super) fn shares(findings: &Findings) -> Vec<f32> {
+/// Returns the score of each member in their order, and last the score of out of scope; their sum is 1.
+pub(super) fn shares(findings: &MessageFeatures) -> Vec<f32> {
     let weights = match findings.ground {
-        Ground::Words => &WORDS,
-        Ground::Vectors => &VECTORS,
-        Ground::English => &ENGLISH,
-        Ground::ReadInEnglish => &READ_IN_ENGLISH,
+        FeatureKind::Words => &WORDS,
+        FeatureKind::Vectors => &VECTORS,
+        FeatureKind::English => &ENGLISH,
+        FeatureKind::ReadInEnglish => &READ_IN_ENGLISH,
     };
-    let figures = Figures::of(findings);
+    let figures = FeatureVectors::of(findings);
     let mut scores: Vec<f32> = figures
         .members
         .iter()
@@ -81,9 +81,9 @@ pub(super) fn shares(findings: &Findings) -> Vec<f32> {
     powers.into_iter().map(|power| power / sum).collect()
 }
 
-impl Figures {
-    /// The figures of what was found.
-    pub(super) fn of(findings: &Findings) -> Self {
+impl FeatureVectors {
+    /// Arranges the features for the classifier.
+    pub(super) fn of(findings: &MessageFeatures) -> Self {
         let nobody = findings.nobody;
         Self {
             members: findings.members.iter().map(of_member).collect(),
@@ -98,7 +98,7 @@ impl Figures {
     }
 }
 
-const fn of_member(evidence: &Evidence) -> [f32; MEMBER_FIGURES] {
+const fn of_member(evidence: &MemberFeatures) -> [f32; MEMBER_FEATURES] {
     let alike = evidence.alike;
     [
         evidence.words,
@@ -132,35 +132,35 @@ fn sum(weights: &[f32], figures: &[f32]) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::evidence::Nobody, *};
+    use super::{super::features::OutOfScopeFeatures, *};
 
-    fn findings(words: &[f32], asides: f32) -> Findings {
-        let of = |words: &f32| Evidence {
+    fn findings(words: &[f32], asides: f32) -> MessageFeatures {
+        let of = |words: &f32| MemberFeatures {
             words: *words,
-            ..Evidence::default()
+            ..MemberFeatures::default()
         };
         let members = words.iter().map(of).collect();
-        let nobody = Nobody {
+        let nobody = OutOfScopeFeatures {
             asides,
-            ..Nobody::default()
+            ..OutOfScopeFeatures::default()
         };
-        Findings {
+        MessageFeatures {
             members,
             nobody,
-            ground: Ground::Words,
+            ground: FeatureKind::Words,
             topics: vec![Vec::new(); words.len()],
         }
     }
 
     #[test]
-    fn shares_add_up_to_one_and_follow_the_evidence() {
+    fn scores_sum_to_one_and_follow_the_features() {
         let shares = shares(&findings(&[2.0, 0.0, 1.0], 0.0));
         assert!((shares.iter().sum::<f32>() - 1.0).abs() < 1e-5);
         assert!(shares[0] > shares[2] && shares[2] > shares[1], "{shares:?}");
     }
 
     #[test]
-    fn small_talk_raises_the_share_of_nobody_and_without_evidence_no_member_stands_out() {
+    fn small_talk_raises_the_out_of_scope_score() {
         let (plain, talk) = (
             shares(&findings(&[1.0, 0.0], 0.0)),
             shares(&findings(&[1.0, 0.0], 2.0)),

@@ -1,30 +1,30 @@
-//! Whose feed is fetched next while more of them are due than one process fetches at once: an organization of which fewer
-//! are being fetched goes first, and among its feeds the one that has been due the longest.
+//! The order of due feeds if more are due than one process fetches at once: organizations with fewer running fetches first,
+//! then the feed that has been due longest.
 
 use std::collections::HashMap;
 
 use switchboard_backends::products::ProductsStatus;
 use switchboard_schemas::{agent::Agent, ids::OrgId, time::Timestamp};
 
-/// A feed that is due.
-pub(super) struct Due {
+/// A feed that is due, with the state of its agent.
+pub(super) struct DueFeed {
     pub(super) agent: Box<Agent>,
     pub(super) status: ProductsStatus,
     pub(super) since: Timestamp,
 }
 
-/// The feeds that wait, and how many of each organization are being fetched.
-pub(super) struct Turns {
-    waiting: Vec<Due>,
+/// The waiting feeds, and the number of running fetches of each organization.
+pub(super) struct FeedQueue {
+    waiting: Vec<DueFeed>,
     running: HashMap<OrgId, usize>,
     of_one_max: usize,
 }
 
-impl Turns {
-    /// Turns of which `running` are taken by these organizations. Where `others` have feeds too, none takes all the `places`:
-    /// what becomes due next may be somebody else's.
+impl FeedQueue {
+    /// Creates a queue for `places` slots, some of which are `running` fetches of these organizations. If `others` have feeds
+    /// too, no organization takes all slots, because the next due feed may belong to another one.
     pub(super) fn new<'a>(
-        waiting: Vec<Due>,
+        waiting: Vec<DueFeed>,
         running: impl Iterator<Item = &'a OrgId>,
         places: usize,
         others: bool,
@@ -45,8 +45,8 @@ impl Turns {
         }
     }
 
-    /// The next to be fetched; none when all others have to wait.
-    pub(super) fn next(&mut self) -> Option<Due> {
+    /// Removes and returns the next feed to fetch; none if all waiting feeds must wait for a slot.
+    pub(super) fn next(&mut self) -> Option<DueFeed> {
         let waiting = self
             .waiting
             .iter()
@@ -58,8 +58,8 @@ impl Turns {
         Some(self.waiting.remove(index))
     }
 
-    /// Notes that one more of an organization is being fetched.
-    pub(super) fn took(&mut self, org: &OrgId) {
+    /// Counts one more running fetch of an organization.
+    pub(super) fn count_running(&mut self, org: &OrgId) {
         *self.running.entry(org.clone()).or_default() += 1;
     }
 
@@ -78,7 +78,7 @@ mod tests {
         OrgId::derive(&InstallationSecret::from_bytes([7; 32]), name)
     }
 
-    fn due(org_name: &str, since: i64) -> Due {
+    fn due(org_name: &str, since: i64) -> DueFeed {
         let slug = format!("{org_name}-{since}");
         let agent = Agent {
             id: AgentId::derive(
@@ -93,26 +93,26 @@ mod tests {
             fallback_provider: None,
             settings: AgentSettings::default(),
         };
-        Due {
+        DueFeed {
             agent: Box::new(agent),
             status: ProductsStatus::default(),
             since: Timestamp::from_micros(since),
         }
     }
 
-    fn order(waiting: Vec<Due>, running: &[&str], places: usize, others: bool) -> Vec<String> {
+    fn order(waiting: Vec<DueFeed>, running: &[&str], places: usize, others: bool) -> Vec<String> {
         let running: Vec<OrgId> = running.iter().map(|name| org(name)).collect();
-        let mut turns = Turns::new(waiting, running.iter(), places, others);
+        let mut queue = FeedQueue::new(waiting, running.iter(), places, others);
         std::iter::from_fn(|| {
-            let next = turns.next()?;
-            turns.took(&next.agent.org_id);
+            let next = queue.next()?;
+            queue.count_running(&next.agent.org_id);
             Some(next.agent.slug)
         })
         .collect()
     }
 
     #[test]
-    fn who_has_been_due_the_longest_goes_first() {
+    fn longest_due_feed_goes_first() {
         assert_eq!(
             order(vec![due("a", 9), due("a", 0), due("a", 5)], &[], 4, false),
             ["a-0", "a-5", "a-9"]
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn organizations_alternate_despite_many_waiting_feeds() {
+    fn organizations_alternate_despite_one_with_many_feeds() {
         let waiting = vec![
             due("a", 1),
             due("a", 2),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn organization_leaves_a_slot_for_the_others() {
+    fn one_organization_leaves_a_slot_for_others() {
         let waiting = || (1..=4).map(|since| due("a", since)).collect();
         assert_eq!(order(waiting(), &["a"], 3, true), ["a-1"]);
         assert_eq!(order(waiting(), &["a"], 3, false), ["a-1", "a-2"]);

@@ -1,13 +1,14 @@
-//! How far two words are apart, in wrong, missing, surplus and exchanged letters.
+//! Edit distance of two words, in wrong, missing, extra and transposed letters.
 
-use super::words::WORD_CHARS_MAX;
+use super::tokens::WORD_CHARS_MAX;
 
-/// Letters of a word as bits, so that most words are told apart without comparing them letter by letter.
+/// The letters of a word as a bit set, which rules most words out before they are compared letter by letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Signature(u64);
+pub(crate) struct LetterSet(u64);
 
-impl Signature {
-    pub(super) fn of(word: &str) -> Self {
+impl LetterSet {
+    /// Returns the letters of `word`.
+    pub(crate) fn of(word: &str) -> Self {
         // Multiplying by the golden ratio spreads neighbours over the 64 bits.
         let bit = |character: char| 1_u64 << (u32::from(character).wrapping_mul(0x9e37_79b1) >> 26);
         Self(
@@ -16,15 +17,15 @@ impl Signature {
         )
     }
 
-    /// Whether words of these letters can be at most `distance` apart.
-    pub(super) const fn may_be_within(self, other: Self, distance: usize) -> bool {
+    /// Returns false if words of these letters are more than `distance` apart.
+    pub(crate) const fn may_be_within(self, other: Self, distance: usize) -> bool {
         (self.0 & !other.0).count_ones() as usize <= distance
             && (other.0 & !self.0).count_ones() as usize <= distance
     }
 }
 
-/// The distance of two words, if it is at most `max`; letters that changed places count once.
-pub(super) fn distance(left: &[char], right: &[char], max: usize) -> Option<usize> {
+/// Returns the distance of two words if it is at most `max`; two transposed letters count once.
+pub(crate) fn edit_distance(left: &[char], right: &[char], max: usize) -> Option<usize> {
     if left.len().abs_diff(right.len()) > max || right.len() > WORD_CHARS_MAX {
         return None;
     }
@@ -63,11 +64,11 @@ mod tests {
 
     fn apart(left: &str, right: &str, max: usize) -> Option<usize> {
         let letters = |word: &str| word.chars().collect::<Vec<_>>();
-        distance(&letters(left), &letters(right), max)
+        edit_distance(&letters(left), &letters(right), max)
     }
 
     #[test]
-    fn each_kind_of_typing_error_counts_one() {
+    fn each_kind_of_wrong_letter_counts_one() {
         for (left, right, expected) in [
             ("shoes", "shoes", 0),
             ("shoes", "shoas", 1),
@@ -87,13 +88,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn distance_is_symmetric_and_signatures_hide_no_near_word(
+        fn distance_is_symmetric_and_letter_sets_hide_no_near_word(
             left in "[a-dé]{0,8}", right in "[a-dé]{0,8}", max in 0_usize..4,
         ) {
             let found = apart(&left, &right, max);
             prop_assert_eq!(found, apart(&right, &left, max));
             if let Some(distance) = found {
-                prop_assert!(Signature::of(&left).may_be_within(Signature::of(&right), distance));
+                prop_assert!(LetterSet::of(&left).may_be_within(LetterSet::of(&right), distance));
             }
         }
     }

@@ -1,59 +1,59 @@
-//! Reads any language of the lexicon in English, word by word: enough for what compares words, and for an embedding model
-//! that was taught English only. No grammar; what no list knows stays as it was written.
+//! Translates texts in the languages of the lexicon to English word by word, which is enough for comparing words and for an
+//! English embedding model. Unknown words stay as written.
 
 use std::{collections::HashMap, sync::LazyLock};
 
 use super::{
-    concepts::{self, Lexicon},
-    language::{self, Languages, tokens},
+    concepts::{self, ConceptLexicon},
+    language::{self, LanguageSet, folded_words},
 };
 
-/// Common words, in the format of the lexicon; they go before its trade names.
+/// Common words in the format of the lexicon; they take precedence over its trade names.
 const VOCABULARY: &str = include_str!("vocabulary.txt");
 
-static COMMON: LazyLock<Lexicon> = LazyLock::new(|| Lexicon::read(&[VOCABULARY]));
-/// The languages that a word stands in, in one of the lists.
-static LISTED: LazyLock<HashMap<String, Languages>> = LazyLock::new(|| {
+static COMMON: LazyLock<ConceptLexicon> = LazyLock::new(|| ConceptLexicon::read(&[VOCABULARY]));
+/// LanguageSet of each word in the lists.
+static LISTED: LazyLock<HashMap<String, LanguageSet>> = LazyLock::new(|| {
     let mut listed = HashMap::new();
     for (word, languages) in COMMON
         .single_words()
         .chain(concepts::known().single_words())
     {
-        let known: &mut Languages = listed.entry(word.to_owned()).or_default();
+        let known: &mut LanguageSet = listed.entry(word.to_owned()).or_default();
         *known = known.and(languages);
     }
     listed
 });
 
-/// The text in English; as it is, if it is English already or there is no telling.
+/// Returns the translated text, or the text itself if it is English or of an unknown language.
 pub(super) fn in_english(text: &str) -> String {
     read(text, languages(text))
 }
 
-/// The same for a part of a longer text, whose languages are told from all of it.
-pub(super) fn part_in_english(part: &str, languages: Languages) -> String {
+/// Returns the translation of a part of a longer text, whose languages are known from the whole.
+pub(super) fn part_in_english(part: &str, languages: LanguageSet) -> String {
     read(part, languages)
 }
 
-/// The languages that a text may be in: by its small words, and where they leave it open, by the other words.
-pub(super) fn languages(text: &str) -> Languages {
-    let by_small_words = Languages::of_text(text);
+/// Returns the possible languages of a text by its stop words, or by its other words if stop words are ambiguous.
+pub(super) fn languages(text: &str) -> LanguageSet {
+    let by_small_words = LanguageSet::of_text(text);
     if by_small_words.is_one() {
         return by_small_words;
     }
-    let words = tokens(text);
-    let listed: Vec<Languages> = words
+    let words = folded_words(text);
+    let listed: Vec<LanguageSet> = words
         .iter()
         .filter_map(|word| LISTED.get(word).copied())
         .collect();
-    Languages::most_frequent(&listed, by_small_words)
+    LanguageSet::most_frequent(&listed, by_small_words)
 }
 
-fn read(text: &str, languages: Languages) -> String {
-    if languages.meets(Languages::of_code("en")) {
+fn read(text: &str, languages: LanguageSet) -> String {
+    if languages.meets(LanguageSet::of_code("en")) {
         return text.to_owned();
     }
-    let words = tokens(text);
+    let words = folded_words(text);
     let (mut at, mut english) = (0, Vec::new());
     while at < words.len() {
         let rest = &words[at..];
@@ -61,7 +61,7 @@ fn read(text: &str, languages: Languages) -> String {
             .longest(rest, languages)
             .into_iter()
             .chain(concepts::known().longest(rest, languages));
-        // Of equal ones the first: a common word before a trade name.
+        // The first of equal entries wins: a common word before a trade name.
         let longest = found.reduce(|best, next| {
             if next.rank() > best.rank() {
                 next
@@ -78,7 +78,7 @@ fn read(text: &str, languages: Languages) -> String {
         let parts = concepts::known().parts_in_english(&rest[0], languages);
         if !parts.is_empty() {
             english.extend(parts);
-        } else if !language::is_small(&rest[0]) {
+        } else if !language::is_stop_word(&rest[0]) {
             english.push(rest[0].clone());
         }
     }
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sentence_of_each_language_is_read_in_english_words() {
+    fn sentence_of_each_language_is_translated() {
         for (text, words) in [
             ("Wir haben einen Hund und eine Katze", ["dog", "cat"]),
             ("nous avons un chien et un chat", ["dog", "cat"]),
@@ -111,14 +111,14 @@ mod tests {
     }
 
     #[test]
-    fn english_and_what_no_list_knows_stay_as_they_are() {
+    fn english_and_unknown_words_stay() {
         for text in ["I forgot my password", "qwertz 123", "", "OG-44871"] {
             assert_eq!(in_english(text), text);
         }
     }
 
     #[test]
-    fn words_alone_tell_a_language_where_there_is_no_small_word() {
+    fn content_words_reveal_the_language_without_stop_words() {
         assert!(in_english("Passwort vergessen").contains("password"));
     }
 }

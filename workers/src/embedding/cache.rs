@@ -1,4 +1,4 @@
-//! Vectors by text: computed once, kept within a bound, and waited for no longer than the caller can.
+//! A bounded cache of embeddings by text, in front of all sources; callers set how long they wait.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -10,70 +10,73 @@ use moka::sync::Cache;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use super::{BATCH_TEXTS_MAX, Embedder, EmbeddingError, TEXT_CHARS_MAX, Vector, unit};
+use super::{
+    BATCH_TEXTS_MAX, EmbeddingError, EmbeddingSource, EmbeddingVector, TEXT_CHARS_MAX, normalized,
+};
 
-/// Bytes that a kept vector costs beside its numbers and its text.
+/// Bytes of a cache entry beside its vector and its text.
 const ENTRY_OVERHEAD_BYTES: usize = 128;
-/// How long a source that failed is not asked.
-const REST: Duration = Duration::from_secs(10);
-/// How long a computation may go on for which nobody waits any more.
+/// Pause of a source after a failure.
+const SOURCE_PAUSE: Duration = Duration::from_secs(10);
+/// Longest computation, even if no caller waits for it.
 const COMPUTE_MAX: Duration = Duration::from_secs(180);
 /// Sources whose failures are remembered.
-const RESTING_SOURCES_MAX: u64 = 10_000;
+const PAUSED_SOURCES_MAX: u64 = 10_000;
 
-/// A cache of vectors in front of all sources; clones share it.
+/// A cache of embeddings; clones share it.
 #[derive(Clone)]
-pub(crate) struct Vectors {
-    kept: Cache<Key, Vector>,
-    /// Sources that are left alone: they failed lately, or still compute what came too late.
-    resting: Cache<Arc<str>, ()>,
+pub(crate) struct EmbeddingCache {
+    kept: Cache<CacheKey, EmbeddingVector>,
+    /// Sources that failed lately, or that still compute a late batch.
+    paused: Cache<Arc<str>, ()>,
     tasks: TaskTracker,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct CacheKey {
     source: Arc<str>,
     text: String,
 }
 
-impl Vectors {
-    /// Keeps at most so many bytes.
+impl EmbeddingCache {
+    /// Creates a cache of at most `bytes_max` bytes.
     pub(crate) fn new(bytes_max: u64) -> Self {
         let kept = Cache::builder()
             .max_capacity(bytes_max)
-            .weigher(|key: &Key, vector: &Vector| {
+            .weigher(|key: &CacheKey, vector: &EmbeddingVector| {
                 let bytes = key.text.len() + size_of_val(&**vector) + ENTRY_OVERHEAD_BYTES;
                 u32::try_from(bytes).unwrap_or(u32::MAX)
             })
             .build();
-        let resting = Cache::builder()
-            .max_capacity(RESTING_SOURCES_MAX)
-            .time_to_live(REST)
+        let paused = Cache::builder()
+            .max_capacity(PAUSED_SOURCES_MAX)
+            .time_to_live(SOURCE_PAUSE)
             .build();
         Self {
             kept,
-            resting,
+            paused,
             tasks: TaskTracker::new(),
         }
     }
 
-    /// The vectors of `texts` in their order, if they are there within `wait`; what comes later is kept for the next
-    /// caller.
-    pub(crate) async fn of(
+    /// Returns the vectors of `texts` in their order. Fails if they are not available within `wait`; vectors that are
+    /// computed later are cached for the next caller.
+    pub(crate) async fn embed_all(
         &self,
-        source: &Arc<dyn Embedder>,
+        source: &Arc<dyn EmbeddingSource>,
         texts: &[String],
         wait: Duration,
-    ) -> Result<Vec<Vector>, EmbeddingError> {
+    ) -> Result<Vec<EmbeddingVector>, EmbeddingError> {
         let name: Arc<str> = source.name().into();
-        let keys: Vec<Key> = texts
+        let keys: Vec<CacheKey> = texts
             .iter()
-            .map(|text| Key {
+            .map(|text| CacheKey {
                 source: name.clone(),
-                text: shortened(text),
+                text: truncated(text),
             })
             .collect();
-        let known: Vec<Option<Vector>> = keys.iter().map(|key| self.kept.get(key)).collect();
+        let known: Vec<Option<EmbeddingVector>> =
+            keys.iter().map(|key| self.kept.get(key)).collect();
         let missing = keys
             .iter()
             .zip(&known)
@@ -95,46 +98,50 @@ impl Vectors {
 
     async fn compute(
         &self,
-        source: &Arc<dyn Embedder>,
+        source: &Arc<dyn EmbeddingSource>,
         name: Arc<str>,
         missing: BTreeSet<String>,
         wait: Duration,
-    ) -> Result<HashMap<String, Vector>, EmbeddingError> {
-        if self.resting.contains_key(&name) {
-            return Err(EmbeddingError::Resting);
+    ) -> Result<HashMap<String, EmbeddingVector>, EmbeddingError> {
+        if self.paused.contains_key(&name) {
+            return Err(EmbeddingError::Paused);
         }
-        let (kept, resting, source) = (self.kept.clone(), self.resting.clone(), source.clone());
+        let (kept, paused, source) = (self.kept.clone(), self.paused.clone(), source.clone());
         let task_name = name.clone();
-        // A task of its own, so that it goes on when it is waited for no longer: else a team whose texts take longer
-        // than anybody waits would never have vectors.
+        // A separate task, so that it continues after the caller gave up. Otherwise a team whose texts take longer than
+        // any caller waits would never get vectors.
         let task = self.tasks.spawn(async move {
-            let computed = timeout(COMPUTE_MAX, fill(&kept, &*source, &task_name, missing)).await;
-            let computed = computed.unwrap_or(Err(EmbeddingError::Late));
+            let computed = timeout(
+                COMPUTE_MAX,
+                compute_batches(&kept, &*source, &task_name, missing),
+            )
+            .await;
+            let computed = computed.unwrap_or(Err(EmbeddingError::TimedOut));
             match &computed {
-                Ok(_) => resting.invalidate(&task_name),
-                Err(_) => resting.insert(task_name, ()),
+                Ok(_) => paused.invalidate(&task_name),
+                Err(_) => paused.insert(task_name, ()),
             }
             computed
         });
         match timeout(wait, task).await {
             Ok(computed) => computed.unwrap_or(Err(EmbeddingError::Malformed)),
             Err(_) => {
-                self.resting.insert(name, ());
-                Err(EmbeddingError::Late)
+                self.paused.insert(name, ());
+                Err(EmbeddingError::TimedOut)
             }
         }
     }
 }
 
-/// Computes batch by batch; what came before an error is kept.
-async fn fill(
-    kept: &Cache<Key, Vector>,
-    source: &dyn Embedder,
+/// Computes the vectors batch by batch; batches before an error are cached.
+async fn compute_batches(
+    kept: &Cache<CacheKey, EmbeddingVector>,
+    source: &dyn EmbeddingSource,
     name: &Arc<str>,
     missing: BTreeSet<String>,
-) -> Result<HashMap<String, Vector>, EmbeddingError> {
+) -> Result<HashMap<String, EmbeddingVector>, EmbeddingError> {
     let missing: Vec<String> = missing.into_iter().collect();
-    // Handed back too: a small cache may drop a vector before it is read.
+    // Returned as well, because a small cache may evict a vector before it is read.
     let mut fresh = HashMap::with_capacity(missing.len());
     for batch in missing.chunks(BATCH_TEXTS_MAX) {
         let vectors = source.embed(batch).await?;
@@ -143,9 +150,9 @@ async fn fill(
             return Err(EmbeddingError::Malformed);
         }
         for (text, vector) in batch.iter().zip(vectors) {
-            let vector = unit(vector).ok_or(EmbeddingError::Malformed)?;
+            let vector = normalized(vector).ok_or(EmbeddingError::Malformed)?;
             kept.insert(
-                Key {
+                CacheKey {
                     source: name.clone(),
                     text: text.clone(),
                 },
@@ -157,8 +164,8 @@ async fn fill(
     Ok(fresh)
 }
 
-fn shortened(text: &str) -> String {
-    // Some providers refuse an empty text, and with it the whole batch.
+fn truncated(text: &str) -> String {
+    // Some providers reject an empty text and with it the whole batch.
     let text = if text.trim().is_empty() { "-" } else { text };
     text.chars().take(TEXT_CHARS_MAX).collect()
 }
@@ -175,7 +182,7 @@ mod tests {
 
     const WAIT: Duration = Duration::from_secs(5);
 
-    /// A vector says how long its text is.
+    /// A source whose vectors contain the length of the text.
     #[derive(Default)]
     struct Lengths {
         texts: AtomicUsize,
@@ -184,7 +191,7 @@ mod tests {
     }
 
     #[async_trait]
-    impl Embedder for Lengths {
+    impl EmbeddingSource for Lengths {
         fn name(&self) -> &str {
             "lengths"
         }
@@ -206,7 +213,7 @@ mod tests {
         }
     }
 
-    fn source(lengths: Lengths) -> (Arc<Lengths>, Arc<dyn Embedder>) {
+    fn source(lengths: Lengths) -> (Arc<Lengths>, Arc<dyn EmbeddingSource>) {
         let lengths = Arc::new(lengths);
         (lengths.clone(), lengths)
     }
@@ -216,10 +223,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn vectors_come_in_the_order_of_the_texts_and_each_text_is_computed_once() {
-        let (vectors, (lengths, source)) = (Vectors::new(1 << 20), source(Lengths::default()));
+    async fn each_text_is_embedded_once_and_order_is_kept() {
+        let (vectors, (lengths, source)) =
+            (EmbeddingCache::new(1 << 20), source(Lengths::default()));
         let found = vectors
-            .of(&source, &texts(&["bb", "a", "bb", ""]), WAIT)
+            .embed_all(&source, &texts(&["bb", "a", "bb", ""]), WAIT)
             .await
             .unwrap();
         assert!(found[0] == found[2] && found[0] != found[1]);
@@ -228,59 +236,62 @@ mod tests {
             "of length 1"
         );
         vectors
-            .of(&source, &texts(&["a", "bb"]), WAIT)
+            .embed_all(&source, &texts(&["a", "bb"]), WAIT)
             .await
             .unwrap();
         assert_eq!(lengths.texts.load(Ordering::SeqCst), 3);
     }
 
     #[tokio::test]
-    async fn many_and_long_texts_go_in_bounded_batches_and_cut_and_a_small_cache_is_enough() {
-        let (vectors, (_, source)) = (Vectors::new(1), source(Lengths::default()));
+    async fn batches_and_texts_are_bounded_even_with_a_small_cache() {
+        let (vectors, (_, source)) = (EmbeddingCache::new(1), source(Lengths::default()));
         let many: Vec<String> = (0..150).map(|length| "x".repeat(length * 10 + 1)).collect();
-        let found = vectors.of(&source, &many, WAIT).await.unwrap();
+        let found = vectors.embed_all(&source, &many, WAIT).await.unwrap();
         assert_eq!(found.len(), 150);
         assert_eq!(found[149], found[120], "both are cut to the same length");
     }
 
     #[tokio::test]
-    async fn a_slow_source_is_left_alone_until_what_it_computes_is_there_for_the_next_caller() {
+    async fn late_vectors_are_cached_for_the_next_caller() {
         let gate = Some(Semaphore::new(0));
         let (vectors, (lengths, source)) = (
-            Vectors::new(1 << 20),
+            EmbeddingCache::new(1 << 20),
             source(Lengths {
                 gate,
                 ..Lengths::default()
             }),
         );
         let late = vectors
-            .of(&source, &texts(&["new"]), Duration::from_millis(20))
+            .embed_all(&source, &texts(&["new"]), Duration::from_millis(20))
             .await;
-        assert_eq!(late, Err(EmbeddingError::Late));
+        assert_eq!(late, Err(EmbeddingError::TimedOut));
         assert_eq!(
-            vectors.of(&source, &texts(&["new"]), WAIT).await,
-            Err(EmbeddingError::Resting)
+            vectors.embed_all(&source, &texts(&["new"]), WAIT).await,
+            Err(EmbeddingError::Paused)
         );
         lengths.gate.as_ref().unwrap().add_permits(1);
         eventually("the late vector is kept", async || {
-            vectors.of(&source, &texts(&["new"]), WAIT).await.is_ok()
+            vectors
+                .embed_all(&source, &texts(&["new"]), WAIT)
+                .await
+                .is_ok()
         })
         .await;
         assert_eq!(lengths.texts.load(Ordering::SeqCst), 1);
     }
 
     #[tokio::test]
-    async fn a_source_that_fails_is_left_alone_for_a_while() {
+    async fn failed_source_is_not_asked_for_a_while() {
         let (lengths, source) = source(Lengths {
             fails: true,
             ..Lengths::default()
         });
-        let vectors = Vectors::new(1);
-        let failed = vectors.of(&source, &texts(&["new"]), WAIT).await;
+        let vectors = EmbeddingCache::new(1);
+        let failed = vectors.embed_all(&source, &texts(&["new"]), WAIT).await;
         assert_eq!(failed, Err(EmbeddingError::Model("broken".into())));
         assert_eq!(
-            vectors.of(&source, &texts(&["new"]), WAIT).await,
-            Err(EmbeddingError::Resting)
+            vectors.embed_all(&source, &texts(&["new"]), WAIT).await,
+            Err(EmbeddingError::Paused)
         );
         assert_eq!(lengths.texts.load(Ordering::SeqCst), 1);
     }

@@ -1,7 +1,7 @@
-//! How visitors tell of a matter: few of them use its trade name, so that a member is held against what they say instead.
+//! Example utterances: sentences in which visitors describe a concept without its trade name.
 //!
-//! `sayings.txt` has sentences for the concepts of the lexicon; a member has those of the concepts that it mentions. They
-//! are English: what is written in another language is read in English first ([`super::reading`]).
+//! `example_utterances.txt` has sentences for the concepts of the lexicon; a member has those of the concepts that it mentions. They
+//! are English; messages in other languages are translated first ([`super::translation`]).
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -10,67 +10,67 @@ use std::{
 };
 
 use super::{
-    bag::Bag,
-    concepts::{self, Concept, Mention},
+    concepts::{self, ConceptIndex, ConceptMention},
+    word_bag::WordBag,
 };
 
-/// Sentences by concept: its name, a bar, and the sentences apart by semicolons.
-const SAYINGS: &str = include_str!("sayings.txt");
-/// Sentences that are nobody's matter, one a line.
-const NOBODYS: &str = include_str!("nobodys.txt");
-/// Sentences of one member, those of its surest concepts first.
+/// Utterances by concept: its name, a bar, and the sentences separated by semicolons.
+const UTTERANCES: &str = include_str!("example_utterances.txt");
+/// Out-of-scope utterances, one a line.
+const OUT_OF_SCOPE_UTTERANCES: &str = include_str!("out_of_scope_utterances.txt");
+/// Most utterances of one member, those of its most certain concepts first.
 const MEMBER_MAX: usize = 200;
 
-/// Sentences by which a message is taken for one of a matter.
+/// Nearest utterances that determine the probable concepts of a message.
 const NEIGHBOURS: usize = 20;
-/// How much less a sentence counts than the nearest: at this distance a power of e.
+/// Distance to the nearest utterance at which another one counts 1/e of it.
 const NEIGHBOURS_WIDTH: f64 = 0.1;
 
-/// A sentence.
+/// An example utterance of a concept.
 #[derive(Debug)]
-pub(super) struct Saying {
-    /// As it is said.
+pub(super) struct ExampleUtterance {
+    /// The sentence as written.
     pub(super) text: String,
-    /// Its words.
-    pub(super) words: Bag,
-    /// Its place among [`all`].
+    /// The words of the sentence.
+    pub(super) words: WordBag,
+    /// Index of the sentence among [`all`].
     pub(super) place: usize,
-    /// The place among [`matters`] of what it is said of.
+    /// Index of its concept among [`matters`].
     pub(super) matter: usize,
 }
 
-/// A concept of which things are said.
+/// A concept with example utterances.
 #[derive(Debug)]
-pub(super) struct Matter {
-    concept: Concept,
-    /// What it is, in English words.
+pub(super) struct UtteranceConcept {
+    concept: ConceptIndex,
+    /// English name of the concept.
     pub(super) name: String,
-    words: Bag,
+    words: WordBag,
 }
 
-/// A matter that a message may be about.
-pub(super) struct Guess {
-    /// What it is.
-    pub(super) concept: Concept,
-    /// The words of its name.
-    pub(super) name: &'static Bag,
-    /// How likely; all guesses together at most 1.
+/// A concept that a message may be about.
+pub(super) struct ConceptGuess {
+    /// The concept of the utterances.
+    pub(super) concept: ConceptIndex,
+    /// Words of its name.
+    pub(super) name: &'static WordBag,
+    /// Probability; the sum over all guesses is at most 1.
     pub(super) weight: f64,
 }
 
-/// Every sentence, with what each is said of.
+/// All utterances with their concepts.
 #[derive(Default)]
-struct Known {
-    all: Vec<Saying>,
-    matters: Vec<Matter>,
-    by_concept: BTreeMap<Concept, Range<usize>>,
-    /// The places of the sentences that have a stem.
+struct UtteranceTables {
+    all: Vec<ExampleUtterance>,
+    matters: Vec<UtteranceConcept>,
+    by_concept: BTreeMap<ConceptIndex, Range<usize>>,
+    /// Indexes of the utterances with a stem.
     by_stem: HashMap<String, Vec<usize>>,
 }
 
-static KNOWN: LazyLock<Known> = LazyLock::new(|| {
-    let mut known = Known::default();
-    for line in SAYINGS.lines().filter(|line| !line.starts_with('#')) {
+static KNOWN: LazyLock<UtteranceTables> = LazyLock::new(|| {
+    let mut known = UtteranceTables::default();
+    for line in UTTERANCES.lines().filter(|line| !line.starts_with('#')) {
         let Some((name, sentences)) = line.split_once('|') else {
             continue;
         };
@@ -79,12 +79,14 @@ static KNOWN: LazyLock<Known> = LazyLock::new(|| {
         };
         let (from, matter) = (known.all.len(), known.matters.len());
         for text in sentences.split(';') {
-            known.all.push(Saying::of(text, known.all.len(), matter));
+            known
+                .all
+                .push(ExampleUtterance::of(text, known.all.len(), matter));
         }
         let name = concepts::in_english(concept);
-        known.matters.push(Matter {
+        known.matters.push(UtteranceConcept {
             concept,
-            words: Bag::of(&name),
+            words: WordBag::of(&name),
             name,
         });
         known.by_concept.insert(concept, from..known.all.len());
@@ -100,45 +102,47 @@ static KNOWN: LazyLock<Known> = LazyLock::new(|| {
     }
     known
 });
-static OF_NOBODY: LazyLock<Vec<Saying>> = LazyLock::new(|| {
-    NOBODYS
+static OF_NOBODY: LazyLock<Vec<ExampleUtterance>> = LazyLock::new(|| {
+    OUT_OF_SCOPE_UTTERANCES
         .lines()
         .enumerate()
-        .map(|(place, text)| Saying::of(text, place, 0))
+        .map(|(place, text)| ExampleUtterance::of(text, place, 0))
         .collect()
 });
-/// What each of these is about, which some members may handle after all.
-static TRADES_OF_NOBODY: LazyLock<Vec<BTreeSet<Concept>>> = LazyLock::new(|| {
+/// Concepts of the out-of-scope utterances, which some teams may handle after all.
+static TRADES_OF_NOBODY: LazyLock<Vec<BTreeSet<ConceptIndex>>> = LazyLock::new(|| {
     OF_NOBODY
         .iter()
         .map(|saying| concepts::trades(&saying.text))
         .collect()
 });
 
-impl Saying {
+impl ExampleUtterance {
     fn of(text: &str, place: usize, matter: usize) -> Self {
         Self {
             text: text.trim().to_owned(),
-            words: Bag::of(text),
+            words: WordBag::of(text),
             place,
             matter,
         }
     }
 }
 
-/// What visitors say of any matter.
-pub(super) fn all() -> &'static [Saying] {
+/// Returns all example utterances.
+pub(super) fn all() -> &'static [ExampleUtterance] {
     &KNOWN.all
 }
 
-/// What is spoken of.
-pub(super) fn matters() -> &'static [Matter] {
+/// Returns all concepts with example utterances.
+pub(super) fn matters() -> &'static [UtteranceConcept] {
     &KNOWN.matters
 }
 
-/// What visitors say who mean what is mentioned.
-pub(super) fn of(mentions: &BTreeMap<Concept, Mention>) -> Vec<&'static Saying> {
-    let mut surest: Vec<(&Concept, &Mention)> = mentions.iter().collect();
+/// Returns the example utterances of the mentioned concepts.
+pub(super) fn of(
+    mentions: &BTreeMap<ConceptIndex, ConceptMention>,
+) -> Vec<&'static ExampleUtterance> {
+    let mut surest: Vec<(&ConceptIndex, &ConceptMention)> = mentions.iter().collect();
     surest.sort_by(|left, right| right.1.weight.total_cmp(&left.1.weight));
     let places = surest
         .into_iter()
@@ -151,8 +155,8 @@ pub(super) fn of(mentions: &BTreeMap<Concept, Mention>) -> Vec<&'static Saying> 
         .collect()
 }
 
-/// What may be meant by these words: the matters of the sentences that have most of them.
-pub(super) fn guesses(asked: &Bag) -> Vec<Guess> {
+/// Returns the probable concepts of a message, which are those of the utterances with most of its words.
+pub(super) fn guesses(asked: &WordBag) -> Vec<ConceptGuess> {
     let places: BTreeSet<usize> = asked
         .stems()
         .filter_map(|stem| KNOWN.by_stem.get(stem))
@@ -167,9 +171,9 @@ pub(super) fn guesses(asked: &Bag) -> Vec<Guess> {
     };
     let (likely, highest) = likely(places.into_iter().map(near), NEIGHBOURS_WIDTH);
     let guess = |(matter, weight): (usize, f64)| {
-        let Matter { concept, words, .. } = &KNOWN.matters[matter];
-        // Of few words nothing much is sure, however near they are to each other.
-        Guess {
+        let UtteranceConcept { concept, words, .. } = &KNOWN.matters[matter];
+        // Few common words are weak evidence, even if they make up most of an utterance.
+        ConceptGuess {
             concept: *concept,
             name: words,
             weight: weight * highest.min(1.0),
@@ -178,8 +182,8 @@ pub(super) fn guesses(asked: &Bag) -> Vec<Guess> {
     likely.into_iter().map(guess).collect()
 }
 
-/// The matters of the sentences that are nearest, of which each says how near it is, and how likely each is; together 1. At
-/// a distance of `width` a sentence counts a power of e less than the nearest. And how near that is; 0 of none.
+/// Returns the concepts of the nearest utterances with their probabilities, whose sum is 1, and the similarity of the nearest
+/// one, 0 if there is none. An utterance at distance `width` from the nearest counts 1/e of it.
 pub(super) fn likely(
     near: impl Iterator<Item = (f64, usize)>,
     width: f64,
@@ -197,23 +201,26 @@ pub(super) fn likely(
     (likely, highest)
 }
 
-/// What is said that is nobody's matter, mostly.
-pub(super) fn of_nobody() -> &'static [Saying] {
+/// Returns the out-of-scope utterances.
+pub(super) fn of_nobody() -> &'static [ExampleUtterance] {
     &OF_NOBODY
 }
 
-/// The same without what is about something that is handled here.
+/// Returns the out-of-scope utterances without those about concepts that the team handles.
 pub(super) fn of_nobody_but<'a>(
-    is_handled: &'a dyn Fn(&Concept) -> bool,
-) -> impl Iterator<Item = &'static Saying> + 'a {
+    is_handled: &'a dyn Fn(&ConceptIndex) -> bool,
+) -> impl Iterator<Item = &'static ExampleUtterance> + 'a {
     let sayings = OF_NOBODY.iter().zip(TRADES_OF_NOBODY.iter());
     sayings
         .filter(move |(_, trades)| !trades.iter().any(is_handled))
         .map(|(saying, _)| saying)
 }
 
-/// How much of one of the sayings is said, at most.
-pub(super) fn nearest<'a>(asked: &Bag, sayings: impl IntoIterator<Item = &'a Saying>) -> f64 {
+/// Returns the largest part of one of the utterances that is in the message.
+pub(super) fn nearest<'a>(
+    asked: &WordBag,
+    sayings: impl IntoIterator<Item = &'a ExampleUtterance>,
+) -> f64 {
     sayings
         .into_iter()
         .map(|saying| asked.overlap(&saying.words))
@@ -225,8 +232,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_is_of_a_concept_that_the_lexicon_has() {
-        let lines = SAYINGS
+    fn every_utterance_has_a_concept_of_the_lexicon() {
+        let lines = UTTERANCES
             .lines()
             .filter(|line| !line.starts_with('#') && !line.is_empty());
         assert_eq!(lines.count(), KNOWN.by_concept.len());
@@ -234,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_has_what_visitors_say_of_what_it_mentions_in_whatever_language() {
+    fn member_has_the_utterances_of_its_concepts_in_any_language() {
         for member in [
             "Refunds and exchanges",
             "Rückerstattung und Umtausch",
@@ -252,33 +259,33 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nobodys_matter_mostly_is_a_members_where_it_is_handled() {
+    fn handled_topics_are_in_scope() {
         let weather = concepts::named("weather").unwrap();
         let (nobody, all) = (
-            Bag::of("what is the weather like tomorrow"),
-            |_: &Concept| false,
+            WordBag::of("what is the weather like tomorrow"),
+            |_: &ConceptIndex| false,
         );
         assert!(nearest(&nobody, of_nobody_but(&all)) > 1.0);
         assert!(nearest(&nobody, of_nobody_but(&|concept| *concept == weather)) < 1.0);
     }
 
     #[test]
-    fn a_sentence_is_nearest_to_the_saying_that_has_its_telling_words() {
+    fn sentence_is_nearest_to_the_utterance_with_its_rare_words() {
         let refund = of(&concepts::mentions("refunds"));
         let dentist = of(&concepts::mentions("dentist"));
-        let asked = Bag::of("my wisdom tooth is killing me");
+        let asked = WordBag::of("my wisdom tooth is killing me");
         assert!(nearest(&asked, dentist) > nearest(&asked, refund));
     }
 
     #[test]
-    fn what_is_meant_is_guessed_from_words_that_name_no_matter() {
-        let guesses = guesses(&Bag::of("my wisdom tooth is killing me"));
+    fn concept_is_guessed_without_its_name() {
+        let guesses = guesses(&WordBag::of("my wisdom tooth is killing me"));
         let heaviest = guesses
             .iter()
             .max_by(|left, right| left.weight.total_cmp(&right.weight))
             .unwrap();
         assert_eq!(Some(heaviest.concept), concepts::named("dentist"));
         assert!(guesses.iter().map(|guess| guess.weight).sum::<f64>() <= 1.0 + 1e-9);
-        assert!(super::guesses(&Bag::of("qwertz")).is_empty());
+        assert!(super::guesses(&WordBag::of("qwertz")).is_empty());
     }
 }

@@ -1,46 +1,46 @@
-//! English words of a text without their order, and what they weigh: rare words say more than those of many trades.
+//! English words of a text without their order; a word of fewer concepts has more weight.
 
 use std::{
     collections::{BTreeSet, HashMap},
     sync::LazyLock,
 };
 
-use super::{concepts, language::Languages, words};
+use super::{concepts, content_words, language::LanguageSet};
 
-/// Damps the overlap with sentences of a single word.
+/// Damping of the overlap with short sentences.
 const SHORT_SENTENCE: f64 = 0.5;
 
-/// Keeps a share finite where all words are of every trade.
+/// Smallest weight of a bag, which keeps quotients finite.
 const SHORTEST: f64 = 0.1;
 
-/// Stems of English words, small words left out.
+/// Stems of English words without stop words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Bag(BTreeSet<String>);
+pub(super) struct WordBag(BTreeSet<String>);
 
-/// In how many of the lexicon's concepts a stem stands, and how many there are.
+/// Number of concepts with each stem, and number of all concepts.
 static TRADES: LazyLock<(HashMap<String, u32>, u32)> = LazyLock::new(|| {
     let (mut counts, mut all) = (HashMap::new(), 0);
     for text in concepts::every_english() {
         all += 1;
-        for stem in Bag::of(&text).0 {
+        for stem in WordBag::of(&text).0 {
             *counts.entry(stem).or_insert(0) += 1;
         }
     }
     (counts, all)
 });
 
-impl Bag {
-    /// The words of an English text.
+impl WordBag {
+    /// Creates the bag of an English text.
     pub(super) fn of(text: &str) -> Self {
         Self(
-            words::words_in(text, Languages::of_code("en"))
+            content_words::content_words_in(text, LanguageSet::of_code("en"))
                 .into_iter()
                 .map(|word| word.stem)
                 .collect(),
         )
     }
 
-    /// Everything that is in one of them.
+    /// Returns the union of some bags.
     pub(super) fn union<'a>(bags: impl IntoIterator<Item = &'a Self>) -> Self {
         Self(
             bags.into_iter()
@@ -49,7 +49,7 @@ impl Bag {
         )
     }
 
-    /// What the words weigh that it has in common with a member's bag; what other members have too says less.
+    /// Returns the weight of the words in common with a member's bag; words of other members too count less.
     pub(super) fn shared(&self, own: &Self, all: &[&Self]) -> f64 {
         let of = |stem: &String| {
             let having = all.iter().filter(|bag| bag.0.contains(stem)).count();
@@ -58,19 +58,19 @@ impl Bag {
         self.0.intersection(&own.0).map(of).sum()
     }
 
-    /// How much of it is in another, from 0 to 1.
+    /// Returns the part of its weight that is in another bag, from 0 to 1.
     pub(super) fn share_in(&self, other: &Self) -> f64 {
         let weigh =
             |stems: &mut dyn Iterator<Item = &String>| stems.map(|stem| weight(stem)).sum::<f64>();
         weigh(&mut self.0.intersection(&other.0)) / weigh(&mut self.0.iter()).max(SHORTEST)
     }
 
-    /// Its stems.
+    /// Returns its stems in order.
     pub(super) fn stems(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
 
-    /// How much of a sentence is in it, from 0 to about 1 for short ones and somewhat more for long ones.
+    /// Returns the part of a sentence that is in the bag, from 0 to about 1 for short and a little more for long sentences.
     pub(super) fn overlap(&self, sentence: &Self) -> f64 {
         let common: f64 = self
             .0
@@ -82,7 +82,7 @@ impl Bag {
     }
 }
 
-/// From 0 for a word of every trade to 1 for one that the lexicon does not know.
+/// Returns the weight of a stem, from 0 for a stem of every concept to 1 for an unknown one.
 fn weight(stem: &str) -> f64 {
     let (counts, all) = &*TRADES;
     let (having, all) = (
@@ -97,26 +97,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_of_many_trades_weighs_less_than_a_rare_one() {
+    fn common_words_weigh_less_than_rare_ones() {
         assert!(weight("card") < weight("xylophon"));
         assert!((0.0..=1.0).contains(&weight("card")));
     }
 
     #[test]
-    fn what_other_members_have_too_says_less() {
+    fn words_of_other_members_count_less() {
         let (one, other) = (
-            Bag::of("broken screens, cracked glass"),
-            Bag::of("broken doors"),
+            WordBag::of("broken screens, cracked glass"),
+            WordBag::of("broken doors"),
         );
-        let asked = Bag::of("it is broken and cracked");
-        let of = |own: &Bag| asked.shared(own, &[&one, &other]);
+        let asked = WordBag::of("it is broken and cracked");
+        let of = |own: &WordBag| asked.shared(own, &[&one, &other]);
         assert!(of(&one) > of(&other) && of(&other) > 0.0);
         assert!(asked.shared(&other, &[&other]) > of(&other));
     }
 
     #[test]
-    fn stop_words_are_ignored_and_empty_sets_do_not_overlap() {
-        assert_eq!(Bag::of("what is it, and why?"), Bag::default());
-        assert_eq!(Bag::of("a refund").overlap(&Bag::default()), 0.0);
+    fn stop_words_are_in_no_bag() {
+        assert_eq!(WordBag::of("what is it, and why?"), WordBag::default());
+        assert_eq!(WordBag::of("a refund").overlap(&WordBag::default()), 0.0);
     }
 }

@@ -1,5 +1,5 @@
-//! What an index keeps of a product beside what visitors are shown, so that a model can be told it: the beginning of its
-//! description and its attributes, as plain text without links. Bounded, because 50,000 of them lie in memory. Pure.
+//! Selects the details of a product that an index stores for the model: the beginning of its description and its attributes,
+//! as plain text without links. They are bounded, because an index can hold 50,000 products.
 
 use std::collections::BTreeMap;
 
@@ -8,38 +8,41 @@ use switchboard_schemas::catalog_product::CatalogProduct;
 use super::FoundProduct;
 use crate::plain_text::{one_line, truncate_text};
 
-/// Characters of a description that are kept.
+/// Characters of a description that are stored.
 pub(crate) const DESCRIPTION_CHARS_MAX: usize = 400;
-/// Attributes that are kept.
+/// Attributes of a product that are stored.
 pub(crate) const ATTRIBUTES_MAX: usize = 16;
-/// Characters of an attribute's name that are kept.
+/// Characters of an attribute's name that are stored.
 const NAME_CHARS_MAX: usize = 40;
-/// Characters of an attribute's value that are kept.
+/// Characters of an attribute's value that are stored.
 const VALUE_CHARS_MAX: usize = 80;
-/// What a word has that is an address; cards have the links, and a model that knows none cannot misspell it.
-const ADDRESS_SIGNS: [&str; 2] = ["://", "www."];
+/// Parts of a word that mark it as a link. Product cards show the links, and a model without them cannot misspell one.
+const LINK_MARKS: [&str; 2] = ["://", "www."];
 
-/// What is kept of `product`.
-pub(super) fn kept_of(product: CatalogProduct) -> FoundProduct {
+/// Returns the product with its stored details.
+pub(super) fn with_details(product: CatalogProduct) -> FoundProduct {
     let attributes = product.attributes.iter().filter_map(|(name, value)| {
-        let (name, value) = (told(name, NAME_CHARS_MAX), told(value, VALUE_CHARS_MAX));
+        let (name, value) = (
+            plain_beginning(name, NAME_CHARS_MAX),
+            plain_beginning(value, VALUE_CHARS_MAX),
+        );
         (!name.is_empty() && !value.is_empty()).then_some((name, value))
     });
     FoundProduct {
-        description: told(&product.description, DESCRIPTION_CHARS_MAX),
+        description: plain_beginning(&product.description, DESCRIPTION_CHARS_MAX),
         attributes: attributes.take(ATTRIBUTES_MAX).collect::<BTreeMap<_, _>>(),
         product: product.product,
     }
 }
 
-fn told(text: &str, chars_max: usize) -> String {
+fn plain_beginning(text: &str, chars_max: usize) -> String {
     let line = one_line(text);
-    if !ADDRESS_SIGNS.iter().any(|sign| line.contains(sign)) {
+    if !LINK_MARKS.iter().any(|sign| line.contains(sign)) {
         return truncate_text(&line, chars_max);
     }
     let words = line
         .split(' ')
-        .filter(|word| !ADDRESS_SIGNS.iter().any(|sign| word.contains(sign)));
+        .filter(|word| !LINK_MARKS.iter().any(|sign| word.contains(sign)));
     truncate_text(&words.collect::<Vec<_>>().join(" "), chars_max)
 }
 
@@ -67,7 +70,7 @@ mod tests {
 
     #[test]
     fn descriptions_and_attributes_are_plain_lines_without_links() {
-        let kept = kept_of(product(
+        let kept = with_details(product(
             "<p>For rain.</p>\nSee https://shop.example/tent or www.shop.example\u{0} now",
             &[
                 ("weight\n", "<i>2</i> kg"),
@@ -83,14 +86,14 @@ mod tests {
     }
 
     #[test]
-    fn of_long_and_many_texts_only_beginnings_are_kept() {
+    fn stored_details_are_truncated() {
         let long = "é".repeat(2_000);
         let names: Vec<String> = (0..40).map(|number| format!("{number:02}{long}")).collect();
         let attributes: Vec<(&str, &str)> = names
             .iter()
             .map(|name| (name.as_str(), long.as_str()))
             .collect();
-        let kept = kept_of(product(&long, &attributes));
+        let kept = with_details(product(&long, &attributes));
         assert_eq!(
             kept.description,
             format!("{}…", "é".repeat(DESCRIPTION_CHARS_MAX))

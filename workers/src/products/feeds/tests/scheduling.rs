@@ -1,9 +1,9 @@
-//! Schedule of feeds: due feeds, requested fetches and changed addresses.
+//! Tests of the scheduler with several processes, changes and hanging feeds.
 
 use super::*;
 
 #[tokio::test]
-async fn due_and_requested_feeds_are_fetched_by_one_process() {
+async fn one_of_many_processes_fetches_due_and_requested_feeds() {
     let world = World::new().await;
     world.script.then(|| CSV.into_response());
     let shutdown = CancellationToken::new();
@@ -38,7 +38,7 @@ async fn due_and_requested_feeds_are_fetched_by_one_process() {
 }
 
 #[tokio::test]
-async fn removed_feed_replaces_no_products() {
+async fn feed_removed_during_its_fetch_replaces_nothing() {
     let world = World::new().await;
     world.script.then(|| CSV.into_response());
     let changed = agent("https://elsewhere.example/");
@@ -77,7 +77,7 @@ async fn look_after_until(world: &World, what: &str, is_done: impl AsyncFn() -> 
 }
 
 #[tokio::test]
-async fn hanging_feeds_do_not_starve_another_feed() {
+async fn hanging_feeds_do_not_starve_other_feeds() {
     let mut world = World::new().await;
     (world.config.feed_timeout_ms, world.config.feeds_at_once_max) = (100, 2);
     world.script.then(|| CSV.into_response());
@@ -109,7 +109,7 @@ async fn hanging_feeds_do_not_starve_another_feed() {
 }
 
 #[tokio::test]
-async fn address_changed_back_is_fetched_each_time() {
+async fn changed_feed_url_is_fetched_each_time() {
     let world = World::new().await;
     world.script.then(|| CSV.into_response());
     let other = world.url().replace("feed.csv", "other.csv");
@@ -127,7 +127,7 @@ async fn address_changed_back_is_fetched_each_time() {
 }
 
 #[tokio::test]
-async fn requested_fetch_starts_at_once() {
+async fn requested_fetch_does_not_wait_for_the_next_scan() {
     let mut world = World::new().await;
     world.config.feed_scan_ms = 3_600_000;
     world.script.then(|| CSV.into_response());

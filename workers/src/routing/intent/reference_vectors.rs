@@ -1,17 +1,17 @@
-//! What every message is held against, whatever the team, by the vectors of one source: sentences of no matter, sentences of
-//! known matters, and the names of these.
+//! Reference vectors of one source that every message is compared with: out-of-scope utterances, example utterances of known
+//! concepts, and the names of these concepts.
 //!
-//! Cosines of different models lie differently: about 0 between strangers for one, about 0.8 for another. They are read on
-//! the scale of the model itself, which is how it finds sentences to be alike that have nothing in common: 0 is as alike as
-//! these are, and 1 is a standard deviation more. So the weights of one model serve another.
+//! Cosines of unrelated texts differ between models: about 0 for one, about 0.8 for another. They are standardized by the
+//! cosines of unrelated sentences of the same model: 0 is their mean and 1 is one standard deviation more. The weights for
+//! one model therefore fit another.
 
 use super::{
-    language::Languages,
-    sayings::{self, Saying},
+    example_utterances::{self, ExampleUtterance},
+    language::LanguageSet,
 };
-use crate::embedding::{Vector, cosine};
+use crate::embedding::{EmbeddingVector, cosine};
 
-/// A sentence in each language of the lexicon; the first in English. A model that finds them alike knows the language.
+/// A sentence in each language of the lexicon, the first in English. A model knows a language if its vector is similar.
 const PROBES: [(&str, &str); 8] = [
     (
         "en",
@@ -46,98 +46,108 @@ const PROBES: [(&str, &str); 8] = [
         "Goedemorgen, waar is de blauwe fiets die ik vorige week bij jullie heb gekocht?",
     ),
 ];
-/// Cosine from which two sentences of the same meaning show that the model knows the other language.
+/// Cosine of translated sentences from which the model knows the other language.
 const KNOWS_COSINE_MIN: f32 = 0.75;
-/// The same on the model's own scale: all cosines of some models are high.
+/// The same threshold in standard deviations, because all cosines of some models are high.
 const KNOWS_MIN: f32 = 3.0;
-/// More alike says no more.
+/// Largest standardized cosine that counts.
 const ALIKE_MAX: f32 = 8.0;
-/// Keeps the scale finite for a model that finds everything the same.
+/// Smallest standard deviation, which keeps the scale finite for a model with equal cosines.
 const DEVIATION_MIN: f32 = 1e-3;
-/// How much less a saying counts than the nearest: at this distance, in deviations, a power of e.
+/// Distance to the nearest utterance, in standard deviations, at which another one counts 1/e of it.
 const NEIGHBOURS_WIDTH: f64 = 0.5;
-/// The nearest of a crowd, by which it is told how near a text is to everything.
+/// Nearest reference texts whose mean cosine is the hubness of a text.
 const CROWD_NEAREST: usize = 10;
-/// Of so many names one stands for all where the usual nearness is taken.
+/// Sampling interval of the names from which the usual hubness is computed.
 const SAMPLE_EVERY: usize = 8;
 
-/// The vectors of one source.
-pub(super) struct Background {
-    scale: Scale,
-    known: Languages,
-    nobodys: Vec<Vector>,
-    sayings: Vec<Vector>,
-    /// The names of the matters that have sayings.
-    names: Vec<Vector>,
-    /// How near a name is to everything, mostly.
-    nearness: Nearness,
+/// The reference vectors of one source.
+pub(super) struct ReferenceVectors {
+    scale: CosineScale,
+    known: LanguageSet,
+    nobodys: Vec<EmbeddingVector>,
+    sayings: Vec<EmbeddingVector>,
+    /// Names of the concepts that have example utterances.
+    names: Vec<EmbeddingVector>,
+    /// The usual hubness of a name.
+    nearness: TextHubness,
 }
 
-/// How near a text is to everything that may be asked. A text that is near to all says little by being near to a message,
-/// so that this is taken from its cosines (cross-domain similarity local scaling, Conneau et al., "Word translation
-/// without parallel data", section 2.3).
+/// The hubness of a text: its mean cosine to the nearest reference texts. It is subtracted from the cosines of the text,
+/// because a text that is similar to everything is no evidence (cross-domain similarity local scaling, Conneau et al., "Word
+/// translation without parallel data", section 2.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Nearness {
-    /// To what visitors say.
+pub(super) struct TextHubness {
+    /// Hubness among example utterances.
     pub(super) sayings: f32,
-    /// To the names of matters.
+    /// Hubness among names of concepts.
     pub(super) names: f32,
 }
 
-/// What a model finds between sentences that have nothing in common.
+/// Mean and standard deviation of a model's cosines between unrelated sentences.
 #[derive(Clone, Copy)]
-pub(super) struct Scale {
+pub(super) struct CosineScale {
     mean: f32,
     deviation: f32,
 }
 
-/// A matter that a message may be about.
-pub(super) struct Guess<'a> {
-    /// Its name.
-    pub(super) name: &'a Vector,
-    /// How likely; all guesses together 1.
+/// A concept that a message may be about.
+pub(super) struct ConceptGuess<'a> {
+    /// Vector of its name.
+    pub(super) name: &'a EmbeddingVector,
+    /// Probability; the sum over all guesses is 1.
     pub(super) weight: f32,
 }
 
-impl Background {
-    /// Everything that is to be a vector, in the order in which [`Background::of`] takes it.
+impl ReferenceVectors {
+    /// Returns all reference texts, in the order that [`ReferenceVectors::of`] expects.
     pub(super) fn texts() -> Vec<String> {
-        let said = |sayings: &[Saying]| {
+        let said = |sayings: &[ExampleUtterance]| {
             sayings
                 .iter()
                 .map(|saying| saying.text.clone())
                 .collect::<Vec<_>>()
         };
         let mut texts: Vec<String> = PROBES.iter().map(|(_, text)| (*text).to_owned()).collect();
-        texts.extend(said(sayings::of_nobody()));
-        texts.extend(said(sayings::all()));
-        texts.extend(sayings::matters().iter().map(|matter| matter.name.clone()));
+        texts.extend(said(example_utterances::of_nobody()));
+        texts.extend(said(example_utterances::all()));
+        texts.extend(
+            example_utterances::matters()
+                .iter()
+                .map(|matter| matter.name.clone()),
+        );
         texts
     }
 
-    /// Takes the vectors of [`Background::texts`] apart; none if there are too few.
-    pub(super) fn of(vectors: Vec<Vector>) -> Option<Self> {
+    /// Creates the reference from the vectors of [`ReferenceVectors::texts`]; none if there are too few.
+    pub(super) fn of(vectors: Vec<EmbeddingVector>) -> Option<Self> {
         let mut vectors = vectors.into_iter();
-        let mut take = |count: usize| -> Option<Vec<Vector>> {
-            let taken: Vec<Vector> = vectors.by_ref().take(count).collect();
+        let mut take = |count: usize| -> Option<Vec<EmbeddingVector>> {
+            let taken: Vec<EmbeddingVector> = vectors.by_ref().take(count).collect();
             (taken.len() == count).then_some(taken)
         };
-        let (probes, nobodys) = (take(PROBES.len())?, take(sayings::of_nobody().len())?);
-        let (sayings, names) = (take(sayings::all().len())?, take(sayings::matters().len())?);
-        let scale = Scale::of(&nobodys);
+        let (probes, nobodys) = (
+            take(PROBES.len())?,
+            take(example_utterances::of_nobody().len())?,
+        );
+        let (sayings, names) = (
+            take(example_utterances::all().len())?,
+            take(example_utterances::matters().len())?,
+        );
+        let scale = CosineScale::of(&nobodys);
         let known = PROBES.iter().zip(&probes).filter_map(|((code, _), probe)| {
             let alike = cosine(&probes[0], probe);
             (alike >= KNOWS_COSINE_MIN && scale.read(alike) >= KNOWS_MIN)
-                .then(|| Languages::of_code(code))
+                .then(|| LanguageSet::of_code(code))
         });
-        let known = known.fold(Languages::default(), Languages::and);
+        let known = known.fold(LanguageSet::default(), LanguageSet::and);
         let background = Self {
             scale,
             known,
             nobodys,
             sayings,
             names,
-            nearness: Nearness::default(),
+            nearness: TextHubness::default(),
         };
         Some(Self {
             nearness: background.usual_nearness(),
@@ -145,17 +155,17 @@ impl Background {
         })
     }
 
-    /// How near a text is to everything, beside what names usually are.
-    pub(super) fn nearness(&self, text: &Vector) -> Nearness {
-        let Nearness { sayings, names } = self.nearness;
-        Nearness {
+    /// Returns the hubness of a text, relative to that of names.
+    pub(super) fn nearness(&self, text: &EmbeddingVector) -> TextHubness {
+        let TextHubness { sayings, names } = self.nearness;
+        TextHubness {
             sayings: crowd(text, &self.sayings) - sayings,
             names: crowd(text, &self.names) - names,
         }
     }
 
-    fn usual_nearness(&self) -> Nearness {
-        let of = |all: &[Vector]| {
+    fn usual_nearness(&self) -> TextHubness {
+        let of = |all: &[EmbeddingVector]| {
             let each: Vec<f32> = self
                 .names
                 .iter()
@@ -164,60 +174,61 @@ impl Background {
                 .collect();
             mean(&each).unwrap_or_default()
         };
-        Nearness {
+        TextHubness {
             sayings: of(&self.sayings),
             names: of(&self.names),
         }
     }
 
-    /// What it takes in memory.
+    /// Returns its approximate memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let vectors = self.nobodys.iter().chain(&self.sayings).chain(&self.names);
         vectors.map(|vector| size_of_val(&**vector)).sum()
     }
 
-    /// Whether the model knows one of the languages.
-    pub(super) const fn knows(&self, languages: Languages) -> bool {
+    /// Returns true if the model knows one of the languages.
+    pub(super) const fn knows(&self, languages: LanguageSet) -> bool {
         self.known.meets(languages)
     }
 
-    /// Whether the model was taught English and no other language.
+    /// Returns true if the model knows English and no other language.
     pub(super) fn knows_english_only(&self) -> bool {
-        self.known == Languages::of_code("en")
+        self.known == LanguageSet::of_code("en")
     }
 
-    /// How its cosines are read.
-    pub(super) const fn scale(&self) -> Scale {
+    /// Returns the scale of its cosines.
+    pub(super) const fn scale(&self) -> CosineScale {
         self.scale
     }
 
-    /// Sentences that are nobody's matter.
-    pub(super) fn nobodys(&self) -> &[Vector] {
+    /// Returns the vectors of out-of-scope utterances.
+    pub(super) fn nobodys(&self) -> &[EmbeddingVector] {
         &self.nobodys
     }
 
-    /// How alike a message is to each of [`sayings::all`].
-    pub(super) fn said(&self, asked: &Vector) -> Vec<f32> {
+    /// Returns the standardized similarity of a message to each of [`example_utterances::all`].
+    pub(super) fn said(&self, asked: &EmbeddingVector) -> Vec<f32> {
         self.sayings
             .iter()
             .map(|saying| cosine(asked, saying))
             .collect()
     }
 
-    /// The matters whose sayings are nearest, each once; of what [`Background::said`] gives.
-    pub(super) fn guesses(&self, said: &[f32]) -> Vec<Guess<'_>> {
+    /// Returns the concepts of the nearest utterances, each once, from the similarities of [`ReferenceVectors::said`].
+    pub(super) fn guesses(&self, said: &[f32]) -> Vec<ConceptGuess<'_>> {
         let near = said
             .iter()
-            .zip(sayings::all())
+            .zip(example_utterances::all())
             .map(|(alike, known)| (f64::from(*alike), known.matter));
-        let (likely, _) = sayings::likely(near, NEIGHBOURS_WIDTH * f64::from(self.scale.deviation));
+        let (likely, _) =
+            example_utterances::likely(near, NEIGHBOURS_WIDTH * f64::from(self.scale.deviation));
         let guess = |(matter, weight): (usize, f64)| {
             #[expect(
                 clippy::cast_possible_truncation,
                 reason = "a share, of which a few digits matter"
             )]
             let weight = weight as f32;
-            Some(Guess {
+            Some(ConceptGuess {
                 name: self.names.get(matter)?,
                 weight,
             })
@@ -226,8 +237,8 @@ impl Background {
     }
 }
 
-impl Scale {
-    fn of(strangers: &[Vector]) -> Self {
+impl CosineScale {
+    fn of(strangers: &[EmbeddingVector]) -> Self {
         let pairs = strangers.iter().enumerate().flat_map(|(place, left)| {
             let others = strangers[place + 1..].iter();
             others.map(move |right| cosine(left, right))
@@ -247,24 +258,24 @@ impl Scale {
         }
     }
 
-    /// A cosine in deviations from that of strangers.
+    /// Returns a cosine in standard deviations from the mean of unrelated sentences.
     pub(super) fn read(self, cosine: f32) -> f32 {
         ((cosine - self.mean) / self.deviation).clamp(-ALIKE_MAX, ALIKE_MAX)
     }
 
-    /// The cosine of strangers.
+    /// Returns the mean cosine of unrelated sentences.
     pub(super) const fn mean(self) -> f32 {
         self.mean
     }
 }
 
-/// How alike a text is to the nearest of a crowd, on average.
-fn crowd(text: &Vector, crowd: &[Vector]) -> f32 {
+/// Returns the mean cosine of a text to the nearest texts of a crowd.
+fn crowd(text: &EmbeddingVector, crowd: &[EmbeddingVector]) -> f32 {
     let nearest = highest(crowd.iter().map(|other| cosine(text, other)), CROWD_NEAREST);
     mean(&nearest).unwrap_or_default()
 }
 
-/// The highest of some values, the highest first.
+/// Returns the `count` highest values, the highest first.
 pub(super) fn highest(values: impl Iterator<Item = f32>, count: usize) -> Vec<f32> {
     let mut values: Vec<f32> = values.collect();
     values.sort_unstable_by(|left, right| right.total_cmp(left));
@@ -272,7 +283,7 @@ pub(super) fn highest(values: impl Iterator<Item = f32>, count: usize) -> Vec<f3
     values
 }
 
-/// The mean; none of nothing.
+/// Returns the mean; none for no values.
 #[expect(clippy::cast_precision_loss, reason = "a few thousand at most")]
 pub(super) fn mean(values: &[f32]) -> Option<f32> {
     if values.is_empty() {
@@ -285,30 +296,33 @@ pub(super) fn mean(values: &[f32]) -> Option<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::embedding::unit;
+    use crate::embedding::normalized;
 
     /// A direction for each text, so that no two are alike.
-    fn background() -> (Background, Vec<Vector>) {
-        let count = Background::texts().len();
+    fn background() -> (ReferenceVectors, Vec<EmbeddingVector>) {
+        let count = ReferenceVectors::texts().len();
         let direction = |place: usize| {
             (0..count)
                 .map(|other| if other == place { 1.0 } else { 0.0 })
                 .collect()
         };
-        let vectors: Vec<Vector> = (0..count).map(direction).collect();
-        (Background::of(vectors.clone()).unwrap(), vectors)
+        let vectors: Vec<EmbeddingVector> = (0..count).map(direction).collect();
+        (ReferenceVectors::of(vectors.clone()).unwrap(), vectors)
     }
 
     #[test]
-    fn a_message_that_is_a_saying_is_guessed_to_be_of_its_matter() {
+    fn example_utterance_determines_its_concept() {
         let (background, _) = background();
-        let place = sayings::all().len() / 2;
+        let place = example_utterances::all().len() / 2;
         let guesses = background.guesses(&background.said(&background.sayings[place]));
         let likely = guesses
             .iter()
             .max_by(|left, right| left.weight.total_cmp(&right.weight))
             .unwrap();
-        assert_eq!(likely.name, &background.names[sayings::all()[place].matter]);
+        assert_eq!(
+            likely.name,
+            &background.names[example_utterances::all()[place].matter]
+        );
         assert!(
             likely.weight > 0.99
                 && (guesses.iter().map(|guess| guess.weight).sum::<f32>() - 1.0).abs() < 1e-4
@@ -316,15 +330,15 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_near_to_everything_is_known_as_such() {
-        let count = Background::texts().len();
-        let mut vectors: Vec<Vector> = (0..count)
+    fn text_near_to_everything_has_high_hubness() {
+        let count = ReferenceVectors::texts().len();
+        let mut vectors: Vec<EmbeddingVector> = (0..count)
             .map(|place| [1.0, place as f32 / 1e4].into())
             .collect();
         vectors
             .iter_mut()
-            .for_each(|vector| *vector = unit(vector.to_vec()).unwrap());
-        let background = Background::of(vectors).unwrap();
+            .for_each(|vector| *vector = normalized(vector.to_vec()).unwrap());
+        let background = ReferenceVectors::of(vectors).unwrap();
         let (near, far) = (
             background.nearness(&[1.0, 0.0].into()),
             background.nearness(&[0.0, 1.0].into()),
@@ -340,20 +354,21 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_finds_no_two_sentences_alike_knows_english_only_and_too_few_vectors_are_none() {
+    fn languages_of_a_model_are_detected() {
         let (background, mut vectors) = background();
         assert!(
-            background.knows(Languages::of_code("en"))
-                && !background.knows(Languages::of_code("de"))
+            background.knows(LanguageSet::of_code("en"))
+                && !background.knows(LanguageSet::of_code("de"))
         );
         vectors.pop();
-        assert!(Background::of(vectors).is_none());
+        assert!(ReferenceVectors::of(vectors).is_none());
     }
 
     #[test]
-    fn cosines_are_read_in_deviations_from_those_of_strangers() {
-        let strangers: Vec<Vector> = vec![[1.0, 0.0].into(), [0.0, 1.0].into(), [0.6, 0.8].into()];
-        let scale = Scale::of(&strangers);
+    fn cosines_are_standardized() {
+        let strangers: Vec<EmbeddingVector> =
+            vec![[1.0, 0.0].into(), [0.0, 1.0].into(), [0.6, 0.8].into()];
+        let scale = CosineScale::of(&strangers);
         assert!(
             scale.read(scale.mean()).abs() < 1e-6
                 && scale.read(1.0) > 1.0
