@@ -7,19 +7,19 @@
 //!
 //! # Threats
 //! - *The source of a page is public.* It contains an agent id or a chat key, neither of which
-//! opens a conversation.
+//!   opens a conversation.
 //! - *A token leaks* (proxy log, browser extension): it reads and writes the sessions of one
-//! visitor with one agent until it expires, and cannot be renewed. It ends within 2 s with the key
-//! that it was created from.
+//!   visitor with one agent until it expires, and cannot be renewed. It ends within 2 s with the key
+//!   that it was created from.
 //! - *A secret leaks* (script in the page): the visitor can be impersonated until it expires
-//! unused. It only creates tokens, for the same agent and origin, under the checks and limits of
-//! that route.
+//!   unused. It only creates tokens, for the same agent and origin, under the checks and limits of
+//!   that route.
 //! - *A client claims to be a visitor*: visitor ids are generated here and accepted only in a
-//! signed credential.
+//!   signed credential.
 //! - *A client guesses*: a credential has 256 bits, is compared in constant time, and each failure
-//! counts as a failed authentication.
+//!   counts as a failed authentication.
 //! - *A program forges `Origin`*: possible, as with API keys. The binding protects a page's token
-//! from scripts of other pages.
+//!   from scripts of other pages.
 //!
 //! A credential contains ids of this installation, an expiry and a keyed hash of the origin,
 //! nothing secret to the visitor.

@@ -2,16 +2,16 @@
 //!
 //! # Contract
 //! - **Visibility**: a read that begins after a write has returned sees the write, on any process.
-//! There is no cache: an ended session is rejected everywhere at once.
+//!   There is no cache: an ended session is rejected everywhere at once.
 //! - **Finality**: no [`AccountStore::touch_session`], however late it arrives, reopens an ended
-//! session.
+//!   session.
 //! - **Expiry**: an expired session is not found, and its data is deleted soon after.
 //! - **Append-only**: an entry of the log is never changed or removed; recording it again has no
-//! effect.
+//!   effect.
 //! - **Order**: the log is read latest first, in the order of entry ids.
 //! - **Tenancy**: the log of an organization never contains entries of another one. A session is
-//! found by its hash alone, because that lookup resolves its organization; hashes cannot be
-//! guessed.
+//!   found by its hash alone, because that lookup resolves its organization; hashes cannot be
+//!   guessed.
 //! - **Durability**: as in [`crate::store`].
 
 #[cfg(test)]

@@ -6,12 +6,12 @@
 //!
 //! # Contract
 //! - **Facts**: a fact can be read before the reply that it describes is final, and exists once
-//! however often it is written. Of two different writes the one wins that wins in the store.
+//!   however often it is written. Of two different writes the one wins that wins in the store.
 //! - **Change marks**: the marks of a day change with each of its facts, after the fact can be
-//! read. Totals that were counted after their marks were read are valid as long as the marks are
-//! the same.
+//!   read. Totals that were counted after their marks were read are valid as long as the marks are
+//!   the same.
 //! - **Cost**: writing a fact costs the same whatever is stored already; reading a page of facts
-//! costs work in proportion to the page.
+//!   costs work in proportion to the page.
 //! - **Tenancy**: facts are stored under their organization, and no other organization finds them.
 //! - **Durability**: as in [`crate::store`].
 //!
