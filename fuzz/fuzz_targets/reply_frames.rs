@@ -22,7 +22,7 @@ fn frame(sketch: Sketch<'_>) -> (bool, Frame) {
     let (pushed, numbers, seq, offset, text, kind) = sketch;
     let body = match kind % 4 {
         0 => head(),
-        1 => FrameBody::Heartbeat,
+        1 => FrameBody::Ui(serde_json::json!(offset)),
         _ => FrameBody::Text {
             offset,
             text: text.to_owned().into(),

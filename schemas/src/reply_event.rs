@@ -31,8 +31,7 @@ pub struct Frame {
     pub attempt: u32,
     /// Generation of the text.
     pub generation: u32,
-    /// Position in the reply log, rising from 1 within a generation; 0 for heartbeats, which are
-    /// not logged.
+    /// Position in the reply log, rising from 1 within a generation.
     pub seq: u64,
     /// Content of the frame.
     pub body: FrameBody,
@@ -41,8 +40,6 @@ pub struct Frame {
 /// The content of a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FrameBody {
-    /// The worker is alive.
-    Heartbeat,
     /// The start of a reply, with the data of the response headers. Its user message is stored.
     Head(Box<ReplyHead>),
     /// A chunk of text in whole characters.
@@ -140,11 +137,25 @@ pub enum ReplyFailure {
     Internal,
 }
 
+/// A signal about one reply to the connections that wait for it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ReplySignal {
+    /// The job of the reply waits in the queue. It is encoded as the heartbeat of attempt 0.
+    Waiting,
+    /// An attempt is running and has no new frame. It is not logged.
+    Heartbeat {
+        /// Number of the attempt, counted from 1.
+        attempt: u32,
+    },
+    /// A frame of the reply log.
+    Frame(Frame),
+}
+
 /// A message on the channel of an ingress process.
 #[derive(Clone, Debug, PartialEq)]
 pub enum IngressEnvelope {
-    /// A frame of a reply.
-    Reply(MessageId, Frame),
+    /// A signal about a reply.
+    Reply(MessageId, ReplySignal),
     /// The outcome of a metadata change.
     Patch(EventId, PatchOutcome),
     /// Routing result of a team's playground run.
@@ -181,7 +192,6 @@ impl Frame {
     /// Encodes the frame.
     pub fn encode(&self) -> Bytes {
         let (kind, offset, body) = match &self.body {
-            FrameBody::Heartbeat => (HEARTBEAT, 0, Bytes::new()),
             FrameBody::Head(head) => (HEAD, 0, json(head)),
             FrameBody::Text { offset, text } => (TEXT, *offset, text.clone()),
             FrameBody::Ui(spec) => (UI, 0, json(spec)),
@@ -211,7 +221,6 @@ impl Frame {
         let (attempt, generation) = (bytes.get_u32(), bytes.get_u32());
         let (seq, offset) = (bytes.get_u64(), bytes.get_u64());
         let body = match kind {
-            HEARTBEAT => FrameBody::Heartbeat,
             HEAD => FrameBody::Head(parse(&bytes)?),
             TEXT if std::str::from_utf8(&bytes).is_ok() => FrameBody::Text {
                 offset,
@@ -231,18 +240,39 @@ impl Frame {
     }
 }
 
-impl IngressEnvelope {
-    /// Creates the notification that the reply's message waits in the queue.
-    pub const fn waiting(reply: MessageId) -> Self {
-        let frame = Frame {
-            attempt: 0,
-            generation: 0,
-            seq: 0,
-            body: FrameBody::Heartbeat,
+impl ReplySignal {
+    /// Encodes the signal in the layout of a frame.
+    pub fn encode(&self) -> Bytes {
+        let attempt = match self {
+            Self::Frame(frame) => return frame.encode(),
+            Self::Waiting => 0,
+            Self::Heartbeat { attempt } => *attempt,
         };
-        Self::Reply(reply, frame)
+        let mut bytes = BytesMut::zeroed(FRAME_HEADER_BYTES);
+        let mut header = &mut bytes[..];
+        header.put_u8(LAYOUT_VERSION);
+        header.put_u8(HEARTBEAT);
+        header.put_u32(attempt);
+        bytes.freeze()
     }
 
+    fn decode(bytes: Bytes) -> Result<Self, MalformedFrame> {
+        if bytes.get(1) != Some(&HEARTBEAT) {
+            return Frame::decode(bytes).map(Self::Frame);
+        }
+        let mut header = &bytes[..];
+        if header.len() < FRAME_HEADER_BYTES || header.get_u8() != LAYOUT_VERSION {
+            return Err(MalformedFrame);
+        }
+        header.advance(1);
+        Ok(match header.get_u32() {
+            0 => Self::Waiting,
+            attempt => Self::Heartbeat { attempt },
+        })
+    }
+}
+
+impl IngressEnvelope {
     /// Encodes the header that precedes a frame on a channel: kind, length of the address, address.
     pub fn encode_address(message_id: &MessageId) -> Bytes {
         address(REPLY, message_id.as_str())
@@ -251,7 +281,7 @@ impl IngressEnvelope {
     /// Encodes the envelope.
     pub fn encode(&self) -> Bytes {
         let (head, body) = match self {
-            Self::Reply(id, frame) => (address(REPLY, id.as_str()), frame.encode()),
+            Self::Reply(id, signal) => (address(REPLY, id.as_str()), signal.encode()),
             Self::Patch(id, outcome) => (address(PATCH, id.as_str()), json(outcome)),
             Self::Playground(id, routing) => (address(PLAYGROUND, id.as_str()), json(routing)),
         };
@@ -273,7 +303,7 @@ impl IngressEnvelope {
         match kind {
             REPLY => Ok(Self::Reply(
                 address.parse().map_err(|_| MalformedFrame)?,
-                Frame::decode(bytes)?,
+                ReplySignal::decode(bytes)?,
             )),
             PATCH => Ok(Self::Patch(
                 address.parse().map_err(|_| MalformedFrame)?,
@@ -336,7 +366,6 @@ mod tests {
     #[test]
     fn each_kind_of_frame_survives_its_bytes() {
         let bodies = [
-            FrameBody::Heartbeat,
             FrameBody::Text {
                 offset: 7,
                 text: "héllo".into(),
@@ -356,7 +385,7 @@ mod tests {
                 body,
             };
             assert_eq!(Frame::decode(frame.encode()).unwrap(), frame);
-            let envelope = IngressEnvelope::Reply(message(), frame);
+            let envelope = IngressEnvelope::Reply(message(), ReplySignal::Frame(frame));
             assert_eq!(
                 IngressEnvelope::decode(envelope.encode()).unwrap(),
                 envelope
@@ -378,8 +407,37 @@ mod tests {
         let joined = [IngressEnvelope::encode_address(&message()), frame.encode()].concat();
         assert_eq!(
             IngressEnvelope::decode(joined.into()).unwrap(),
-            IngressEnvelope::Reply(message(), frame)
+            IngressEnvelope::Reply(message(), ReplySignal::Frame(frame))
         );
+    }
+
+    #[test]
+    fn signals_without_a_frame_survive_their_bytes() {
+        for (signal, attempt) in [
+            (ReplySignal::Waiting, 0),
+            (
+                ReplySignal::Heartbeat {
+                    attempt: 0x0102_0304,
+                },
+                0x0102_0304_u32,
+            ),
+        ] {
+            let mut expected = vec![LAYOUT_VERSION, HEARTBEAT];
+            expected.extend(attempt.to_be_bytes());
+            expected.resize(FRAME_HEADER_BYTES, 0);
+            assert_eq!(signal.encode(), expected);
+            let envelope = IngressEnvelope::Reply(message(), signal);
+            assert_eq!(
+                IngressEnvelope::decode(envelope.encode()).unwrap(),
+                envelope
+            );
+        }
+    }
+
+    #[test]
+    fn heartbeat_is_no_frame_of_a_log() {
+        let bytes = ReplySignal::Heartbeat { attempt: 1 }.encode();
+        assert_eq!(Frame::decode(bytes), Err(MalformedFrame));
     }
 
     proptest! {

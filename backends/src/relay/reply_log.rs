@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use switchboard_schemas::{
     ids::{IngressId, MessageId},
-    reply_event::{Frame, FrameBody, IngressEnvelope},
+    reply_event::{Frame, IngressEnvelope},
 };
 use tokio::sync::mpsc;
 
@@ -54,14 +54,4 @@ pub trait ReplyLog: Send + Sync {
 
     /// Pushes an envelope to an ingress process without logging it.
     async fn push(&self, to: &IngressId, envelope: &IngressEnvelope) -> Result<(), RelayError>;
-}
-
-/// Returns the heartbeat frame of a claim, which is pushed and never logged.
-pub(super) fn heartbeat(token: &ClaimToken) -> Frame {
-    Frame {
-        attempt: token.attempt,
-        generation: 0,
-        seq: 0,
-        body: FrameBody::Heartbeat,
-    }
 }

@@ -9,7 +9,7 @@ use switchboard_schemas::{
     conversation::{Message, MessageAuthor, ReplyFacts, ReplyStatus, TokenUsage},
     conversation_job::ConversationJob,
     ids::MessageId,
-    reply_event::{Frame, FrameBody, ReplyEnd, ReplyFailure},
+    reply_event::{Frame, FrameBody, ReplyEnd, ReplyFailure, ReplySignal},
     time::Timestamp,
     topics::Topic,
 };
@@ -25,13 +25,8 @@ fn end_frame(seq: u64, end: ReplyEnd) -> Frame {
     }
 }
 
-fn beat(attempt: u32) -> Frame {
-    Frame {
-        attempt,
-        generation: 1,
-        seq: 0,
-        body: FrameBody::Heartbeat,
-    }
+const fn beat(attempt: u32) -> ReplySignal {
+    ReplySignal::Heartbeat { attempt }
 }
 
 /// Stores a finished reply, as a worker does without a relay.

@@ -75,10 +75,7 @@ pub(crate) struct ReplyAssembly {
 impl ReplyAssembly {
     /// Applies one frame and returns its effect.
     pub(crate) fn apply_frame(&mut self, frame: Frame, source: FrameSource) -> AssemblyStep {
-        self.attempt_heard = self.attempt_heard.max(frame.attempt);
-        if frame.body == FrameBody::Heartbeat {
-            return AssemblyStep::Nothing;
-        }
+        self.record_attempt(frame.attempt);
         match self.generation {
             Some(current) if frame.generation == current => {}
             // Late frames of a fenced worker.
@@ -96,7 +93,12 @@ impl ReplyAssembly {
         step
     }
 
-    /// Returns the highest attempt seen in any frame, heartbeats included.
+    /// Records that `attempt` runs.
+    pub(crate) fn record_attempt(&mut self, attempt: u32) {
+        self.attempt_heard = self.attempt_heard.max(attempt);
+    }
+
+    /// Returns the highest attempt of all frames and heartbeats.
     pub(crate) const fn attempt_heard(&self) -> u32 {
         self.attempt_heard
     }
@@ -170,9 +172,7 @@ impl ReplyAssembly {
             FrameBody::Tool(progress) if follows && is_new => {
                 AssemblyStep::ReplyUpdate(ReplyUpdate::Tool(progress))
             }
-            FrameBody::Heartbeat | FrameBody::Head(_) | FrameBody::Ui(_) | FrameBody::Tool(_) => {
-                AssemblyStep::Nothing
-            }
+            FrameBody::Head(_) | FrameBody::Ui(_) | FrameBody::Tool(_) => AssemblyStep::Nothing,
             FrameBody::Text { offset, text } => self.append_text(offset, text, follows),
             FrameBody::End(end) => self.check_end(end),
         }

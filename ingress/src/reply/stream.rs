@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use switchboard_schemas::{
     agent::OnDisconnect,
     ids::{AgentId, MessageId, OrgId},
-    reply_event::{Frame, ReplyEnd},
+    reply_event::{Frame, ReplyEnd, ReplySignal},
 };
 use tokio::time::Instant;
 
@@ -80,7 +80,7 @@ pub(crate) struct ReplyStream {
 
 /// Reason for waking up.
 enum StreamWake {
-    Pushed(Frame),
+    Pushed(ReplySignal),
     Overflowed,
     PollDue,
 }
@@ -243,8 +243,8 @@ impl ReplyStream {
                 continue;
             }
             match self.next_wake().await {
-                StreamWake::Pushed(frame) => {
-                    if let Some(next) = self.apply_pushed(frame).await {
+                StreamWake::Pushed(signal) => {
+                    if let Some(next) = self.apply_pushed(signal).await {
                         return next;
                     }
                 }
@@ -284,19 +284,25 @@ impl ReplyStream {
         // already queued.
         tokio::select! {
             biased;
-            Some(frame) = self.subscription.next() => StreamWake::Pushed(frame),
+            Some(signal) = self.subscription.next() => StreamWake::Pushed(signal),
             () = tokio::time::sleep_until(self.next_poll) => StreamWake::PollDue,
         }
     }
 
-    async fn apply_pushed(&mut self, frame: Frame) -> Option<StreamEvent> {
+    async fn apply_pushed(&mut self, signal: ReplySignal) -> Option<StreamEvent> {
         let now = Instant::now();
-        if frame.attempt == 0 {
-            self.timeouts.record_waiting(now);
-            return None;
-        }
+        let step = match signal {
+            ReplySignal::Waiting => {
+                self.timeouts.record_waiting(now);
+                return None;
+            }
+            ReplySignal::Heartbeat { attempt } => {
+                self.assembly.record_attempt(attempt);
+                AssemblyStep::Nothing
+            }
+            ReplySignal::Frame(frame) => self.assembly.apply_frame(frame, FrameSource::Push),
+        };
         self.timeouts.record_sign(now);
-        let step = self.assembly.apply_frame(frame, FrameSource::Push);
         if step != AssemblyStep::Gap {
             if !self.gap_open {
                 self.next_poll = now + self.poll_interval();

@@ -11,7 +11,10 @@ use switchboard_schemas::{
     conversation::{Conversation, ReplyStatus},
     conversation_job::ConversationJob,
     ids::MessageId,
-    reply_event::{Frame, FrameBody, ReplyEnd, ReplyFailure, ToolProgress, ToolStatus},
+    reply_event::{
+        Frame, FrameBody, IngressEnvelope, ReplyEnd, ReplyFailure, ReplySignal, ToolProgress,
+        ToolStatus,
+    },
     topics::Topic,
 };
 
@@ -287,7 +290,10 @@ async fn comments_keep_an_event_stream_alive_while_it_waits() {
         world.published().await;
         let reply = reply_of(&world.jobs(Topic::Jobs)[0]);
         for _ in 0..34 {
-            world.append_frame(&reply, frame(0, FrameBody::Heartbeat));
+            world.push(IngressEnvelope::Reply(
+                reply.clone(),
+                ReplySignal::Heartbeat { attempt: 1 },
+            ));
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         let frames = reply_frames(&["late"], ReplyStatus::Completed);

@@ -57,7 +57,12 @@ pub(crate) async fn try_acquire_lock(
         acquired_at: now,
         owner: nonce.to_string(),
     };
-    match state.backends.relay.get_or_insert(change, &own.to_string()).await {
+    match state
+        .backends
+        .relay
+        .get_or_insert(change, &own.to_string())
+        .await
+    {
         Ok(stored) if is_held_by_other(&stored, now, nonce) => AdvisoryLock::HeldByOther,
         Ok(_) => AdvisoryLock::Acquired,
         Err(error) => {

@@ -14,7 +14,7 @@ use switchboard_backends::relay::ReplyLog;
 use switchboard_schemas::{
     ids::{EventId, IngressId, MessageId},
     playground::PlaygroundRouting,
-    reply_event::{Frame, IngressEnvelope, PatchOutcome},
+    reply_event::{IngressEnvelope, PatchOutcome, ReplySignal},
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -40,16 +40,16 @@ struct PendingTables {
 
 struct ReplySubscriber {
     number: u64,
-    frames: mpsc::Sender<Frame>,
+    signals: mpsc::Sender<ReplySignal>,
     overflowed: Arc<AtomicBool>,
 }
 
-/// Receiver of the pushed frames of one reply; unregistered on drop.
+/// Receiver of the signals about one reply; unregistered on drop.
 pub(crate) struct ReplySubscription {
     pending: Arc<PendingReplies>,
     reply: MessageId,
     number: u64,
-    frames: mpsc::Receiver<Frame>,
+    signals: mpsc::Receiver<ReplySignal>,
     overflowed: Arc<AtomicBool>,
 }
 
@@ -78,14 +78,14 @@ impl PendingReplies {
 
     /// Subscribes to a reply. Must be called before its job is published.
     pub(crate) fn wait_for_reply(self: &Arc<Self>, reply: MessageId) -> ReplySubscription {
-        let (sender, frames) = mpsc::channel(self.queue_frames_max);
+        let (sender, signals) = mpsc::channel(self.queue_frames_max);
         let overflowed = Arc::new(AtomicBool::new(false));
         let mut waiting = self.lock();
         waiting.last_number += 1;
         let number = waiting.last_number;
         let waiter = ReplySubscriber {
             number,
-            frames: sender,
+            signals: sender,
             overflowed: Arc::clone(&overflowed),
         };
         waiting
@@ -98,7 +98,7 @@ impl PendingReplies {
             pending: Arc::clone(self),
             reply,
             number,
-            frames,
+            signals,
             overflowed,
         }
     }
@@ -134,7 +134,7 @@ impl PendingReplies {
     /// Delivers an envelope to the requests that wait for it.
     pub(crate) fn deliver(&self, envelope: IngressEnvelope) {
         let claimed = match envelope {
-            IngressEnvelope::Reply(reply, frame) => self.deliver_frame(&reply, &frame),
+            IngressEnvelope::Reply(reply, signal) => self.deliver_signal(&reply, &signal),
             IngressEnvelope::Patch(event, outcome) => self
                 .lock()
                 .patches
@@ -151,13 +151,14 @@ impl PendingReplies {
         }
     }
 
-    fn deliver_frame(&self, reply: &MessageId, frame: &Frame) -> bool {
+    fn deliver_signal(&self, reply: &MessageId, signal: &ReplySignal) -> bool {
         let waiting = self.lock();
         let Some(waiters) = waiting.replies.get(reply) else {
             return false;
         };
         for waiter in waiters {
-            if let Err(mpsc::error::TrySendError::Full(_)) = waiter.frames.try_send(frame.clone()) {
+            if let Err(mpsc::error::TrySendError::Full(_)) = waiter.signals.try_send(signal.clone())
+            {
                 waiter.overflowed.store(true, Ordering::Release);
             }
         }
@@ -170,15 +171,15 @@ impl PendingReplies {
 }
 
 impl ReplySubscription {
-    /// Returns the next frame. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Option<Frame> {
-        self.frames.recv().await
+    /// Returns the next signal. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Option<ReplySignal> {
+        self.signals.recv().await
     }
 
-    /// Returns true once after frames were dropped and the queue is empty, so that the log must be
+    /// Returns true once after signals were dropped and the queue is empty, so that the log must be
     /// read.
     pub(crate) fn must_pull(&self) -> bool {
-        self.frames.is_empty() && self.overflowed.swap(false, Ordering::AcqRel)
+        self.signals.is_empty() && self.overflowed.swap(false, Ordering::AcqRel)
     }
 }
 
@@ -246,26 +247,19 @@ pub(crate) async fn receive_envelopes(
 
 #[cfg(test)]
 mod tests {
-    use switchboard_schemas::reply_event::FrameBody;
-
     use super::*;
     use crate::testing::{message_id, metrics};
 
-    fn beat(seq: u64) -> Frame {
-        Frame {
-            attempt: 1,
-            generation: 1,
-            seq,
-            body: FrameBody::Heartbeat,
-        }
+    const fn beat(attempt: u32) -> ReplySignal {
+        ReplySignal::Heartbeat { attempt }
     }
 
     #[tokio::test]
     async fn a_full_queue_drops_frames_and_says_so_once_it_is_empty() {
         let pending = PendingReplies::new(2, metrics());
         let mut slot = pending.wait_for_reply(message_id());
-        for seq in 1..=3 {
-            pending.deliver(IngressEnvelope::Reply(message_id(), beat(seq)));
+        for attempt in 1..=3 {
+            pending.deliver(IngressEnvelope::Reply(message_id(), beat(attempt)));
         }
         assert!(!slot.must_pull(), "two frames are still to be read");
         assert_eq!(

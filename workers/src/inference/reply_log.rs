@@ -43,7 +43,7 @@ impl LoggedReply {
                         head.ui_spec = Some(spec);
                     }
                 }
-                FrameBody::End(_) | FrameBody::Heartbeat | FrameBody::Tool(_) => {}
+                FrameBody::End(_) | FrameBody::Tool(_) => {}
             }
         }
         logged

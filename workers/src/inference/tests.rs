@@ -22,7 +22,7 @@ use switchboard_backends::{
 use switchboard_schemas::{
     conversation::ReplyStatus,
     ids::{ConversationId, MessageId},
-    reply_event::{Frame, FrameBody, IngressEnvelope, PatchOutcome, ReplyFailure},
+    reply_event::{Frame, FrameBody, IngressEnvelope, PatchOutcome, ReplyFailure, ReplySignal},
     topics::Topic,
 };
 use tokio::time::timeout;
@@ -458,10 +458,10 @@ fn is_end(envelope: &IngressEnvelope) -> bool {
         envelope,
         IngressEnvelope::Reply(
             _,
-            Frame {
+            ReplySignal::Frame(Frame {
                 body: FrameBody::End(_),
                 ..
-            }
+            })
         )
     )
 }

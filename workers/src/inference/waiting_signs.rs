@@ -1,4 +1,4 @@
-//! Tells ingresses that their messages are still queued. Without such a sign an ingress gives up a message after about
+//! Signals ingresses that their messages are still queued. Without such a sign an ingress gives up a message after about
 //! 20 s, so that no ingress or connection may delay the signs for others.
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use switchboard_backends::relay::Relay;
 use switchboard_schemas::{
     conversation_job::ConversationJob,
     ids::{IngressId, MessageId},
-    reply_event::IngressEnvelope,
+    reply_event::{IngressEnvelope, ReplySignal},
 };
 
 use super::AssignedJob;
@@ -21,7 +21,10 @@ pub(super) async fn send_signs(relay: &Arc<dyn Relay>, jobs: &[AssignedJob]) {
     let targets: Vec<_> = jobs.iter().filter_map(waiting_message).collect();
     send_concurrently(targets, |(ingress, reply_id)| async move {
         if let Err(error) = relay
-            .push(&ingress, &IngressEnvelope::waiting(reply_id))
+            .push(
+                &ingress,
+                &IngressEnvelope::Reply(reply_id, ReplySignal::Waiting),
+            )
             .await
         {
             tracing::debug!(%error, "could not send a waiting sign");

@@ -17,7 +17,7 @@ use switchboard_schemas::{
     agent::{ActivationStatus, Agent, AgentSettings},
     ids::{AgentId, ConversationId, IngressId, MessageId, OrgId, RequestId, TeamId},
     playground::{PlaygroundMessage, PlaygroundRouting, TeamPlaygroundJob, TeamPlaygroundRun},
-    reply_event::{FrameBody, IngressEnvelope, ReplyFailure},
+    reply_event::{FrameBody, IngressEnvelope, ReplyFailure, ReplySignal},
     secret::InstallationSecret,
     team::{Team, TeamMember},
     time::Timestamp,
@@ -233,7 +233,7 @@ async fn message_without_a_route_fails_and_goes_to_the_dlq() {
         })
     ));
 
-    let IngressEnvelope::Reply(_, frame) = timeout(WAIT, listener.recv())
+    let IngressEnvelope::Reply(_, ReplySignal::Frame(frame)) = timeout(WAIT, listener.recv())
         .await
         .expect("an end")
         .unwrap()

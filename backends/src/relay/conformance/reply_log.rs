@@ -3,10 +3,12 @@
 use switchboard_schemas::{
     ids::{EventId, MessageId},
     playground::PlaygroundRouting,
-    reply_event::{FrameBody, IngressEnvelope, PatchOutcome},
+    reply_event::{IngressEnvelope, PatchOutcome, ReplySignal},
 };
 
-use super::support::{World, assert_silent, completed, foreign, next, seqs, text, text_of, texts};
+use super::support::{
+    World, assert_silent, completed, foreign, next, next_signal, seqs, text, text_of, texts,
+};
 use crate::relay::{ClaimOutcome, ClaimStatus, LISTENER_ENVELOPES_MAX};
 
 pub(super) async fn invalid_token_changes_nothing(world: World) {
@@ -151,10 +153,10 @@ pub(super) async fn heartbeat_is_pushed_and_not_logged(world: World) {
         .append_frames(&token, Some(&world.address), &[])
         .await
         .unwrap();
-    let beat = next(&mut listener).await;
+    let attempt = token.attempt;
     assert_eq!(
-        (beat.seq, beat.attempt, beat.body),
-        (0, token.attempt, FrameBody::Heartbeat)
+        next_signal(&mut listener).await,
+        ReplySignal::Heartbeat { attempt }
     );
     assert_eq!(world.log(&reply).await, []);
 }
@@ -164,14 +166,13 @@ pub(super) async fn waiting_is_pushed_without_a_claim_and_not_logged(world: Worl
     let reply = world.reply();
     world
         .worker
-        .push(&world.address, &IngressEnvelope::waiting(reply.clone()))
+        .push(
+            &world.address,
+            &IngressEnvelope::Reply(reply.clone(), ReplySignal::Waiting),
+        )
         .await
         .unwrap();
-    let sign = next(&mut listener).await;
-    assert_eq!(
-        (sign.seq, sign.attempt, sign.body),
-        (0, 0, FrameBody::Heartbeat)
-    );
+    assert_eq!(next_signal(&mut listener).await, ReplySignal::Waiting);
     assert_eq!(world.log(&reply).await, []);
     assert_eq!(world.token(&reply).await.attempt, 1, "it was no attempt");
 }

@@ -9,7 +9,7 @@ use std::{
 use switchboard_schemas::{
     conversation::{ReplyStatus, TokenUsage},
     ids::{ConversationId, IngressId, MessageId},
-    reply_event::{Frame, FrameBody, IngressEnvelope, ReplyEnd},
+    reply_event::{Frame, FrameBody, IngressEnvelope, ReplyEnd, ReplySignal},
 };
 use tokio::sync::mpsc;
 
@@ -185,9 +185,17 @@ pub(super) fn seqs(frames: &[Frame]) -> Vec<u64> {
 
 /// The next frame that is pushed.
 pub(super) async fn next(listener: &mut mpsc::Receiver<IngressEnvelope>) -> Frame {
-    match tokio::time::timeout(DEADLINE, listener.recv()).await {
-        Ok(Some(IngressEnvelope::Reply(_, frame))) => frame,
+    match next_signal(listener).await {
+        ReplySignal::Frame(frame) => frame,
         other => panic!("no frame was pushed: {other:?}"),
+    }
+}
+
+/// The next signal about a reply that is pushed.
+pub(super) async fn next_signal(listener: &mut mpsc::Receiver<IngressEnvelope>) -> ReplySignal {
+    match tokio::time::timeout(DEADLINE, listener.recv()).await {
+        Ok(Some(IngressEnvelope::Reply(_, signal))) => signal,
+        other => panic!("no signal was pushed: {other:?}"),
     }
 }
 

@@ -186,7 +186,7 @@ mod tests {
             attempt: 1,
             generation: 1,
             seq: 1,
-            body: FrameBody::Heartbeat,
+            body: FrameBody::Ui(serde_json::Value::Null),
         };
         let completion = ClaimCompletion {
             end,

@@ -5,7 +5,11 @@
 
 use std::collections::HashMap;
 
-use switchboard_schemas::{ids::MessageId, reply_event::Frame, time::whole_millis};
+use switchboard_schemas::{
+    ids::MessageId,
+    reply_event::{Frame, ReplySignal},
+    time::whole_millis,
+};
 
 use super::frame_log::{AppendOutcome, FrameLog, RelayMillis};
 use crate::relay::{
@@ -98,27 +102,28 @@ impl ConversationClaims {
         self.granted(&request.reply_id)
     }
 
-    /// Logs frames and calls `push` with each one that is new.
+    /// Logs frames and calls `push` with each one that is new, or with a heartbeat if there are no frames.
     pub(super) fn append(
         &mut self,
         now: RelayMillis,
         token: &ClaimToken,
         frames: &[Frame],
-        mut push: impl FnMut(&Frame),
+        mut push: impl FnMut(ReplySignal),
     ) -> ClaimStatus {
         let reply = match self.renew(now, token) {
             Ok(reply) => reply,
             Err(status) => return status,
         };
-        for frame in frames {
-            if frame.seq == 0 {
-                push(frame);
-            } else if reply.status == Some(ReplyPhase::Running) {
-                match reply.log.append(now, frame) {
-                    AppendOutcome::Added => push(frame),
-                    AppendOutcome::Repeated => {}
-                    AppendOutcome::Gap => return ClaimStatus::StateLost,
-                }
+        if frames.is_empty() {
+            let attempt = token.attempt;
+            push(ReplySignal::Heartbeat { attempt });
+        }
+        let is_running = reply.status == Some(ReplyPhase::Running);
+        for frame in frames.iter().filter(|_| is_running) {
+            match reply.log.append(now, frame) {
+                AppendOutcome::Added => push(ReplySignal::Frame(frame.clone())),
+                AppendOutcome::Repeated => {}
+                AppendOutcome::Gap => return ClaimStatus::StateLost,
             }
         }
         reply.claim_status()

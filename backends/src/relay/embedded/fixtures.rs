@@ -7,18 +7,16 @@ use switchboard_schemas::{
 
 use super::EmbeddedRelay;
 
-/// Logs a frame of a reply without a claim and pushes it to `push_to`. A heartbeat is only pushed.
+/// Logs a frame of a reply without a claim and pushes it to `push_to`.
 pub fn put_frame(
     relay: &EmbeddedRelay,
     reply_id: &MessageId,
     frame: &Frame,
     push_to: Option<&IngressId>,
 ) {
-    if frame.seq > 0 {
-        relay.with_claims(&reply_id.conversation(), |claims, now| {
-            claims.put_frame(now, reply_id, frame);
-        });
-    }
+    relay.with_claims(&reply_id.conversation(), |claims, now| {
+        claims.put_frame(now, reply_id, frame);
+    });
     relay.push_frame(push_to, reply_id, frame);
 }
 

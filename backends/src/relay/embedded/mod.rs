@@ -26,7 +26,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use switchboard_schemas::{
     ids::{ConversationId, IngressId, MessageId},
-    reply_event::{Frame, IngressEnvelope},
+    reply_event::{Frame, IngressEnvelope, ReplySignal},
     time::whole_millis,
 };
 use tokio::sync::mpsc::{self, error::TrySendError};
@@ -38,7 +38,7 @@ use self::{
 use super::{
     ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimStore, ClaimToken,
     KeyValueMemory, LISTENER_ENVELOPES_MAX, PlaygroundRuns, QueueSlots, RecordedDecisions,
-    RelayError, ReplyLog, RoundRobinOffer, RoutingDecision, RoutingState, reply_log::heartbeat,
+    RelayError, ReplyLog, RoundRobinOffer, RoutingDecision, RoutingState,
 };
 
 /// Interval at which expired entries are removed.
@@ -145,10 +145,12 @@ impl EmbeddedRelay {
         }
     }
 
+    fn push_signal(&self, to: Option<&IngressId>, reply_id: &MessageId, signal: ReplySignal) {
+        self.deliver(to, || IngressEnvelope::Reply(reply_id.clone(), signal));
+    }
+
     fn push_frame(&self, to: Option<&IngressId>, reply_id: &MessageId, frame: &Frame) {
-        self.deliver(to, || {
-            IngressEnvelope::Reply(reply_id.clone(), frame.clone())
-        });
+        self.push_signal(to, reply_id, ReplySignal::Frame(frame.clone()));
     }
 }
 
@@ -249,13 +251,7 @@ impl ReplyLog for EmbeddedRelay {
         push_to: Option<&IngressId>,
         frames: &[Frame],
     ) -> Result<ClaimStatus, RelayError> {
-        let heartbeat = [heartbeat(token)];
-        let frames = if frames.is_empty() {
-            &heartbeat
-        } else {
-            frames
-        };
-        let push = |frame: &Frame| self.push_frame(push_to, &token.reply_id, frame);
+        let push = |signal| self.push_signal(push_to, &token.reply_id, signal);
         Ok(
             self.with_claims(&token.reply_id.conversation(), |claims, now| {
                 claims.append(now, token, frames, push)

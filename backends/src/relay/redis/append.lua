@@ -1,14 +1,13 @@
--- ARGV: attempt, nonce, channel or '', address, then generation, seq and bytes of each frame.
+-- ARGV: attempt, nonce, channel or '', address, heartbeat or '', then generation, seq and bytes of each frame.
 local reply = read_reply()
 local refusal = renew(reply, ARGV[1], ARGV[2])
 if refusal then return refusal end
 
 local answer, added = standing(reply), false
-for index = 5, #ARGV, 3 do
+if ARGV[5] ~= '' then push(ARGV[3], ARGV[4], ARGV[5]) end
+for index = 6, #ARGV, 3 do
   local generation, seq, frame = tonumber(ARGV[index]), tonumber(ARGV[index + 1]), ARGV[index + 2]
-  if seq == 0 then
-    push(ARGV[3], ARGV[4], frame)
-  elseif reply.status == 'running' then
+  if reply.status == 'running' then
     local placed = place(reply, generation, seq)
     if placed == 'gap' then
       answer = 'forgotten'

@@ -23,7 +23,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use switchboard_schemas::{
     ids::{AgentId, ConversationId, IngressId, MessageId, TeamId},
-    reply_event::{Frame, IngressEnvelope},
+    reply_event::{Frame, IngressEnvelope, ReplySignal},
     time::whole_millis,
 };
 use tokio::sync::mpsc;
@@ -37,7 +37,7 @@ use super::{
     ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimStore, ClaimTask, ClaimToken,
     KeyValueMemory, LISTENER_ENVELOPES_MAX, PLAYGROUND_RUN_TTL, PlaygroundRuns, QueueSlots,
     RecordedDecisions, RelayError, ReplyLog, RoundRobinOffer, RoutingDecision, RoutingState,
-    STATE_LOSS_GRACE, claims::is_cancelled_end, reply_log::heartbeat,
+    STATE_LOSS_GRACE, claims::is_cancelled_end,
 };
 use crate::{
     config::RedisConfig,
@@ -228,11 +228,11 @@ impl ReplyLog for RedisRelay {
         push_to: Option<&IngressId>,
         frames: &[Frame],
     ) -> Result<ClaimStatus, RelayError> {
-        let heartbeat = [heartbeat(token)];
-        let frames = if frames.is_empty() {
-            &heartbeat
+        let heartbeat = if frames.is_empty() {
+            let attempt = token.attempt;
+            ReplySignal::Heartbeat { attempt }.encode()
         } else {
-            frames
+            Bytes::new()
         };
         let mut call = call_with_token(&self.scripts.append, &self.link, token);
         add_push_target(
@@ -240,6 +240,7 @@ impl ReplyLog for RedisRelay {
             push_to.map(|ingress| self.channel(ingress)),
             &token.reply_id,
         );
+        call.arg(&heartbeat[..]);
         frames.iter().for_each(|frame| add_frame(&mut call, frame));
         self.claim_status(&call).await
     }

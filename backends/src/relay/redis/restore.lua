@@ -1,4 +1,4 @@
--- ARGV as in append.lua; the frames are the reply so far.
+-- ARGV: attempt, nonce, channel or '', address, then generation, seq and bytes of each frame of the reply so far.
 local reply = read_reply()
 local refusal = renew(reply, ARGV[1], ARGV[2])
 if refusal == 'fenced' or (refusal == 'forgotten' and lease_of_another() > 0) then return 'fenced' end

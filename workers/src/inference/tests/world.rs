@@ -22,7 +22,7 @@ use switchboard_schemas::{
     conversation_job::{ConversationJob, DeleteJob, PatchJob, ReplyJob},
     ids::{AgentId, ConversationId, EventId, IngressId, MessageId, OrgId, RequestId},
     playground::AgentPlaygroundRun,
-    reply_event::{Frame, FrameBody, IngressEnvelope, PatchOutcome},
+    reply_event::{Frame, FrameBody, IngressEnvelope, PatchOutcome, ReplySignal},
     time::Timestamp,
     topics::Topic,
     turn::{MessageSource, Turn, Visitor},
@@ -368,9 +368,8 @@ impl World {
                 .expect("an end")
                 .unwrap();
             let ended = is_end(&envelope);
-            if let IngressEnvelope::Reply(id, frame) = envelope
+            if let IngressEnvelope::Reply(id, ReplySignal::Frame(frame)) = envelope
                 && id == job.turn.reply_id()
-                && frame.body != FrameBody::Heartbeat
             {
                 frames.push(frame);
             }
