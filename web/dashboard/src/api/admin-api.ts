@@ -15,7 +15,7 @@ export interface components {
         /** @enum {string} */
         AcceptedState: "accepted";
         /**
-         * @description State of an agent or a team; only `active` is active.
+         * @description The activation state of an agent or a team. Only `active` answers messages.
          * @enum {string}
          */
         ActivationStatus: "draft" | "active" | "inactive";
@@ -27,12 +27,12 @@ export interface components {
              */
             allowedDomains: string[];
             /**
-             * @description What the agent is for, in public words.
+             * @description Public description of the agent's purpose.
              * @default
              */
             description: string;
             /**
-             * @description The product catalogue.
+             * @description Product catalog of the agent.
              * @default {
              *       "enabled": false,
              *       "feed": null,
@@ -43,7 +43,7 @@ export interface components {
             /** @description The slug of the provider that is asked when the first one fails. */
             fallbackProvider?: string | null;
             /**
-             * @description Flags.
+             * @description Features that are switched on or off in the widget.
              * @default {
              *       "enableEmailCapture": false,
              *       "enableFileUpload": false,
@@ -54,12 +54,12 @@ export interface components {
              */
             features: components["schemas"]["Features"];
             /**
-             * @description The system prompt; never public.
+             * @description System prompt; never shown to the public.
              * @default You are a helpful assistant.
              */
             instructions: string;
             /**
-             * @description Limits told to clients and enforced.
+             * @description Limits of messages, announced to clients and enforced.
              * @default {
              *       "maxMessageLength": 4000,
              *       "rateLimitPerMinute": 30
@@ -68,49 +68,49 @@ export interface components {
             limits: components["schemas"]["AgentLimits"];
             /**
              * Format: int32
-             * @description Longest reply, in tokens.
+             * @description Maximum length of a reply, in tokens.
              * @default 1024
              */
             maxOutputTokens: number;
             /**
-             * @description Model; the provider's when absent.
+             * @description Model; the default model of the provider if absent.
              * @default null
              */
             model: string | null;
             /** @description The name that visitors see. */
             name: string;
             /**
-             * @description What a client's disconnect does to the running reply.
+             * @description Treatment of a running reply whose client disconnects.
              * @default continue
              */
             onDisconnect: components["schemas"]["OnDisconnect"];
             /**
-             * @description Placeholder of the input.
+             * @description Placeholder of the input field.
              * @default Type your message…
              */
             placeholderText: string;
             /** @description The slug of its provider. */
             provider?: string | null;
             /**
-             * @description Whether the public API reaches it.
+             * @description `true` if the public API can reach the agent.
              * @default true
              */
             public: boolean;
             /** @description The name in references; never changes. */
             slug: string;
             /**
-             * @description Whether it answers.
+             * @description Activation status; only an active agent answers.
              * @default active
              */
             status: components["schemas"]["ActivationStatus"];
             /**
              * Format: float
-             * @description Sampling temperature; the provider's when absent.
+             * @description Sampling temperature; that of the provider if absent.
              * @default null
              */
             temperature: number | null;
             /**
-             * @description Colours and shapes.
+             * @description Colors and shapes of the widget.
              * @default {
              *       "backgroundColor": "#ffffff",
              *       "borderRadius": "12px",
@@ -126,12 +126,12 @@ export interface components {
              */
             theme: components["schemas"]["Theme"];
             /**
-             * @description Initial greeting.
+             * @description Greeting shown before the first message.
              * @default Hello! How can I help you?
              */
             welcomeMessage: string;
             /**
-             * @description The widget's own settings.
+             * @description Settings of the widget.
              * @default {
              *       "autoOpen": false,
              *       "autoOpenDelay": 3000,
@@ -150,41 +150,41 @@ export interface components {
         AgentFieldsPatch: {
             /** @description Origins that may use the widget; empty means any. */
             allowedDomains?: string[] | null;
-            /** @description What the agent is for, in public words. */
+            /** @description Public description of the agent's purpose. */
             description?: string | null;
             ecommerce?: null | components["schemas"]["EcommerceSettings"];
             /** @description The slug of the provider that is asked when the first one fails. */
             fallbackProvider?: string | null;
             features?: null | components["schemas"]["Features"];
-            /** @description The system prompt; never public. */
+            /** @description System prompt; never shown to the public. */
             instructions?: string | null;
             limits?: null | components["schemas"]["AgentLimits"];
             /**
              * Format: int32
-             * @description Longest reply, in tokens.
+             * @description Maximum length of a reply, in tokens.
              */
             maxOutputTokens?: number | null;
-            /** @description Model; the provider's when absent. */
+            /** @description Model; the default model of the provider if absent. */
             model?: string | null;
             /** @description The name that visitors see. */
             name?: string | null;
             onDisconnect?: null | components["schemas"]["OnDisconnect"];
-            /** @description Placeholder of the input. */
+            /** @description Placeholder of the input field. */
             placeholderText?: string | null;
             /** @description The slug of its provider. */
             provider?: string | null;
-            /** @description Whether the public API reaches it. */
+            /** @description `true` if the public API can reach the agent. */
             public?: boolean | null;
             /** @description The name in references; never changes. */
             slug?: string | null;
             status?: null | components["schemas"]["ActivationStatus"];
             /**
              * Format: float
-             * @description Sampling temperature; the provider's when absent.
+             * @description Sampling temperature; that of the provider if absent.
              */
             temperature?: number | null;
             theme?: null | components["schemas"]["Theme"];
-            /** @description Initial greeting. */
+            /** @description Greeting shown before the first message. */
             welcomeMessage?: string | null;
             widget?: null | components["schemas"]["WidgetSettings"];
         };
@@ -220,17 +220,17 @@ export interface components {
          * @example agt_77777777777777777777777777
          */
         AgentId: string;
-        /** @description Limits of an agent. */
+        /** @description Limits of an agent's messages. */
         AgentLimits: {
             /**
              * Format: int32
-             * @description Longest message, in Unicode scalar values.
+             * @description Maximum length of a message, in Unicode scalar values.
              * @default 4000
              */
             maxMessageLength: number;
             /**
              * Format: int32
-             * @description Messages a visitor may send in any rolling minute.
+             * @description Messages that a visitor may send in any rolling minute.
              * @default 30
              */
             rateLimitPerMinute: number;
@@ -255,7 +255,7 @@ export interface components {
             /** @description The name in references; never changes. */
             slug: string;
         };
-        /** @description The settings of an agent that mean the same in a document, in the store and in a worker. */
+        /** @description The settings of an agent that are the same in a document, in the store and in a worker. */
         AgentSettings: {
             /**
              * @description Origins that may use the widget; empty means any.
@@ -263,12 +263,12 @@ export interface components {
              */
             allowedDomains: string[];
             /**
-             * @description What the agent is for, in public words.
+             * @description Public description of the agent's purpose.
              * @default
              */
             description: string;
             /**
-             * @description The product catalogue.
+             * @description Product catalog of the agent.
              * @default {
              *       "enabled": false,
              *       "feed": null,
@@ -277,7 +277,7 @@ export interface components {
              */
             ecommerce: components["schemas"]["EcommerceSettings"];
             /**
-             * @description Flags.
+             * @description Features that are switched on or off in the widget.
              * @default {
              *       "enableEmailCapture": false,
              *       "enableFileUpload": false,
@@ -288,12 +288,12 @@ export interface components {
              */
             features: components["schemas"]["Features"];
             /**
-             * @description The system prompt; never public.
+             * @description System prompt; never shown to the public.
              * @default You are a helpful assistant.
              */
             instructions: string;
             /**
-             * @description Limits told to clients and enforced.
+             * @description Limits of messages, announced to clients and enforced.
              * @default {
              *       "maxMessageLength": 4000,
              *       "rateLimitPerMinute": 30
@@ -302,43 +302,43 @@ export interface components {
             limits: components["schemas"]["AgentLimits"];
             /**
              * Format: int32
-             * @description Longest reply, in tokens.
+             * @description Maximum length of a reply, in tokens.
              * @default 1024
              */
             maxOutputTokens: number;
             /**
-             * @description Model; the provider's when absent.
+             * @description Model; the default model of the provider if absent.
              * @default null
              */
             model: string | null;
             /**
-             * @description What a client's disconnect does to the running reply.
+             * @description Treatment of a running reply whose client disconnects.
              * @default continue
              */
             onDisconnect: components["schemas"]["OnDisconnect"];
             /**
-             * @description Placeholder of the input.
+             * @description Placeholder of the input field.
              * @default Type your message…
              */
             placeholderText: string;
             /**
-             * @description Whether the public API reaches it.
+             * @description `true` if the public API can reach the agent.
              * @default true
              */
             public: boolean;
             /**
-             * @description Whether it answers.
+             * @description Activation status; only an active agent answers.
              * @default active
              */
             status: components["schemas"]["ActivationStatus"];
             /**
              * Format: float
-             * @description Sampling temperature; the provider's when absent.
+             * @description Sampling temperature; that of the provider if absent.
              * @default null
              */
             temperature: number | null;
             /**
-             * @description Colours and shapes.
+             * @description Colors and shapes of the widget.
              * @default {
              *       "backgroundColor": "#ffffff",
              *       "borderRadius": "12px",
@@ -354,12 +354,12 @@ export interface components {
              */
             theme: components["schemas"]["Theme"];
             /**
-             * @description Initial greeting.
+             * @description Greeting shown before the first message.
              * @default Hello! How can I help you?
              */
             welcomeMessage: string;
             /**
-             * @description The widget's own settings.
+             * @description Settings of the widget.
              * @default {
              *       "autoOpen": false,
              *       "autoOpenDelay": 3000,
@@ -382,12 +382,12 @@ export interface components {
              */
             allowedDomains: string[];
             /**
-             * @description What the agent is for, in public words.
+             * @description Public description of the agent's purpose.
              * @default
              */
             description: string;
             /**
-             * @description The product catalogue.
+             * @description Product catalog of the agent.
              * @default {
              *       "enabled": false,
              *       "feed": null,
@@ -398,7 +398,7 @@ export interface components {
             /** @description The slug of the provider that is asked when the first one fails. */
             fallbackProvider: string | null;
             /**
-             * @description Flags.
+             * @description Features that are switched on or off in the widget.
              * @default {
              *       "enableEmailCapture": false,
              *       "enableFileUpload": false,
@@ -411,12 +411,12 @@ export interface components {
             /** @description The id of the resource. */
             id: string;
             /**
-             * @description The system prompt; never public.
+             * @description System prompt; never shown to the public.
              * @default You are a helpful assistant.
              */
             instructions: string;
             /**
-             * @description Limits told to clients and enforced.
+             * @description Limits of messages, announced to clients and enforced.
              * @default {
              *       "maxMessageLength": 4000,
              *       "rateLimitPerMinute": 30
@@ -425,51 +425,51 @@ export interface components {
             limits: components["schemas"]["AgentLimits"];
             /**
              * Format: int32
-             * @description Longest reply, in tokens.
+             * @description Maximum length of a reply, in tokens.
              * @default 1024
              */
             maxOutputTokens: number;
             /**
-             * @description Model; the provider's when absent.
+             * @description Model; the default model of the provider if absent.
              * @default null
              */
             model: string | null;
             /** @description The name that visitors see. */
             name: string;
             /**
-             * @description What a client's disconnect does to the running reply.
+             * @description Treatment of a running reply whose client disconnects.
              * @default continue
              */
             onDisconnect: components["schemas"]["OnDisconnect"];
             /** @description The organization that it belongs to. */
             organizationId: components["schemas"]["OrgId"];
             /**
-             * @description Placeholder of the input.
+             * @description Placeholder of the input field.
              * @default Type your message…
              */
             placeholderText: string;
             /** @description The slug of its provider. */
             provider: string | null;
             /**
-             * @description Whether the public API reaches it.
+             * @description `true` if the public API can reach the agent.
              * @default true
              */
             public: boolean;
             /** @description The name in references; never changes. */
             slug: string;
             /**
-             * @description Whether it answers.
+             * @description Activation status; only an active agent answers.
              * @default active
              */
             status: components["schemas"]["ActivationStatus"];
             /**
              * Format: float
-             * @description Sampling temperature; the provider's when absent.
+             * @description Sampling temperature; that of the provider if absent.
              * @default null
              */
             temperature: number | null;
             /**
-             * @description Colours and shapes.
+             * @description Colors and shapes of the widget.
              * @default {
              *       "backgroundColor": "#ffffff",
              *       "borderRadius": "12px",
@@ -487,12 +487,12 @@ export interface components {
             /** @description The version of the resource, also in `ETag`; absent in lists. */
             version?: string;
             /**
-             * @description Initial greeting.
+             * @description Greeting shown before the first message.
              * @default Hello! How can I help you?
              */
             welcomeMessage: string;
             /**
-             * @description The widget's own settings.
+             * @description Settings of the widget.
              * @default {
              *       "autoOpen": false,
              *       "autoOpenDelay": 3000,
@@ -590,15 +590,15 @@ export interface components {
             teams: components["schemas"]["AppliedEntry_TeamId"][];
         };
         /**
-         * @description What was done.
+         * @description The kind of a change.
          * @enum {string}
          */
         AuditAction: "create" | "update" | "delete" | "rotate" | "link" | "sign-in" | "sign-out" | "export";
-        /** @description Who made a change. */
+        /** @description The author of a change. */
         AuditActor: {
-            /** @description Its name at that time. */
+            /** @description Name of the user at that time. */
             email: components["schemas"]["EmailAddress"];
-            /** @description The account. */
+            /** @description Id of the user's account. */
             id: components["schemas"]["UserId"];
             /** @enum {string} */
             type: "user";
@@ -642,16 +642,16 @@ export interface components {
             /** @enum {string} */
             role: "assistant";
         });
-        /** @description Messages that did not fit into a prompt. */
+        /** @description The part of a conversation that did not fit into the prompt. */
         ContextTruncation: {
             /**
              * Format: int64
-             * @description How many.
+             * @description Number of messages that did not fit.
              */
             messages: number;
             /**
              * Format: int64
-             * @description For how many of them the summary stood.
+             * @description Number of those messages that the summary covers.
              */
             summarized: number;
         };
@@ -768,17 +768,17 @@ export interface components {
             /** @description The organizations to create or update. */
             organizations: components["schemas"]["OrganizationDocument"][];
         };
-        /** @description The products that an agent may show. */
+        /** @description The product catalog of an agent. */
         EcommerceSettings: {
             /**
-             * @description Whether the agent has its product tools.
+             * @description `true` if the agent has the product tools.
              * @default false
              */
             enabled: boolean;
             /** @default null */
             feed: components["schemas"]["ProductFeed"] | null;
             /**
-             * @description Products that the document itself names.
+             * @description Products that are part of the configuration.
              * @default []
              */
             products: components["schemas"]["Product"][];
@@ -800,9 +800,12 @@ export interface components {
          * @example era_77777777777777777777777777
          */
         ErasureId: string;
-        /** @description Who asked for an erasure; a person by id alone, because the receipt outlives the account. */
+        /**
+         * @description The author of an erasure request. A user is recorded by id only, because the record outlives the
+         *     account.
+         */
         ErasureRequester: {
-            /** @description The account. */
+            /** @description Id of the user's account. */
             id: components["schemas"]["UserId"];
             /** @enum {string} */
             type: "user";
@@ -844,47 +847,47 @@ export interface components {
             /** @description Keyed hashes of the visitor's id and address. */
             visitor: components["schemas"]["VisitorDigest"];
         };
-        /** @description Flags of an agent. */
+        /** @description Features of the widget that are switched on or off. */
         Features: {
             /**
-             * @description Ask for an e-mail address.
+             * @description Asks for an e-mail address before the chat.
              * @default false
              */
             enableEmailCapture: boolean;
             /**
-             * @description Kept for clients; there is no upload endpoint yet.
+             * @description Allows file uploads. Kept for clients; there is no upload endpoint yet.
              * @default false
              */
             enableFileUpload: boolean;
             /**
-             * @description Collect leads.
+             * @description Asks visitors for an e-mail address.
              * @default false
              */
             enableLeadCapture: boolean;
             /**
-             * @description Replies are markdown.
+             * @description Renders replies as markdown.
              * @default true
              */
             enableMarkdown: boolean;
             /**
-             * @description Let visitors rate.
+             * @description Lets visitors rate a conversation.
              * @default true
              */
             enableRating: boolean;
         };
         /**
-         * @description How a file of products is written.
+         * @description The file format of a product feed.
          * @enum {string}
          */
         FeedFormat: "auto" | "csv" | "json";
-        /** @description Rows that are no products. */
+        /** @description The rows of a source that are not products. */
         FeedRejections: {
             /**
              * Format: int64
-             * @description How many.
+             * @description Number of rejected rows.
              */
             count: number;
-            /** @description The first of them. */
+            /** @description The first rejected rows. */
             first: components["schemas"]["RejectedRow"][];
         };
         /** @description The state of a feed. */
@@ -903,13 +906,13 @@ export interface components {
             /** @description The address of the feed. */
             url: string;
         };
-        /** @description A field that changed. */
+        /** @description A changed field. */
         FieldChange: {
-            /** @description What it is, likewise. */
+            /** @description Value after the change, if it is safe to show; absent if there is none. */
             after?: unknown;
-            /** @description What it was, where that is harmless; absent also when it was not there. */
+            /** @description Value before the change, if it is safe to show; absent if there was none. */
             before?: unknown;
-            /** @description Its name, with dots. */
+            /** @description Path of the field, separated by dots. */
             field: string;
         };
         /** @description Counts of conversations and replies. */
@@ -936,7 +939,7 @@ export interface components {
             tokens: components["schemas"]["TokenCounts"];
         };
         /**
-         * @description Why the provider stopped.
+         * @description The reason why the provider stopped.
          * @enum {string}
          */
         FinishReason: "stop" | "length" | "content_filter" | "cancelled";
@@ -973,23 +976,23 @@ export interface components {
          * @example key_77777777777777777777777777
          */
         KeyId: string;
-        /** @description Requests a minute of one key; absent means the usual limit (specification: Limits). */
+        /** @description Requests per minute of one key; an absent value means the default limit (specification: Limits). */
         KeyLimits: {
             /**
              * Format: int32
-             * @description Agent and team chat together.
+             * @description Requests per minute of agent and team chat together.
              * @default null
              */
             chatPerMinute: number | null;
             /**
              * Format: int32
-             * @description Both configuration reads.
+             * @description Requests per minute of both configuration reads together.
              * @default null
              */
             configPerMinute: number | null;
             /**
              * Format: int32
-             * @description Conversation reads and updates.
+             * @description Requests per minute of conversation reads and updates together.
              * @default null
              */
             conversationsPerMinute: number | null;
@@ -1004,7 +1007,7 @@ export interface components {
             overlapSeconds?: number | null;
         };
         /**
-         * @description What a key allows (specification: Scopes).
+         * @description A permission of an API key (specification: Scopes).
          * @enum {string}
          */
         KeyScope: "chat" | "config" | "conversations";
@@ -1030,7 +1033,7 @@ export interface components {
             version?: string;
         };
         /**
-         * @description What a link does.
+         * @description The purpose of a sign-in link.
          * @enum {string}
          */
         LinkPurpose: "invitation" | "reset" | "sign-in";
@@ -1081,13 +1084,13 @@ export interface components {
             /** @description The subjects that it answers, in a few words. */
             specialization?: string | null;
         };
-        /** @description How likely one member was meant. */
+        /** @description The probability that one member was meant. */
         MemberScore: {
-            /** @description The member. */
+            /** @description Id of the member. */
             agentId: components["schemas"]["AgentId"];
             /**
              * Format: int32
-             * @description Of a thousand; the rest is the chance that nobody was meant.
+             * @description Probability in thousandths; the rest is the probability that no member was meant.
              */
             permille: number;
         };
@@ -1131,7 +1134,7 @@ export interface components {
             role: components["schemas"]["UserRole"];
         };
         /**
-         * @description What a client's disconnect does to the running reply.
+         * @description The treatment of a running reply whose client disconnects.
          * @enum {string}
          */
         OnDisconnect: "continue" | "cancel";
@@ -1201,14 +1204,14 @@ export interface components {
             items: (components["schemas"]["Product"] & {
                 /**
                  * Format: double
-                 * @description The price as a number in the shop's own currency; none when its text tells none.
+                 * @description Price as a number in the currency of the shop; absent if the text contains none.
                  */
                 amount?: number | null;
-                /** @description Everything else, by name. */
+                /** @description Further fields by name. */
                 attributes?: {
                     [key: string]: string;
                 };
-                /** @description What the shop says of it, as text without markup. */
+                /** @description Description by the shop, as text without markup. */
                 description?: string;
             })[];
             /** @description The most items that this page has. */
@@ -1327,27 +1330,27 @@ export interface components {
             /** @description A name of the kind of problem; `about:blank` where there is no code. */
             type: string;
         };
-        /** @description A product (specification: Rich UI). */
+        /** @description A product as the widget shows it (specification: Rich UI). */
         Product: {
-            /** @description URL of a picture. */
+            /** @description URL of the product's picture. */
             image: string;
-            /** @description Price as shown; a number is taken as its text. */
+            /** @description Displayed price; a number is converted to text. */
             price: string;
-            /** @description Name. */
+            /** @description Name of the product. */
             title: string;
             /** @description URL of the product's page. */
             url: string;
         };
-        /** @description A file of products on the web. */
+        /** @description A product feed, a file on a web server. */
         ProductFeed: {
             /**
              * Format: int32
-             * @description Pause between two fetches.
+             * @description Interval between two fetches, in minutes.
              */
             everyMinutes: number;
-            /** @description How it is written. */
+            /** @description File format of the feed. */
             format: components["schemas"]["FeedFormat"];
-            /** @description Its address. */
+            /** @description URL of the feed. */
             url: string;
         };
         /** @description A page of stored products. */
@@ -1358,14 +1361,14 @@ export interface components {
             items: (components["schemas"]["Product"] & {
                 /**
                  * Format: double
-                 * @description The price as a number in the shop's own currency; none when its text tells none.
+                 * @description Price as a number in the currency of the shop; absent if the text contains none.
                  */
                 amount?: number | null;
-                /** @description Everything else, by name. */
+                /** @description Further fields by name. */
                 attributes?: {
                     [key: string]: string;
                 };
-                /** @description What the shop says of it, as text without markup. */
+                /** @description Description by the shop, as text without markup. */
                 description?: string;
             })[];
             /** @description The most items that this page has. */
@@ -1377,14 +1380,14 @@ export interface components {
             /** @description The version that the page belongs to: pages of two versions do not join. `null` without products. */
             version: string | null;
         };
-        /** @description Where products are from. */
+        /** @description The source of products. */
         ProductSource: {
             /** @enum {string} */
             kind: "upload";
         } | {
             /** @enum {string} */
             kind: "feed";
-            /** @description From there. */
+            /** @description URL of the feed. */
             url: string;
         };
         /** @description The products of an agent. */
@@ -1460,13 +1463,13 @@ export interface components {
             /** @description The ratings nearest to each whole number from 1 to 5. */
             stars: number[];
         };
-        /** @description A row that is no product. */
+        /** @description A row that is not a product. */
         RejectedRow: {
-            /** @description Why. */
+            /** @description Reason of the rejection. */
             reason: string;
             /**
              * Format: int64
-             * @description Its place: in CSV the head is row 1, in JSON the first object is.
+             * @description Number of the row. In CSV the header is row 1, in JSON the first object is.
              */
             row: number;
         };
@@ -1482,12 +1485,12 @@ export interface components {
             incomplete: number;
         };
         /**
-         * @description Why a reply failed, in the words of the public API's codes.
+         * @description The reason why a reply failed, named like the error codes of the public API.
          * @enum {string}
          */
         ReplyFailure: "model_error" | "model_unavailable" | "model_timeout" | "deadline_exceeded" | "attempts_exhausted" | "agent_unavailable" | "no_route" | "internal";
         /**
-         * @description State of a reply; the last four never change.
+         * @description The state of a reply. The last four are final.
          * @enum {string}
          */
         ReplyStatus: "queued" | "routing" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
@@ -1525,25 +1528,25 @@ export interface components {
          * @example req_77777777777777777777777777
          */
         RequestId: string;
-        /** @description What a decision stood on. */
+        /** @description The facts about a routing decision. */
         RoutingFacts: {
-            /** @description How likely each member was meant, as the local stage saw it; none where nothing was compared. */
+            /** @description Score of each member in the local stage; empty if nothing was compared. */
             scores: components["schemas"]["MemberScore"][];
-            /** @description Which stage decided. */
+            /** @description Stage that decided. */
             stage: components["schemas"]["RoutingStage"];
             /**
              * Format: int64
-             * @description Milliseconds that it took.
+             * @description Duration of the decision, in milliseconds.
              */
             tookMs: number;
         };
         /**
-         * @description Which stage decided.
+         * @description The stage of a routing decision.
          * @enum {string}
          */
         RoutingStage: "continuity" | "words" | "meaning" | "model" | "strategy";
         /**
-         * @description How a team chooses.
+         * @description The strategy by which a team chooses the member that answers.
          * @enum {string}
          */
         RoutingStrategy: "intent" | "round-robin" | "random";
@@ -1684,55 +1687,55 @@ export interface components {
             /** @description The version of the resource, also in `ETag`; absent in lists. */
             version?: string;
         };
-        /** @description Colours and shapes, as CSS values. */
+        /** @description Colors and shapes of the widget, as CSS values. */
         Theme: {
             /**
-             * @description Chat background.
+             * @description Background color of the chat.
              * @default #ffffff
              */
             backgroundColor: string;
             /**
-             * @description Border radius of elements.
+             * @description Border radius of the widget's elements.
              * @default 12px
              */
             borderRadius: string;
             /**
-             * @description Bubble of the agent.
+             * @description Color of an agent's messages.
              * @default #f3f4f6
              */
             botMessageColor: string;
             /**
-             * @description Header background.
+             * @description Background color of the header.
              * @default #2563eb
              */
             chatHeaderColor: string;
             /**
-             * @description Font family.
+             * @description CSS font family of the widget.
              * @default system-ui, sans-serif
              */
             fontFamily: string;
             /**
-             * @description Background of the input.
+             * @description Background color of the input field.
              * @default #ffffff
              */
             inputBackgroundColor: string;
             /**
-             * @description Primary brand colour.
+             * @description Primary color of the brand.
              * @default #2563eb
              */
             primaryColor: string;
             /**
-             * @description Send button.
+             * @description Color of the send button.
              * @default #2563eb
              */
             sendButtonColor: string;
             /**
-             * @description Default text colour.
+             * @description Default color of text.
              * @default #111827
              */
             textColor: string;
             /**
-             * @description Bubble of the visitor.
+             * @description Color of a visitor's messages.
              * @default #2563eb
              */
             userMessageColor: string;
@@ -1836,18 +1839,18 @@ export interface components {
             /** @description The final state. */
             status: components["schemas"]["ReplyStatus"];
         };
-        /** @description Tokens of one reply. */
+        /** @description Token counts of one reply. */
         Usage: {
             /**
              * Format: int64
-             * @description Tokens written.
+             * @description Tokens of the reply.
              */
             completionTokens: number;
-            /** @description Whether the figures are ours, because the provider gave none. */
+            /** @description `true` if the counts are estimated because the provider reported none. */
             estimated?: boolean;
             /**
              * Format: int64
-             * @description Tokens read.
+             * @description Tokens of the prompt.
              */
             promptTokens: number;
         };
@@ -1871,12 +1874,12 @@ export interface components {
          */
         UserId: string;
         /**
-         * @description What a person may do; each may what those before it may.
+         * @description The role of a user. Each role includes the permissions of those before it.
          * @enum {string}
          */
         UserRole: "viewer" | "operator" | "editor" | "owner";
         /**
-         * @description Whether a person may sign in.
+         * @description The sign-in state of an account.
          * @enum {string}
          */
         UserState: "invited" | "active" | "disabled";
@@ -1902,69 +1905,72 @@ export interface components {
             /** @description The version of the resource, also in `ETag`; absent in lists. */
             version?: string;
         };
-        /** @description Keyed hashes of what a visitor is known by, 32 hexadecimal digits each: without the installation's secret nobody can try names. */
+        /**
+         * @description Keyed hashes of a visitor's identifiers, 32 hexadecimal digits each. Without the installation
+         *     secret nobody can test names against them.
+         */
         VisitorDigest: {
-            /** @description Of the e-mail address. */
+            /** @description Hash of the e-mail address. */
             visitorEmail?: string | null;
-            /** @description Of the visitor id. */
+            /** @description Hash of the visitor id. */
             visitorId?: string | null;
         };
         /**
-         * @description Corner of the page.
+         * @description The corner of the page in which the widget is placed.
          * @enum {string}
          */
         WidgetPosition: "bottom-right" | "bottom-left" | "top-right" | "top-left";
-        /** @description Widget settings that no other part of the agent holds. */
+        /** @description Settings of the widget's window and button. */
         WidgetSettings: {
             /**
-             * @description Open by itself.
+             * @description Opens the widget without a click.
              * @default false
              */
             autoOpen: boolean;
             /**
              * Format: int32
-             * @description Milliseconds before it opens by itself.
+             * @description Delay before the widget opens by itself, in milliseconds.
              * @default 3000
              */
             autoOpenDelay: number;
             /**
-             * @description Shown when the agent is away.
+             * @description Text shown while the agent is not active.
              * @default We are away at the moment. Please try again later.
              */
             offlineMessage: string;
             /**
-             * @description Corner of the page.
+             * @description Corner of the page in which the widget is placed.
              * @default bottom-right
              */
             position: components["schemas"]["WidgetPosition"];
             /**
-             * @description Show the agent's avatar in messages.
+             * @description Shows the agent's avatar beside its messages.
              * @default true
              */
             showAvatar: boolean;
             /**
-             * @description Show the attribution.
+             * @description Shows the attribution below the chat.
              * @default true
              */
             showPoweredBy: boolean;
             /**
-             * @description Show timestamps on messages.
+             * @description Shows the time of each message.
              * @default false
              */
             showTimestamp: boolean;
             /**
-             * @description Size of the window.
+             * @description Size of the chat window.
              * @default medium
              */
             size: components["schemas"]["WidgetSize"];
             /**
-             * @description Text on the trigger button.
+             * @description Text of the button that opens the widget.
              * @default Chat with us
              */
             triggerText: string;
         };
         /**
-         * @description Size of the widget's window.
+         * @description The size of the chat window.
          * @enum {string}
          */
         WidgetSize: "small" | "medium" | "large";

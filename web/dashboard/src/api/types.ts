@@ -53,7 +53,7 @@ export interface UiSpec {
 }
 
 /** Message of a conversation; only replies have the fields of `ReplyView`. */
-export type Message = Omit<Schemas['MessageView'], keyof Schemas['ReplyView'] | 'role'> &
+export type Message = Omit<Schemas['Page_MessageView']['items'][number], keyof Schemas['ReplyView'] | 'role'> &
   Partial<Omit<Schemas['ReplyView'], 'uiSpec'>> & {
     role: 'user' | 'assistant';
     uiSpec?: UiSpec | null;

@@ -33,7 +33,7 @@ export function Members({ form, isReadOnly, fieldError }: TeamSectionProps) {
             key={member.agent}
             slug={member.agent}
             agent={agentOf(member.agent)}
-            specialization={member.specialization}
+            specialization={member.specialization ?? ''}
             error={fieldError(`members[${index}].agent`) ?? fieldError(`members[${index}].specialization`)}
             isReadOnly={isReadOnly}
             onSpecialize={(text) => specialize(member.agent, text)}
