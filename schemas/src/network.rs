@@ -1,20 +1,14 @@
 //! Networks in CIDR notation, used in settings that treat some addresses differently.
 
-use std::{
-    fmt,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
-    str::FromStr,
-};
+use std::{fmt, net::IpAddr, str::FromStr};
 
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::{Deserialize, Serialize};
 
 /// An address or a network in CIDR notation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Network {
-    address: IpAddr,
-    prefix_bits: u32,
-}
+pub struct Network(IpNet);
 
 /// The error for a text that is neither an address nor a network.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -25,15 +19,7 @@ impl Network {
     /// Returns `true` if the network contains `address`. An IPv4-mapped IPv6 address is not part of
     /// an IPv4 network.
     pub fn contains(self, address: IpAddr) -> bool {
-        match (self.address, address) {
-            (IpAddr::V4(network), IpAddr::V4(address)) => {
-                mask_v4(network, self.prefix_bits) == mask_v4(address, self.prefix_bits)
-            }
-            (IpAddr::V6(network), IpAddr::V6(address)) => {
-                mask_v6(network, self.prefix_bits) == mask_v6(address, self.prefix_bits)
-            }
-            _ => false,
-        }
+        self.0.contains(&address)
     }
 }
 
@@ -41,23 +27,11 @@ impl FromStr for Network {
     type Err = InvalidNetwork;
 
     fn from_str(text: &str) -> Result<Self, InvalidNetwork> {
-        let (address, prefix) = match text.split_once('/') {
-            Some((address, prefix)) => (address, Some(prefix)),
-            None => (text, None),
-        };
-        let address: IpAddr = address.trim().parse().map_err(|_| InvalidNetwork)?;
-        let bits_max = if address.is_ipv4() { 32 } else { 128 };
-        let prefix_bits = prefix.map_or(Ok(bits_max), |bits| {
-            bits.trim().parse().map_err(|_| InvalidNetwork)
-        })?;
-        if prefix_bits > bits_max {
-            Err(InvalidNetwork)
-        } else {
-            Ok(Self {
-                address,
-                prefix_bits,
-            })
-        }
+        let text = text.trim();
+        text.parse()
+            .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
+            .map(Self)
+            .map_err(|_| InvalidNetwork)
     }
 }
 
@@ -77,18 +51,17 @@ impl From<Network> for String {
 
 impl fmt::Display for Network {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}/{}", self.address, self.prefix_bits)
+        self.0.fmt(formatter)
     }
 }
 
-/// Returns the address with only its leading bits.
-pub fn mask_v4(address: Ipv4Addr, bits: u32) -> Ipv4Addr {
-    Ipv4Addr::from_bits(address.to_bits() & u32::MAX.checked_shl(32 - bits).unwrap_or(0))
-}
-
-/// Returns the address with only its leading bits.
-pub fn mask_v6(address: Ipv6Addr, bits: u32) -> Ipv6Addr {
-    Ipv6Addr::from_bits(address.to_bits() & u128::MAX.checked_shl(128 - bits).unwrap_or(0))
+/// Returns `address` with only its leading bits: `bits_v4` of an IPv4 address, `bits_v6` of an IPv6
+/// address. More bits than an address has keep all of them.
+pub fn mask_address(address: IpAddr, bits_v4: u8, bits_v6: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(v4) => Ipv4Net::new(v4, bits_v4).map_or(address, |net| net.network().into()),
+        IpAddr::V6(v6) => Ipv6Net::new(v6, bits_v6).map_or(address, |net| net.network().into()),
+    }
 }
 
 #[cfg(test)]
@@ -107,11 +80,31 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Network>(), Err(InvalidNetwork), "{text}");
         }
-        assert!(
-            "0.0.0.0/0"
-                .parse::<Network>()
-                .unwrap()
-                .contains("9.9.9.9".parse().unwrap())
-        );
+    }
+
+    #[test]
+    fn address_is_a_network_of_one_member() {
+        let network: Network = "::1".parse().unwrap();
+        assert_eq!(network.to_string(), "::1/128");
+        assert!(network.contains("::1".parse().unwrap()));
+        assert!(!network.contains("::2".parse().unwrap()));
+    }
+
+    #[test]
+    fn prefix_zero_contains_every_address_of_its_version() {
+        let network: Network = "0.0.0.0/0".parse().unwrap();
+        assert!(network.contains("9.9.9.9".parse().unwrap()));
+        assert!(!network.contains("::ffff:9.9.9.9".parse().unwrap()));
+    }
+
+    #[test]
+    fn masked_address_has_zeros_after_its_leading_bits() {
+        for (address, masked) in [
+            ("10.1.2.3", "10.1.2.0"),
+            ("2001:db8:1:2:3::4", "2001:db8:1::"),
+        ] {
+            let address: IpAddr = address.parse().unwrap();
+            assert_eq!(mask_address(address, 24, 48).to_string(), masked);
+        }
     }
 }

@@ -6,6 +6,7 @@
 //! without `Secure` is used there, so that the product can be tried locally. Installations with an
 //! https dashboard accept no plain name.
 
+use cookie::{Cookie, SameSite, time::Duration};
 use http::{HeaderMap, HeaderValue, Method, Uri, header};
 use switchboard_schemas::random_token::RandomToken;
 
@@ -27,15 +28,15 @@ pub(super) fn session_tokens(headers: &HeaderMap, config: &IngressConfig) -> Vec
     };
     let value = |name: &str| {
         parse_cookies(headers)
-            .find(|(found, _)| *found == name)
-            .and_then(|(_, value)| value.parse().ok())
+            .find(|cookie| cookie.name() == name)
+            .and_then(|cookie| cookie.value().parse().ok())
     };
     names.iter().filter_map(|name| value(name)).collect()
 }
 
 /// Returns true if the request has a session cookie, valid or not.
 pub(crate) fn has_session_cookie(headers: &HeaderMap) -> bool {
-    parse_cookies(headers).any(|(name, _)| [SECURE_NAME, PLAIN_NAME].contains(&name))
+    parse_cookies(headers).any(|cookie| [SECURE_NAME, PLAIN_NAME].contains(&cookie.name()))
 }
 
 /// Returns the header that stores `token` for the maximum lifetime of a session.
@@ -46,7 +47,7 @@ pub(super) fn session_cookie(
 ) -> ApiResult<HeaderValue> {
     format_cookie(
         token.expose(),
-        config.session_lifetime_ms / 1000,
+        Duration::seconds((config.session_lifetime_ms / 1000).cast_signed()),
         is_https(headers, config),
     )
 }
@@ -60,7 +61,7 @@ pub(super) fn expired_cookies(config: &IngressConfig) -> ApiResult<Vec<HeaderVal
     };
     names
         .iter()
-        .map(|secure| format_cookie("", 0, *secure))
+        .map(|secure| format_cookie("", Duration::ZERO, *secure))
         .collect()
 }
 
@@ -72,16 +73,16 @@ pub(crate) fn changes_something(method: &Method) -> bool {
     )
 }
 
-fn format_cookie(value: &str, max_age_seconds: u64, is_secure: bool) -> ApiResult<HeaderValue> {
-    let (name, secure) = if is_secure {
-        (SECURE_NAME, "; Secure")
-    } else {
-        (PLAIN_NAME, "")
-    };
-    let text = format!(
-        "{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={max_age_seconds}{secure}"
-    );
-    let mut value = HeaderValue::from_str(&text).map_err(|error| ApiError::internal(&error))?;
+fn format_cookie(value: &str, max_age: Duration, is_secure: bool) -> ApiResult<HeaderValue> {
+    let name = if is_secure { SECURE_NAME } else { PLAIN_NAME };
+    let cookie = Cookie::build((name, value))
+        .path("/")
+        .http_only(true)
+        .same_site(SameSite::Lax)
+        .max_age(max_age)
+        .secure(is_secure);
+    let mut value =
+        HeaderValue::from_str(&cookie.to_string()).map_err(|error| ApiError::internal(&error))?;
     value.set_sensitive(true);
     Ok(value)
 }
@@ -103,14 +104,12 @@ fn is_https_only(config: &IngressConfig) -> bool {
         .is_ok_and(|url| url.scheme_str() == Some("https"))
 }
 
-fn parse_cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+fn parse_cookies(headers: &HeaderMap) -> impl Iterator<Item = Cookie<'_>> {
     let texts = headers
         .get_all(header::COOKIE)
         .iter()
         .filter_map(|value| value.to_str().ok());
-    texts
-        .flat_map(|text| text.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='))
+    texts.flat_map(Cookie::split_parse).filter_map(Result::ok)
 }
 
 #[cfg(test)]
@@ -149,12 +148,9 @@ mod tests {
             ("", "https://x.example"),
         ] {
             let text = kept_text(origin, url);
+            assert!(text.starts_with("__Host-switchboard="), "{text}");
             assert!(
-                text.starts_with("__Host-switchboard=") && text.ends_with("; Secure"),
-                "{text}"
-            );
-            assert!(
-                text.contains("; Path=/; HttpOnly; SameSite=Lax; Max-Age=86400"),
+                text.ends_with("; HttpOnly; SameSite=Lax; Secure; Path=/; Max-Age=86400"),
                 "{text}"
             );
             assert!(!text.contains("Domain"), "{text}");

@@ -5,16 +5,17 @@ use std::{convert::Infallible, net::IpAddr};
 
 use axum::extract::FromRequestParts;
 use http::{HeaderMap, request::Parts};
-use switchboard_schemas::network::Network;
-use switchboard_schemas::network::{mask_v4, mask_v6};
+use switchboard_schemas::network::{Network, mask_address};
 
 use crate::config::IngressConfig;
 
 /// Prefix length of an IPv6 network that usually belongs to one customer.
-const COUNTED_BITS_V6: u32 = 64;
+const COUNTED_BITS_V6: u8 = 64;
+/// Prefix length of a whole IPv4 address, which is counted by itself.
+const COUNTED_BITS_V4: u8 = 32;
 /// Prefix lengths of stored addresses: enough for a region, too little for a person.
-const KEPT_BITS_V4: u32 = 24;
-const KEPT_BITS_V6: u32 = 48;
+const KEPT_BITS_V4: u8 = 24;
+const KEPT_BITS_V6: u8 = 48;
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// Peer address of the request's connection, set by the accept loop.
@@ -63,17 +64,11 @@ pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[Netwo
 
 /// Truncates an address to its stored form.
 pub(crate) fn truncate_address(address: IpAddr) -> String {
-    match address.to_canonical() {
-        IpAddr::V4(address) => mask_v4(address, KEPT_BITS_V4).to_string(),
-        IpAddr::V6(address) => mask_v6(address, KEPT_BITS_V6).to_string(),
-    }
+    mask_address(address.to_canonical(), KEPT_BITS_V4, KEPT_BITS_V6).to_string()
 }
 
 fn rate_limit_key(address: IpAddr) -> String {
-    match address.to_canonical() {
-        IpAddr::V4(address) => address.to_string(),
-        IpAddr::V6(address) => mask_v6(address, COUNTED_BITS_V6).to_string(),
-    }
+    mask_address(address.to_canonical(), COUNTED_BITS_V4, COUNTED_BITS_V6).to_string()
 }
 
 /// Parses one hop; some proxies add a port.
