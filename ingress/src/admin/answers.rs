@@ -34,11 +34,12 @@ pub(super) enum TableAnswer<T> {
     Csv(Response),
 }
 
-/// The answer to a deletion that a worker makes.
+/// The state of a deletion by a worker when its request stops waiting.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeletionAnswer {
     /// The resource is deleted: status 204.
     Done,
-    /// The deletion will happen: status 202.
+    /// The deletion is published and survives crashes, but no worker has finished it: status 202.
     Accepted,
 }
 
@@ -135,17 +136,4 @@ impl IntoResponse for DeletionAnswer {
             }
         }
     }
-}
-
-/// A part of a list that is read from a cursor on.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct CursorPage<T> {
-    /// The items that pass the filter, which can be fewer than `limit` before the end.
-    pub(super) items: Vec<T>,
-    /// The most items that a page has.
-    pub(super) limit: usize,
-    /// The `cursor` of the next page; `null` at the end.
-    #[schema(required)]
-    pub(super) next_cursor: Option<String>,
 }

@@ -1,7 +1,6 @@
-//! Applying a document: all of it is validated, then all of it is written. Ids are derived from slugs, so that a document
+//! Application of a document: all of it is validated, then all of it is written. Ids are derived from slugs, so that a document
 //! that is applied twice, or on two processes at once, creates each resource once.
 
-use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use switchboard_backends::{
     catalog::{CatalogEntry, EntryKind},
@@ -9,11 +8,8 @@ use switchboard_backends::{
     vault::UnsealError,
 };
 use switchboard_schemas::{
-    agent::Agent,
-    ids::{AgentId, OrgId, ProviderId, TeamId},
+    ids::{AgentId, OrgId, ProviderId},
     organization::Organization,
-    provider::Provider,
-    team::{Team, TeamMember},
 };
 use utoipa::ToSchema;
 
@@ -23,13 +19,13 @@ use super::{
     audit_entries::WrittenEntry,
     document::{Document, OrganizationDocument},
     errors::{Validate, ValidationError},
-    resources::{agents::AgentFields, providers::ProviderFields, teams::TeamFields},
+    resources::{Resource, agents::Agents, providers::Providers, references::label, teams::Teams},
 };
-use crate::http::ApiError;
+use crate::http::{ApiError, ErrorCode};
 pub use crate::state::apply_context::ApplyContext;
 
-/// An error for which a document was not applied. Only [`ApplyError::Store`] can leave a part of it written; applying
-/// the document again completes it.
+/// An error for which a document was not applied, or a resource not changed. Only [`ApplyError::Store`] can leave a part of
+/// a document written; applying the document again completes it.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// A field of the document is wrong; nothing was written.
@@ -41,11 +37,14 @@ pub enum ApplyError {
     /// A provider's key could not be sealed.
     #[error(transparent)]
     Seal(#[from] UnsealError),
+    /// Another key has the name of a key; the field is the id of that key.
+    #[error("a key with this name exists already")]
+    NameTaken(String),
 }
 
 /// An applied document with the ids of its resources. It holds the texts of new keys and must not be logged.
 #[derive(Serialize, ToSchema)]
-pub struct Applied {
+pub struct AppliedDocument {
     /// The organizations, in the order of the document.
     pub organizations: Vec<AppliedOrganization>,
     /// The entries that were written.
@@ -61,22 +60,22 @@ pub struct AppliedOrganization {
     /// The id of the organization.
     pub id: OrgId,
     /// The model providers that the document names.
-    pub providers: Vec<AppliedEntry<ProviderId>>,
+    pub providers: Vec<AppliedEntry>,
     /// The agents that the document names.
-    pub agents: Vec<AppliedEntry<AgentId>>,
+    pub agents: Vec<AppliedEntry>,
     /// The teams that the document names.
-    pub teams: Vec<AppliedEntry<TeamId>>,
+    pub teams: Vec<AppliedEntry>,
     /// The API keys that the document names.
     pub keys: Vec<AppliedKey>,
 }
 
 /// A resource of an applied document.
 #[derive(Serialize, ToSchema)]
-pub struct AppliedEntry<Id> {
+pub struct AppliedEntry {
     /// The slug in the document.
     pub slug: String,
     /// The id of the resource.
-    pub id: Id,
+    pub id: String,
 }
 
 impl ApplyError {
@@ -94,33 +93,46 @@ impl From<ApplyError> for ApiError {
             ApplyError::Invalid(error) => error.into(),
             ApplyError::Store(error) => error.into(),
             ApplyError::Seal(error) => Self::internal(&error),
+            ApplyError::NameTaken(ref id) => Self::new(ErrorCode::Conflict, error.to_string())
+                .param("name")
+                .details(serde_json::json!({ "id": id })),
         }
     }
 }
 
 /// Creates and updates the resources that `document` names.
-pub async fn apply(context: &ApplyContext, document: Document) -> Result<Applied, ApplyError> {
+pub async fn apply(
+    context: &ApplyContext,
+    document: Document,
+) -> Result<AppliedDocument, ApplyError> {
     let _write_lock = context.write_lock.lock().await;
     document.validate()?;
-    let mut entries = Vec::new();
+    let mut planned = Vec::new();
     for (index, organization) in document.organizations.iter().enumerate() {
-        let planned = plan_organization(context, organization).await;
-        entries.extend(planned.map_err(|error| error.below(&format!("organizations[{index}]")))?);
+        let entries = plan_organization(context, organization).await;
+        planned.push(entries.map_err(|error| error.below(&format!("organizations[{index}]")))?);
     }
     let mut written = Vec::new();
-    for entry in entries {
+    for entry in planned.iter().flatten() {
         written.extend(write_if_changed(context, entry).await?);
     }
     let mut organizations = Vec::new();
-    for organization in document.organizations {
+    for (organization, entries) in document.organizations.into_iter().zip(planned) {
         let id = OrgId::derive(&context.secret, &organization.slug);
         let (keys, written_keys) = apply_keys(context, &id, &organization.keys).await?;
-        organizations.push(AppliedOrganization::new(context, id, organization, keys));
         written.extend(written_keys);
+        organizations.push(AppliedOrganization {
+            slug: organization.slug,
+            id,
+            providers: applied_entries(&entries, EntryKind::Provider),
+            agents: applied_entries(&entries, EntryKind::Agent),
+            teams: applied_entries(&entries, EntryKind::Team),
+            keys,
+        });
     }
     let changed: Vec<_> = written.iter().map(|written| &written.after).collect();
     publish_changes(context, &changed).await;
-    Ok(Applied {
+    Ok(AppliedDocument {
         organizations,
         written,
     })
@@ -137,77 +149,42 @@ async fn plan_organization(
         org: &org,
         document: Some(document),
     };
-    let OrganizationDocument { slug, name, .. } = document;
-    let mut entries = vec![planner.organization(slug, name)];
-    for (index, provider) in document.providers.iter().enumerate() {
-        let planned = planner.provider(provider).await;
-        entries.push(planned.map_err(|error| error.below(&format!("providers[{index}]")))?);
-    }
-    for (index, agent) in document.agents.iter().enumerate() {
-        let planned = planner.agent(agent).await;
-        entries.push(planned.map_err(|error| error.below(&format!("agents[{index}]")))?);
-    }
-    for (index, team) in document.teams.iter().enumerate() {
-        let planned = planner.team(team).await;
-        entries.push(planned.map_err(|error| error.below(&format!("teams[{index}]")))?);
-    }
+    let mut entries = vec![planner.organization(&document.slug, &document.name)];
+    entries.extend(planner.plan_all::<Providers>(&document.providers).await?);
+    entries.extend(planner.plan_all::<Agents>(&document.agents).await?);
+    entries.extend(planner.plan_all::<Teams>(&document.teams).await?);
     Ok(entries)
 }
 
 /// Writes an entry unless it is stored already: a document that is applied again only reads and announces nothing.
 async fn write_if_changed(
     context: &ApplyContext,
-    after: CatalogEntry,
+    after: &CatalogEntry,
 ) -> Result<Option<WrittenEntry>, StoreError> {
     let before = context.catalog.get(after.kind(), after.id()).await?;
-    if before.as_ref() == Some(&after) {
+    if before.as_ref() == Some(after) {
         return Ok(None);
     }
-    context.catalog.put(&after).await?;
+    context.catalog.put(after).await?;
+    let after = after.clone();
     Ok(Some(WrittenEntry { before, after }))
 }
 
-impl AppliedOrganization {
-    fn new(
-        context: &ApplyContext,
-        id: OrgId,
-        document: OrganizationDocument,
-        keys: Vec<AppliedKey>,
-    ) -> Self {
-        fn applied<Id>(
-            slugs: impl Iterator<Item = String>,
-            derive_id: impl Fn(&str) -> Id,
-        ) -> Vec<AppliedEntry<Id>> {
-            slugs
-                .map(|slug| AppliedEntry {
-                    id: derive_id(&slug),
-                    slug,
-                })
-                .collect()
-        }
-        let secret = &context.secret;
-        Self {
-            providers: applied(document.providers.into_iter().map(|it| it.slug), |slug| {
-                ProviderId::derive(secret, &id, slug)
-            }),
-            agents: applied(
-                document.agents.into_iter().map(|it| it.names.slug),
-                |slug| AgentId::derive(secret, &id, slug),
-            ),
-            teams: applied(document.teams.into_iter().map(|it| it.slug), |slug| {
-                TeamId::derive(secret, &id, slug)
-            }),
-            slug: document.slug,
-            id,
-            keys,
-        }
-    }
+fn applied_entries(entries: &[CatalogEntry], kind: EntryKind) -> Vec<AppliedEntry> {
+    let of_kind = entries.iter().filter(|entry| entry.kind() == kind);
+    let applied = of_kind.map(|entry| AppliedEntry {
+        slug: label(entry).to_owned(),
+        id: entry.id().to_owned(),
+    });
+    applied.collect()
 }
 
-/// Turns the fields of resources into the entries that they describe. It reads the catalog and writes nothing.
+/// The data that the entries of one organization are planned from.
 pub(super) struct EntryPlanner<'a> {
-    context: &'a ApplyContext,
-    org: &'a OrgId,
+    /// The catalog and the secrets.
+    pub(super) context: &'a ApplyContext,
+    /// The organization of the entries.
+    pub(super) org: &'a OrgId,
     /// The document whose resources can be referred to before they are written.
     document: Option<&'a OrganizationDocument>,
 }
@@ -222,9 +199,17 @@ impl<'a> EntryPlanner<'a> {
         }
     }
 
-    /// Returns all stored entries of this kind in the organization.
-    pub(super) async fn list(&self, kind: EntryKind) -> Result<Vec<CatalogEntry>, StoreError> {
-        self.context.catalog.list(kind, Some(self.org)).await
+    async fn plan_all<R: Resource>(
+        &self,
+        resources: &[R::Fields],
+    ) -> Result<Vec<CatalogEntry>, ApplyError> {
+        let mut entries = Vec::new();
+        for (index, fields) in resources.iter().enumerate() {
+            let planned = R::plan(self, fields, None).await;
+            let path = format!("{}[{index}]", R::COLLECTION);
+            entries.push(planned.map_err(|error| error.below(&path))?);
+        }
+        Ok(entries)
     }
 
     /// Plans the organization itself, whose id is derived from its slug.
@@ -236,102 +221,8 @@ impl<'a> EntryPlanner<'a> {
         })
     }
 
-    /// Plans a model provider.
-    pub(super) async fn provider(
-        &self,
-        fields: &ProviderFields,
-    ) -> Result<CatalogEntry, ApplyError> {
-        let id = ProviderId::derive(&self.context.secret, self.org, &fields.slug);
-        let stored = self
-            .context
-            .catalog
-            .get(EntryKind::Provider, id.as_str())
-            .await?;
-        let stored_key = match stored {
-            Some(CatalogEntry::Provider { sealed_key, .. }) => sealed_key,
-            _ => Vec::new(),
-        };
-        let provider = Provider {
-            id,
-            org_id: self.org.clone(),
-            slug: fields.slug.clone(),
-            base_url: fields.base_url.trim_end_matches('/').to_owned(),
-            model: fields.model.clone(),
-            embedding_model: fields.embedding_model.clone(),
-            continues_prefix: fields.continues_prefix,
-        };
-        Ok(CatalogEntry::Provider {
-            provider,
-            sealed_key: self.seal_key(fields.api_key.as_ref(), stored_key)?,
-        })
-    }
-
-    /// Seals a provider's key. An equal stored key is kept, because sealing it again gives other bytes.
-    fn seal_key(
-        &self,
-        key: Option<&SecretString>,
-        stored: Vec<u8>,
-    ) -> Result<Vec<u8>, UnsealError> {
-        let Some(key) = key else {
-            return Ok(stored);
-        };
-        if key.expose_secret().is_empty() {
-            return Ok(Vec::new());
-        }
-        let opened = self.context.vault.open(self.org, &stored).ok();
-        if opened.is_some_and(|opened| opened.expose_secret() == key.expose_secret()) {
-            return Ok(stored);
-        }
-        self.context.vault.seal(self.org, key)
-    }
-
-    /// Plans an agent.
-    pub(super) async fn agent(&self, fields: &AgentFields) -> Result<CatalogEntry, ApplyError> {
-        let AgentFields { names, settings } = fields;
-        let provider = self
-            .find_provider(names.provider.as_deref(), "provider")
-            .await?;
-        let fallback = names.fallback_provider.as_deref();
-        Ok(CatalogEntry::Agent(Box::new(Agent {
-            id: AgentId::derive(&self.context.secret, self.org, &names.slug),
-            org_id: self.org.clone(),
-            slug: names.slug.clone(),
-            name: names.name.clone(),
-            provider,
-            fallback_provider: self.find_provider(fallback, "fallbackProvider").await?,
-            settings: settings.clone(),
-        })))
-    }
-
-    /// Plans a team.
-    pub(super) async fn team(&self, fields: &TeamFields) -> Result<CatalogEntry, ApplyError> {
-        let mut members = Vec::with_capacity(fields.members.len());
-        for (index, member) in fields.members.iter().enumerate() {
-            let path = format!("members[{index}].agent");
-            members.push(TeamMember {
-                agent: self.find_agent(&member.agent, &path).await?,
-                specialization: member.specialization.clone(),
-            });
-        }
-        let default_agent = match &fields.default_agent {
-            Some(slug) => Some(self.find_agent(slug, "defaultAgent").await?),
-            None => None,
-        };
-        Ok(CatalogEntry::Team(Team {
-            id: TeamId::derive(&self.context.secret, self.org, &fields.slug),
-            org_id: self.org.clone(),
-            slug: fields.slug.clone(),
-            name: fields.name.clone(),
-            description: fields.description.clone(),
-            routing: fields.routing,
-            default_agent,
-            members,
-            public: fields.public,
-            status: fields.status,
-        }))
-    }
-
-    async fn find_provider(
+    /// Returns the id of the provider with this slug; `path` is the field that refers to it.
+    pub(super) async fn find_provider(
         &self,
         slug: Option<&str>,
         path: &str,
@@ -348,7 +239,8 @@ impl<'a> EntryPlanner<'a> {
         Ok(Some(id))
     }
 
-    async fn find_agent(&self, slug: &str, path: &str) -> Result<AgentId, ApplyError> {
+    /// Returns the id of the agent with this slug; `path` is the field that refers to it.
+    pub(super) async fn find_agent(&self, slug: &str, path: &str) -> Result<AgentId, ApplyError> {
         let id = AgentId::derive(&self.context.secret, self.org, slug);
         let mut declared = self.document.iter().flat_map(|document| &document.agents);
         let is_declared = declared.any(|agent| agent.names.slug == slug);

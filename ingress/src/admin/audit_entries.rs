@@ -6,17 +6,15 @@ use switchboard_backends::catalog::CatalogEntry;
 use switchboard_schemas::audit::AuditAction;
 
 use super::{
-    authorization::Administrator,
+    announcements::publish_changes,
+    authorization::Admin,
     bodies::{Fields, fields_of},
     resources::{
         Resource, agents::Agents, keys::Keys, organizations::Organizations, providers::Providers,
         references::References, teams::Teams,
     },
 };
-use crate::{
-    audit::{AuditChange, differences},
-    state::AppState,
-};
+use crate::audit::{AuditChange, differences};
 
 /// An entry before and after it was written.
 pub(super) struct WrittenEntry {
@@ -26,53 +24,49 @@ pub(super) struct WrittenEntry {
     pub(super) after: CatalogEntry,
 }
 
-/// Records a change of one entry in the audit log.
-pub(super) async fn record_entry(
-    administrator: &Administrator,
-    state: &AppState,
-    action: AuditAction,
-    before: Option<&CatalogEntry>,
-    after: Option<&CatalogEntry>,
-) {
-    let Some(subject) = after.or(before) else {
-        return;
-    };
-    let (old, new) = (before.map(compared), after.map(compared));
-    let change = AuditChange {
-        org: subject.org_id(),
-        kind: subject.kind().name(),
-        subject: subject.id(),
-        action,
-        fields: differences(old.as_ref(), new.as_ref()),
-    };
-    administrator.record(state, change).await;
-}
+impl<P, S> Admin<P, S> {
+    /// Announces a change of one entry to all processes and records it in the audit log.
+    pub(super) async fn conclude_change(
+        &self,
+        action: AuditAction,
+        before: Option<&CatalogEntry>,
+        after: Option<&CatalogEntry>,
+    ) {
+        let changed: Vec<_> = after.or(before).into_iter().collect();
+        publish_changes(&self.state.apply, &changed).await;
+        self.record_entry(action, before, after).await;
+    }
 
-/// Records all changes that a document made in the audit log.
-pub(super) async fn record_written(
-    administrator: &Administrator,
-    state: &AppState,
-    written: &[WrittenEntry],
-) {
-    for WrittenEntry { before, after } in written {
-        let action = if before.is_some() {
-            AuditAction::Update
-        } else {
-            AuditAction::Create
+    /// Records a change of one entry in the audit log.
+    pub(super) async fn record_entry(
+        &self,
+        action: AuditAction,
+        before: Option<&CatalogEntry>,
+        after: Option<&CatalogEntry>,
+    ) {
+        let Some(subject) = after.or(before) else {
+            return;
         };
-        record_entry(administrator, state, action, before.as_ref(), Some(after)).await;
+        let (old, new) = (before.map(compared), after.map(compared));
+        let change = AuditChange {
+            org: subject.org_id(),
+            kind: subject.kind().name(),
+            subject: subject.id(),
+            action,
+            fields: differences(old.as_ref(), new.as_ref()),
+        };
+        self.administrator.record(&self.state, change).await;
     }
 }
 
 /// Returns everything of an entry that can change.
 fn compared(entry: &CatalogEntry) -> Fields {
-    let references = References::default();
     let fields = match entry {
-        CatalogEntry::Organization(_) => described::<Organizations>(entry, &references),
-        CatalogEntry::Provider { .. } => described::<Providers>(entry, &references),
-        CatalogEntry::Agent(_) => described::<Agents>(entry, &references),
-        CatalogEntry::Team(_) => described::<Teams>(entry, &references),
-        CatalogEntry::Key { .. } => described::<Keys>(entry, &references),
+        CatalogEntry::Organization(_) => configured_fields::<Organizations>(entry),
+        CatalogEntry::Provider { .. } => configured_fields::<Providers>(entry),
+        CatalogEntry::Agent(_) => configured_fields::<Agents>(entry),
+        CatalogEntry::Team(_) => configured_fields::<Teams>(entry),
+        CatalogEntry::Key { .. } => configured_fields::<Keys>(entry),
         CatalogEntry::User(_) => None,
     };
     let mut fields = fields.unwrap_or_default();
@@ -101,6 +95,6 @@ fn compared(entry: &CatalogEntry) -> Fields {
     fields
 }
 
-fn described<R: Resource>(entry: &CatalogEntry, references: &References) -> Option<Fields> {
-    fields_of(&R::fields(entry, references)?).ok()
+fn configured_fields<R: Resource>(entry: &CatalogEntry) -> Option<Fields> {
+    fields_of(&R::fields(entry, &References::default())?).ok()
 }

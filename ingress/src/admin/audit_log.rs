@@ -3,7 +3,6 @@
 
 use axum::{Json, extract::Query};
 use serde::{Deserialize, Serialize};
-use switchboard_backends::catalog::EntryKind;
 use switchboard_schemas::{
     audit::{AuditAction, AuditActor, AuditEntry, FieldChange},
     ids::{AuditId, OrgId, RequestId},
@@ -13,11 +12,9 @@ use switchboard_schemas::{
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    answers::CursorPage,
     authorization::{Admin, Administrator, PathIds, Subject},
-    pages::{page_limit, parse_cursor},
+    pages::{CURSOR_RULE, CursorPage, page_limit, parse_parameter},
     permissions::{Permission, ReadAudit},
-    resources::not_found,
 };
 use crate::{http::ApiResult, state::AppState};
 
@@ -81,16 +78,10 @@ impl Subject for AuditedOrganization {
         match Organization::load::<P>(administrator, state, path).await {
             Ok(organization) => Ok(Self(organization.id)),
             Err(error) if error.is_not_found() && administrator.is_installation() => {
-                let org: OrgId = path
-                    .get("org")
-                    .parse()
-                    .map_err(|_| not_found(EntryKind::Organization.name()))?;
+                let org = path.organization()?;
                 let entries = state.backends.accounts.log(&org, None, 1).await?;
-                if entries.is_empty() {
-                    Err(error)
-                } else {
-                    Ok(Self(org))
-                }
+                let has_log = !entries.is_empty();
+                has_log.then_some(Self(org)).ok_or(error)
             }
             Err(error) => Err(error),
         }
@@ -99,20 +90,13 @@ impl Subject for AuditedOrganization {
 
 /// Lists a page of the log, latest entry first.
 pub(super) async fn list(
-    Admin {
-        state,
-        subject: AuditedOrganization(org),
-        ..
-    }: Admin<ReadAudit, AuditedOrganization>,
+    admin: Admin<ReadAudit, AuditedOrganization>,
     Query(query): Query<AuditQuery>,
 ) -> ApiResult<Json<CursorPage<AuditEntryView>>> {
-    let cursor: Option<AuditId> = parse_cursor(query.cursor.as_deref())?;
+    let cursor: Option<AuditId> = parse_parameter("cursor", query.cursor.as_deref(), CURSOR_RULE)?;
     let limit = page_limit(query.limit.as_deref());
-    let entries = state
-        .backends
-        .accounts
-        .log(&org, cursor.as_ref(), READ_MAX)
-        .await?;
+    let (accounts, AuditedOrganization(org)) = (&admin.state.backends.accounts, &admin.subject);
+    let entries = accounts.log(org, cursor.as_ref(), READ_MAX).await?;
     let read_whole_log = entries.len() < READ_MAX as usize;
     let (mut items, mut last_seen) = (Vec::new(), None);
     let mut unseen = entries.into_iter();
@@ -123,12 +107,11 @@ pub(super) async fn list(
         items.extend(query.matches(&entry).then(|| AuditEntryView::from(entry)));
     }
     let is_last = read_whole_log && unseen.len() == 0;
-    let next_cursor = last_seen.filter(|_| !is_last);
-    Ok(Json(CursorPage {
+    Ok(CursorPage::new(
         items,
         limit,
-        next_cursor,
-    }))
+        last_seen.filter(|_| !is_last),
+    ))
 }
 
 impl AuditQuery {

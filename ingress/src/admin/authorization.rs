@@ -8,7 +8,11 @@ use secrecy::ExposeSecret;
 use subtle::ConstantTimeEq;
 use switchboard_backends::catalog::{CatalogEntry, EntryKind};
 use switchboard_schemas::{
-    agent::Agent, audit::AuditActor, ids::OrgId, organization::Organization, user::User,
+    agent::Agent,
+    audit::{AuditAction, AuditActor, FieldChange},
+    ids::OrgId,
+    organization::Organization,
+    user::User,
 };
 
 use super::{
@@ -25,11 +29,11 @@ use crate::{
 
 /// An authenticated administrator.
 pub(crate) struct Administrator {
-    identity: Identity,
+    identity: CallerIdentity,
     trail: AuditTrail,
 }
 
-enum Identity {
+enum CallerIdentity {
     /// The holder of the installation's token, who reaches every organization.
     Installation,
     /// A person who is signed in, and reaches their own organization as far as their role goes.
@@ -44,20 +48,20 @@ pub(crate) struct Admin<P, S = Organization> {
     pub(super) state: AppState,
     /// The caller.
     pub(super) administrator: Administrator,
-    /// What the permission was checked for.
+    /// The resource that the permission was checked for.
     pub(super) subject: S,
     permission: PhantomData<P>,
 }
 
-/// Something that a permission is checked for and that the path names.
+/// The resource that a permission is checked for.
 pub(crate) trait Subject: Sized + Send + Sync + 'static {
-    /// Whether the path can name something that does not exist.
+    /// Whether the path names a resource, which may not exist.
     const CAN_BE_MISSING: bool = true;
 
     /// Checks permission `P` and loads the subject inside the caller's tenant.
     ///
     /// # Errors
-    /// 404 for what does not exist or belongs to another organization, 403 where the role does not suffice.
+    /// 404 for a missing resource or one of another organization, 403 if the role does not suffice.
     fn load<P: Permission>(
         administrator: &Administrator,
         state: &AppState,
@@ -79,64 +83,70 @@ impl PathIds {
     pub(super) fn get(&self, name: &str) -> &str {
         self.0.get(name).map(String::as_str).unwrap_or_default()
     }
+
+    /// Returns the id of the organization.
+    pub(super) fn organization(&self) -> ApiResult<OrgId> {
+        let id = self.get("org").parse();
+        id.map_err(|_| not_found("organization"))
+    }
 }
 
 impl Administrator {
     /// Checks permission `P` in an organization, which the request's log line then names.
     ///
     /// # Errors
-    /// 404 for another organization than the caller's, 403 where the role does not suffice.
+    /// 404 for another organization than the caller's, 403 if the role does not suffice.
     pub(super) fn authorize<P: Permission>(&self, org: &OrgId) -> ApiResult<()> {
         tracing::Span::current().record("org.id", org.as_str());
         match &self.identity {
-            Identity::Installation => Ok(()),
+            CallerIdentity::Installation => Ok(()),
             // To a person, another organization does not exist.
-            Identity::Person(user) if user.org_id != *org => Err(not_found("organization")),
-            Identity::Person(user) if P::is_granted_to(user.role) => Ok(()),
-            Identity::Person(_) => Err(insufficient_role()),
+            CallerIdentity::Person(user) if user.org_id != *org => Err(not_found("organization")),
+            CallerIdentity::Person(user) if P::is_granted_to(user.role) => Ok(()),
+            CallerIdentity::Person(_) => Err(insufficient_role()),
         }
     }
 
     fn authorize_installation(&self) -> ApiResult<()> {
         match self.identity {
-            Identity::Installation => Ok(()),
-            Identity::Person(_) => Err(insufficient_role()),
+            CallerIdentity::Installation => Ok(()),
+            CallerIdentity::Person(_) => Err(insufficient_role()),
         }
     }
 
     /// Returns whether the caller can see this organization in a list.
     pub(super) fn can_see(&self, org: &OrgId) -> bool {
         match &self.identity {
-            Identity::Installation => true,
-            Identity::Person(user) => user.org_id == *org,
+            CallerIdentity::Installation => true,
+            CallerIdentity::Person(user) => user.org_id == *org,
         }
     }
 
     /// Returns the subject of the caller's rate limits.
     pub(super) fn rate_limit_subject(&self) -> &str {
         match &self.identity {
-            Identity::Installation => "token",
-            Identity::Person(user) => user.id.as_str(),
+            CallerIdentity::Installation => "token",
+            CallerIdentity::Person(user) => user.id.as_str(),
         }
     }
 
     /// Returns whether the caller holds the installation's token.
     pub(super) const fn is_installation(&self) -> bool {
-        matches!(self.identity, Identity::Installation)
+        matches!(self.identity, CallerIdentity::Installation)
     }
 
     /// Returns the caller as the audit log names them.
     pub(super) fn actor(&self) -> AuditActor {
         match &self.identity {
-            Identity::Installation => AuditActor::Token,
-            Identity::Person(user) => AuditActor::User {
+            CallerIdentity::Installation => AuditActor::Token,
+            CallerIdentity::Person(user) => AuditActor::User {
                 id: user.id.clone(),
                 email: user.email.clone(),
             },
         }
     }
 
-    /// Writes a change of theirs into the audit log.
+    /// Records a change by the caller in the audit log.
     pub(super) async fn record(&self, state: &AppState, change: AuditChange<'_>) {
         self.trail.record(state, self.actor(), change).await;
     }
@@ -146,6 +156,24 @@ impl<P> Admin<P> {
     /// Returns the organization that the path names.
     pub(super) const fn org(&self) -> &OrgId {
         &self.subject.id
+    }
+
+    /// Records a change in the audit log of the organization; `subject` is the kind and the id of
+    /// the changed resource.
+    pub(super) async fn record(
+        &self,
+        subject: (&str, &str),
+        action: AuditAction,
+        fields: Vec<FieldChange>,
+    ) {
+        let change = AuditChange {
+            org: self.org(),
+            kind: subject.0,
+            subject: subject.1,
+            action,
+            fields,
+        };
+        self.administrator.record(&self.state, change).await;
     }
 }
 
@@ -206,17 +234,10 @@ impl Subject for Organization {
         if P::LEAST_ROLE.is_none() {
             administrator.authorize_installation()?;
         }
-        let id: OrgId = path
-            .get("org")
-            .parse()
-            .map_err(|_| not_found("organization"))?;
+        let id = path.organization()?;
         administrator.authorize::<P>(&id)?;
-        match state
-            .apply
-            .catalog
-            .get(EntryKind::Organization, id.as_str())
-            .await?
-        {
+        let catalog = &state.apply.catalog;
+        match catalog.get(EntryKind::Organization, id.as_str()).await? {
             Some(CatalogEntry::Organization(organization)) => Ok(organization),
             _ => Err(not_found("organization")),
         }
@@ -244,18 +265,14 @@ impl FromRequestParts<AppState> for Administrator {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
         let trail = AuditTrail::from_parts(parts, state);
         // The header takes precedence, because a browser adds the cookie by itself.
-        let bearer = parts
-            .headers
-            .get(header::AUTHORIZATION)
-            .and_then(bearer_token);
-        let identity =
-            if bearer.unwrap_or_default().is_empty() && has_session_cookie(&parts.headers) {
-                let SignedIn { account, .. } = SignedIn::from_request_parts(parts, state).await?;
-                Identity::Person(Box::new(account.user))
-            } else {
-                check_token(parts, state).await?;
-                Identity::Installation
-            };
+        let has_token = !presented_token(parts).is_empty();
+        let identity = if !has_token && has_session_cookie(&parts.headers) {
+            let SignedIn { account, .. } = SignedIn::from_request_parts(parts, state).await?;
+            CallerIdentity::Person(Box::new(account.user))
+        } else {
+            check_token(parts, state).await?;
+            CallerIdentity::Installation
+        };
         Ok(Self { identity, trail })
     }
 }
@@ -267,54 +284,42 @@ fn insufficient_role() -> ApiError {
     )
 }
 
+/// Returns the token of the `Authorization` header, or nothing.
+fn presented_token(parts: &Parts) -> &[u8] {
+    let header = parts.headers.get(header::AUTHORIZATION);
+    header.and_then(bearer_token).unwrap_or_default()
+}
+
 async fn check_token(parts: &mut Parts, state: &AppState) -> ApiResult<()> {
     let Ok(RateLimitAddress(address)) = RateLimitAddress::from_request_parts(parts, state).await;
     let subject = address.map(|address| format!("admin:{address}"));
-    state
-        .limits
-        .failed_authentications
-        .check(subject.as_deref())?;
-    let token = parts
-        .headers
-        .get(header::AUTHORIZATION)
-        .and_then(bearer_token)
-        .unwrap_or_default();
-    let expected = state
-        .admin_token
-        .as_ref()
-        .map(|token| token.expose_secret().as_bytes());
-    // An empty token is no token: it must not open an installation that set none.
-    match expected {
-        Some(expected) if !expected.is_empty() && bool::from(expected.ct_eq(token)) => Ok(()),
-        _ => {
-            state
-                .limits
-                .failed_authentications
-                .record_failure(subject.as_deref())
-                .await?;
-            Err(refusal(
-                token,
-                expected.is_some_and(|expected| !expected.is_empty()),
-            ))
-        }
+    let failures = &state.limits.failed_authentications;
+    failures.check(subject.as_deref())?;
+    let token = presented_token(parts);
+    let expected = state.admin_token.as_ref();
+    // An empty setting counts as no token: it must not open the installation.
+    let expected = expected
+        .map(|token| token.expose_secret().as_bytes())
+        .filter(|token| !token.is_empty());
+    if expected.is_some_and(|expected| expected.ct_eq(token).into()) {
+        return Ok(());
     }
-}
-
-fn refusal(token: &[u8], has_token: bool) -> ApiError {
-    match (token.is_empty(), has_token) {
-        (true, _) => ApiError::new(
+    failures.record_failure(subject.as_deref()).await?;
+    let (code, detail) = match (token.is_empty(), expected) {
+        (true, _) => (
             ErrorCode::MissingApiKey,
             "the administrator's token is needed",
         ),
-        (false, true) => ApiError::new(
+        (false, Some(_)) => (
             ErrorCode::InvalidApiKey,
             "this is not the administrator's token",
         ),
-        (false, false) => {
-            let detail = "this service has no administrator's token; set SWITCHBOARD__ADMIN__TOKEN where it runs";
-            ApiError::new(ErrorCode::InvalidApiKey, detail)
-        }
-    }
+        (false, None) => (
+            ErrorCode::InvalidApiKey,
+            "this service has no administrator's token; set SWITCHBOARD__ADMIN__TOKEN where it runs",
+        ),
+    };
+    Err(ApiError::new(code, detail))
 }
 
 #[cfg(test)]
@@ -335,7 +340,7 @@ mod tests {
         let email = "ada@example.org".parse().unwrap();
         let account = new_account(&secret(), &org_id(), email, "Ada".into(), role);
         Administrator {
-            identity: Identity::Person(Box::new(account.user)),
+            identity: CallerIdentity::Person(Box::new(account.user)),
             trail: AuditTrail::default(),
         }
     }
@@ -359,7 +364,7 @@ mod tests {
             assert!(refused.is_not_found(), "{role:?} {name}");
         }
         let token = Administrator {
-            identity: Identity::Installation,
+            identity: CallerIdentity::Installation,
             trail: AuditTrail::default(),
         };
         assert!(token.authorize::<P>(&other).is_ok() && token.authorize_installation().is_ok());

@@ -37,9 +37,8 @@ use self::{
     view::{ConversationDetailView, ConversationView, MessageView, UnansweredView},
 };
 use super::{
-    answers::CursorPage,
     authorization::Admin,
-    pages::{PageQuery, page_limit},
+    pages::{CursorPage, PageQuery, page_limit},
     permissions::ReadConversations,
     resources::{ResourceId, not_found},
 };
@@ -55,11 +54,8 @@ pub(super) async fn list(
 ) -> ApiResult<Json<CursorPage<ConversationView>>> {
     let (state, org) = (&admin.state, admin.org());
     let (filter, limit) = (query.filter()?, page_limit(query.limit.as_deref()));
-    let listed = state
-        .backends
-        .store
-        .conversations(org, &query.list_query()?)
-        .await?;
+    let (store, list_query) = (&state.backends.store, query.list_query()?);
+    let listed = store.conversations(org, &list_query).await?;
     let (listed_count, read_whole_list) = (listed.len(), listed.len() < READ_MAX as usize);
     let (mut items, mut seen_count, mut last_seen) = (Vec::new(), 0, None);
     let mut found = read_all(state, org, listed);
@@ -71,14 +67,8 @@ pub(super) async fn list(
         items.extend(conversation.as_ref().map(ConversationView::new));
     }
     let is_last = read_whole_list && seen_count == listed_count;
-    let next_cursor = last_seen
-        .filter(|_| !is_last)
-        .map(|listed| cursor_after(&listed));
-    Ok(Json(CursorPage {
-        items,
-        limit,
-        next_cursor,
-    }))
+    let next_cursor = last_seen.filter(|_| !is_last).as_ref().map(cursor_after);
+    Ok(CursorPage::new(items, limit, next_cursor))
 }
 
 /// Reads one conversation with a page of its messages, oldest first.
@@ -89,12 +79,12 @@ pub(super) async fn read(
 ) -> ApiResult<Json<ConversationDetailView>> {
     let (state, org) = (&admin.state, admin.org());
     let conversation = find(state, org, &id).await?;
-    let (from, messages_max) = page.range();
-    let store = &state.backends.store;
-    let messages = store
-        .messages(org, &conversation.id, from, messages_max)
-        .await?;
-    let shown = with_failures(state, &conversation, &messages).await?;
+    let (from, max) = page.range();
+    let messages = state
+        .backends
+        .store
+        .messages(org, &conversation.id, from, max);
+    let shown = with_failures(state, &conversation, &messages.await?).await?;
     let total = usize::try_from(conversation.message_count).unwrap_or(usize::MAX);
     Ok(Json(ConversationDetailView {
         conversation: ConversationView::new(&conversation),
@@ -105,12 +95,8 @@ pub(super) async fn read(
 /// Finds a conversation of the organization.
 async fn find(state: &AppState, org: &OrgId, id: &str) -> ApiResult<Conversation> {
     let id: ConversationId = id.parse().map_err(|_| not_found("conversation"))?;
-    state
-        .backends
-        .store
-        .conversation(org, &id)
-        .await?
-        .ok_or_else(|| not_found("conversation"))
+    let found = state.backends.store.conversation(org, &id).await?;
+    found.ok_or_else(|| not_found("conversation"))
 }
 
 /// Reads the conversations of list rows; `None` for a row that a replaced attempt left behind.
@@ -145,11 +131,8 @@ async fn with_failures(
     let shown: Vec<(MessageView, Option<MessageId>)> = messages.iter().map(show).collect();
     let complete = move |(mut shown, reply): (MessageView, Option<MessageId>)| async move {
         let Some(reply) = reply else { return Ok(shown) };
-        let known = state
-            .backends
-            .store
-            .known_reply(&conversation.org_id, &reply)
-            .await?;
+        let store = &state.backends.store;
+        let known = store.known_reply(&conversation.org_id, &reply).await?;
         if let Some(ReplyState::Final(record)) = known
             && record.position.is_none()
         {

@@ -8,14 +8,11 @@ use switchboard_backends::catalog::{CatalogEntry, VersionedEntry};
 use switchboard_schemas::{
     audit::AuditAction,
     ids::{OrgId, RequestId},
-    organization::Organization,
 };
 
 use super::{
-    announcements::publish_changes,
     apply::EntryPlanner,
-    audit_entries::record_entry,
-    authorization::Administrator,
+    authorization::Admin,
     bodies::{Fields, fields_of},
     preconditions::{Precondition, changed_meanwhile},
     resources::{Resource, find, other_kind, references::References},
@@ -41,13 +38,12 @@ pub(super) enum Edit {
 
 /// Makes a change and returns the entry that is stored then.
 pub(super) async fn edit_entry<R: Resource>(
-    state: &AppState,
-    (administrator, organization): (&Administrator, &Organization),
+    admin: &Admin<R::Change>,
     id: &str,
     precondition: &Precondition,
     edit: &Edit,
 ) -> ApiResult<VersionedEntry> {
-    let (org, nonce) = (&organization.id, RequestId::random());
+    let (state, org, nonce) = (&admin.state, admin.org(), RequestId::random());
     let references = References::load(&state.apply, org, R::KIND).await?;
     loop {
         {
@@ -62,9 +58,10 @@ pub(super) async fn edit_entry<R: Resource>(
             match try_acquire_lock(state, &note, &nonce).await {
                 AdvisoryLock::Acquired | AdvisoryLock::Unavailable => {
                     state.apply.catalog.put(&entry).await?;
-                    publish_changes(&state.apply, &[&entry]).await;
                     let (before, after) = (Some(&found.entry), Some(&entry));
-                    record_entry(administrator, state, AuditAction::Update, before, after).await;
+                    admin
+                        .conclude_change(AuditAction::Update, before, after)
+                        .await;
                     return find(state, org, R::KIND, id).await;
                 }
                 AdvisoryLock::HeldByOther if precondition.is_given() => {
@@ -88,7 +85,7 @@ pub(super) async fn drafted<R: Resource>(
         let draft = draft
             .ok_or_else(|| ApiError::field("draft", "is required for what is not saved yet"))?;
         let planner = EntryPlanner::of_one(&state.apply, org);
-        return R::plan(&planner, R::parse_valid(draft)?, None).await;
+        return Ok(R::plan(&planner, &R::parse_valid(draft)?, None).await?);
     }
     let found = find(state, org, R::KIND, id).await?.entry;
     let Some(mut draft) = draft else {
@@ -108,12 +105,8 @@ async fn edited<R: Resource>(
     references: &References,
 ) -> ApiResult<CatalogEntry> {
     let fields = R::parse_valid(new_fields::<R>(current, edit, references)?)?;
-    let entry = R::plan(
-        &EntryPlanner::of_one(&state.apply, org),
-        fields,
-        Some(current),
-    )
-    .await?;
+    let planner = EntryPlanner::of_one(&state.apply, org);
+    let entry = R::plan(&planner, &fields, Some(current)).await?;
     // Ids are derived from slugs.
     if entry.id() == current.id() {
         Ok(entry)

@@ -46,11 +46,12 @@ mod tests;
 mod trials_tests;
 
 use axum::Json;
+use switchboard_schemas::audit::AuditAction;
 
 pub(crate) use self::routes::routes;
 use self::{
-    apply::{Applied, apply},
-    audit_entries::record_written,
+    apply::{AppliedDocument, apply},
+    audit_entries::WrittenEntry,
     authorization::{Admin, Installation},
     bodies::Body,
     document::Document,
@@ -60,15 +61,21 @@ use crate::{auth::permissions, http::ApiResult};
 
 /// Applies a document, which can name any organization.
 async fn apply_document(
-    Admin {
-        state,
-        administrator,
-        ..
-    }: Admin<ManageOrganizations, Installation>,
+    admin: Admin<ManageOrganizations, Installation>,
     body: Body<Document>,
-) -> ApiResult<Json<Applied>> {
-    let document = Document::from_json(body.fields(&state).await?.into())?;
-    let applied = apply(&state.apply, document).await?;
-    record_written(&administrator, &state, &applied.written).await;
+) -> ApiResult<Json<AppliedDocument>> {
+    let document = Document::from_json(body.fields(&admin.state).await?.into())?;
+    let applied = apply(&admin.state.apply, document).await?;
+    for WrittenEntry { before, after } in &applied.written {
+        let is_new = before.is_none();
+        let action = if is_new {
+            AuditAction::Create
+        } else {
+            AuditAction::Update
+        };
+        admin
+            .record_entry(action, before.as_ref(), Some(after))
+            .await;
+    }
     Ok(Json(applied))
 }

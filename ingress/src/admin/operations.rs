@@ -13,7 +13,7 @@ use utoipa::{
     openapi::{
         Content, ContentBuilder, HttpMethod, ObjectBuilder, Ref, RefOr, Required, Response,
         ResponseBuilder, Schema,
-        path::{Operation, ParameterBuilder, ParameterIn},
+        path::{Operation, Parameter, ParameterBuilder, ParameterIn},
         request_body::RequestBodyBuilder,
         schema::Type,
     },
@@ -33,7 +33,11 @@ use crate::{
     http::{ApiResult, ErrorCode},
     openapi::{
         parameters::{ResumeHeaders, ResumeQuery},
-        problems::ProblemCase,
+        problems::{
+            BODY,
+            ProblemCase::{self, Coded, Plain},
+            REPLY,
+        },
     },
     state::AppState,
 };
@@ -97,13 +101,12 @@ pub(super) trait DescribeAnswer {
 impl AdminRoutes {
     /// Adds an operation at a path.
     pub(super) fn add<H, Arguments, AxumArguments>(
-        mut self,
+        &mut self,
         method: HttpMethod,
         path: &str,
         (id, summary): (impl Into<String>, impl Into<String>),
         handler: H,
-    ) -> Self
-    where
+    ) where
         H: AdminHandler<Arguments> + Handler<AxumArguments, AppState>,
         AxumArguments: 'static,
     {
@@ -114,7 +117,8 @@ impl AdminRoutes {
             HttpMethod::Delete => MethodFilter::DELETE,
             _ => MethodFilter::GET,
         };
-        self.router = self.router.route(path, on(filter, handler));
+        let router = std::mem::take(&mut self.router);
+        self.router = router.route(path, on(filter, handler));
         self.operations.push(AdminOperation {
             path: path.to_owned(),
             method,
@@ -122,16 +126,15 @@ impl AdminRoutes {
             summary: summary.into(),
             describe: H::describe,
         });
-        self
     }
 }
 
 macro_rules! impl_admin_handler {
     ($($argument:ident),*) => {
-        impl<F, Answering, P, S, A, $($argument),*> AdminHandler<(Admin<P, S>, $($argument,)*)> for F
+        impl<F, Fut, P, S, A, $($argument),*> AdminHandler<(Admin<P, S>, $($argument,)*)> for F
         where
-            F: Fn(Admin<P, S>, $($argument),*) -> Answering,
-            Answering: Future<Output = ApiResult<A>>,
+            F: Fn(Admin<P, S>, $($argument),*) -> Fut,
+            Fut: Future<Output = ApiResult<A>>,
             P: Permission,
             S: Subject,
             A: DescribeAnswer,
@@ -161,19 +164,17 @@ fn describe_permission<P: Permission, S: Subject>(description: &mut Description)
     let text = format!("Needs the permission `{}`: {least}.", P::NAME);
     description.operation.description = Some(text);
     description.problems.extend([
-        ProblemCase::Coded(ErrorCode::MissingApiKey),
-        ProblemCase::Coded(ErrorCode::InvalidApiKey),
-        ProblemCase::Plain(StatusCode::UNAUTHORIZED),
-        ProblemCase::Coded(ErrorCode::InsufficientScope),
-        ProblemCase::Plain(StatusCode::FORBIDDEN),
-        ProblemCase::Coded(ErrorCode::RateLimited),
-        ProblemCase::Coded(ErrorCode::Internal),
-        ProblemCase::Coded(ErrorCode::Unavailable),
+        Coded(ErrorCode::MissingApiKey),
+        Coded(ErrorCode::InvalidApiKey),
+        Plain(StatusCode::UNAUTHORIZED),
+        Coded(ErrorCode::InsufficientScope),
+        Plain(StatusCode::FORBIDDEN),
+        Coded(ErrorCode::RateLimited),
+        Coded(ErrorCode::Internal),
+        Coded(ErrorCode::Unavailable),
     ]);
     if S::CAN_BE_MISSING {
-        description
-            .problems
-            .push(ProblemCase::Coded(ErrorCode::NotFound));
+        description.problems.push(Coded(ErrorCode::NotFound));
     }
 }
 
@@ -200,9 +201,8 @@ impl Description {
 
     fn add_json<T: ToSchema>(&mut self, status: u16) {
         let schema = self.refer::<T>();
-        let status_text = StatusCode::from_u16(status)
-            .ok()
-            .and_then(|it| it.canonical_reason());
+        let status_text = StatusCode::from_u16(status).ok();
+        let status_text = status_text.and_then(|status| status.canonical_reason());
         let response = ResponseBuilder::new()
             .description(status_text.unwrap_or_default())
             .content(JSON, content(schema));
@@ -216,18 +216,13 @@ impl Description {
                 body.content(*media_type, content(schema.clone()))
             });
         self.operation.request_body = Some(body.required(Some(Required::True)).build().into());
-        self.problems.extend([
-            ProblemCase::Coded(ErrorCode::InvalidJson),
-            ProblemCase::Coded(ErrorCode::InvalidRequestData),
-            ProblemCase::Coded(ErrorCode::PayloadTooLarge),
-            ProblemCase::Coded(ErrorCode::UnsupportedMediaType),
-            ProblemCase::Coded(ErrorCode::Conflict),
-            ProblemCase::Plain(StatusCode::REQUEST_TIMEOUT),
-        ]);
+        self.problems.extend(BODY.iter().copied());
+        self.problems.push(Coded(ErrorCode::Conflict));
     }
 
     fn add_parameter(&mut self, name: &str, place: ParameterIn, description: &str) {
-        let required = if place == ParameterIn::Path {
+        let is_required = place == ParameterIn::Path;
+        let is_required = if is_required {
             Required::True
         } else {
             Required::False
@@ -235,27 +230,28 @@ impl Description {
         let parameter = ParameterBuilder::new()
             .name(name)
             .parameter_in(place)
-            .required(required)
+            .required(is_required)
             .description(Some(description))
             .schema(Some(ObjectBuilder::new().schema_type(Type::String)));
-        let parameters = self.operation.parameters.get_or_insert_default();
-        parameters.push(parameter.build().into());
+        self.add_parameters(vec![parameter.build()]);
+    }
+
+    fn add_parameters(&mut self, parameters: Vec<Parameter>) {
+        let all = self.operation.parameters.get_or_insert_default();
+        all.extend(parameters.into_iter().map(RefOr::T));
     }
 
     /// Adds the parameters of a path in braces.
     pub(super) fn add_path_parameters(&mut self, path: &str) {
-        let names = path
-            .split('{')
-            .skip(1)
-            .filter_map(|rest| rest.split('}').next());
-        for name in names {
+        let segments = path.split('/');
+        for name in segments.filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}')) {
             let description = match name {
                 "org" => "The id of the organization.",
                 "message" => "The id of the reply.",
                 _ => "The id of the resource.",
             };
             self.add_parameter(name, ParameterIn::Path, description);
-            self.problems.push(ProblemCase::Coded(ErrorCode::NotFound));
+            self.problems.push(Coded(ErrorCode::NotFound));
         }
     }
 }
@@ -273,13 +269,9 @@ fn content(schema: RefOr<Schema>) -> Content {
     ContentBuilder::new().schema(Some(schema)).build()
 }
 
-fn text_content() -> Content {
-    content(
-        ObjectBuilder::new()
-            .schema_type(Type::String)
-            .build()
-            .into(),
-    )
+fn text_schema() -> RefOr<Schema> {
+    let schema = ObjectBuilder::new().schema_type(Type::String);
+    schema.build().into()
 }
 
 impl<T> DescribeArgument for Extension<T> {}
@@ -289,33 +281,24 @@ impl DescribeArgument for HeaderMap {}
 
 impl DescribeArgument for RawQuery {
     fn describe(description: &mut Description) {
-        let parameters = description.operation.parameters.get_or_insert_default();
-        parameters.extend(ResumeQuery::into_params(|| None).into_iter().map(RefOr::T));
-        parameters.extend(
-            ResumeHeaders::into_params(|| None)
-                .into_iter()
-                .map(RefOr::T),
-        );
+        description.add_parameters(ResumeQuery::into_params(|| None));
+        description.add_parameters(ResumeHeaders::into_params(|| None));
         description.problems.extend([
-            ProblemCase::Coded(ErrorCode::InvalidRequestData),
-            ProblemCase::Coded(ErrorCode::RangeNotSatisfiable),
-            ProblemCase::Coded(ErrorCode::ReplyRestarted),
+            Coded(ErrorCode::InvalidRequestData),
+            Coded(ErrorCode::RangeNotSatisfiable),
+            Coded(ErrorCode::ReplyRestarted),
         ]);
     }
 }
 
 impl<T: IntoParams> DescribeArgument for Query<T> {
     fn describe(description: &mut Description) {
-        let parameters = T::into_params(|| Some(ParameterIn::Query));
-        let all = description.operation.parameters.get_or_insert_default();
-        all.extend(parameters.into_iter().map(RefOr::T));
-        // The query is refused where a value is not of its form.
-        description
-            .problems
-            .push(ProblemCase::Coded(ErrorCode::InvalidRequestData));
-        description
-            .problems
-            .push(ProblemCase::Plain(StatusCode::BAD_REQUEST));
+        description.add_parameters(T::into_params(|| Some(ParameterIn::Query)));
+        // A malformed query string has no code; a value that breaks a rule has one.
+        description.problems.extend([
+            Coded(ErrorCode::InvalidRequestData),
+            Plain(StatusCode::BAD_REQUEST),
+        ]);
     }
 }
 
@@ -324,9 +307,7 @@ impl DescribeArgument for Precondition {
         let text =
             "The `ETag` of the version that the change is meant for; another version gives 409.";
         description.add_parameter("If-Match", ParameterIn::Header, text);
-        description
-            .problems
-            .push(ProblemCase::Coded(ErrorCode::Conflict));
+        description.problems.push(Coded(ErrorCode::Conflict));
     }
 }
 
@@ -349,11 +330,7 @@ impl<F: ToSchema> DescribeArgument for Body<MergePatch<F>> {
 
 impl DescribeArgument for ProductFile {
     fn describe(description: &mut Description) {
-        let text = ObjectBuilder::new()
-            .schema_type(Type::String)
-            .build()
-            .into();
-        description.add_body(&["text/csv", JSON, "application/x-ndjson"], &text);
+        description.add_body(&["text/csv", JSON, "application/x-ndjson"], &text_schema());
     }
 }
 
@@ -386,13 +363,9 @@ impl DescribeAnswer for EventStream {
     fn describe(description: &mut Description) {
         let response = ResponseBuilder::new()
             .description("The reply as events, as the public API streams it.")
-            .content("text/event-stream", text_content());
+            .content("text/event-stream", content(text_schema()));
         description.add_response(200, response.build());
-        description.problems.extend([
-            ProblemCase::Coded(ErrorCode::Conflict),
-            ProblemCase::Coded(ErrorCode::ModelError),
-            ProblemCase::Coded(ErrorCode::ModelTimeout),
-        ]);
+        description.problems.extend(REPLY.iter().copied());
     }
 }
 
@@ -400,8 +373,8 @@ impl DescribeAnswer for FileDownload {
     fn describe(description: &mut Description) {
         let response = ResponseBuilder::new()
             .description("The file.")
-            .content("application/x-ndjson", text_content())
-            .content("text/csv", text_content());
+            .content("application/x-ndjson", content(text_schema()))
+            .content("text/csv", content(text_schema()));
         description.add_response(200, response.build());
     }
 }
@@ -411,9 +384,8 @@ impl<T: ToSchema> DescribeAnswer for TableAnswer<T> {
         description.add_json::<T>(200);
         let response = description.operation.responses.responses.get_mut("200");
         if let Some(RefOr::T(response)) = response {
-            response
-                .content
-                .insert("text/csv".to_owned(), text_content().into());
+            let csv = content(text_schema()).into();
+            response.content.insert("text/csv".to_owned(), csv);
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Pages of a list: the query that asks for one, and the answer that holds it.
+//! Pages of a list: the parameters that select one, and the response that holds it.
 
 use std::str::FromStr;
 
+use axum::Json;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -10,6 +11,8 @@ use crate::http::{ApiError, ApiResult, query};
 /// Items of a page without a `limit`, and of the largest page.
 const LIMIT_DEFAULT: usize = 50;
 const LIMIT_MAX: usize = 200;
+/// The rule for the `cursor` of every list.
+pub(super) const CURSOR_RULE: &str = "must be the nextCursor of an earlier page";
 
 /// The query of a list. A value that is not a whole number counts as absent.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -36,6 +39,34 @@ pub(super) struct Page<T> {
     pub(super) offset: usize,
     /// Whether a later page has items.
     pub(super) has_more: bool,
+}
+
+/// A page of a list that is read from a cursor on.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CursorPage<T> {
+    /// The items that pass the filter, which can be fewer than `limit` before the end.
+    pub(super) items: Vec<T>,
+    /// The most items that a page has.
+    pub(super) limit: usize,
+    /// The `cursor` of the next page; `null` at the end.
+    #[schema(required)]
+    pub(super) next_cursor: Option<String>,
+}
+
+impl<T> CursorPage<T> {
+    /// Creates the response that holds a page.
+    pub(super) const fn new(
+        items: Vec<T>,
+        limit: usize,
+        next_cursor: Option<String>,
+    ) -> Json<Self> {
+        Json(Self {
+            items,
+            limit,
+            next_cursor,
+        })
+    }
 }
 
 impl PageQuery {
@@ -80,10 +111,17 @@ pub(super) fn page_limit(text: Option<&str>) -> usize {
         .min(LIMIT_MAX)
 }
 
-/// Parses the `cursor` of a list.
-pub(super) fn parse_cursor<T: FromStr>(text: Option<&str>) -> ApiResult<Option<T>> {
-    let cursor = text.map(str::parse).transpose();
-    cursor.map_err(|_| ApiError::field("cursor", "must be the nextCursor of an earlier page"))
+/// Parses a query parameter.
+///
+/// # Errors
+/// 400 with `rule` as the text if the value does not parse.
+pub(super) fn parse_parameter<T: FromStr>(
+    name: &str,
+    text: Option<&str>,
+    rule: &str,
+) -> ApiResult<Option<T>> {
+    let value = text.map(str::parse).transpose();
+    value.map_err(|_| ApiError::field(name, rule))
 }
 
 fn whole_number(text: Option<&str>) -> Option<usize> {

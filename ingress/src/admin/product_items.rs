@@ -48,20 +48,16 @@ struct FoundProducts {
 
 /// Lists a page of the stored products, in the order of their file.
 pub(super) async fn list(
-    Admin {
-        state,
-        subject: agent,
-        ..
-    }: Admin<ReadConfiguration, Agent>,
+    admin: Admin<ReadConfiguration, Agent>,
     Query(page): Query<PageQuery>,
     Query(search): Query<ProductSearch>,
 ) -> ApiResult<Json<ProductPage>> {
-    let words = words(&search.search);
-    let products = state.backends.products.as_ref();
+    let (words, agent) = (words(&search.search), &admin.subject);
+    let products = admin.state.backends.products.as_ref();
     for _ in 0..READS_MAX {
         let kept = products.status(&agent.org_id, &agent.id).await?.kept;
         let found = match &kept {
-            Some(kept) => read(products, &agent, kept, &words, page.range()).await?,
+            Some(kept) => read(products, agent, kept, &words, page.range()).await?,
             None => Some(FoundProducts::default()),
         };
         if let Some(found) = found {
@@ -86,10 +82,10 @@ async fn read(
     let shown = offset..offset.saturating_add(limit as usize);
     let mut found = FoundProducts::default();
     for number in 0..kept.chunks {
-        let chunk = products
-            .chunk(&agent.org_id, &agent.id, &kept.version, number)
-            .await?;
-        let Some(chunk) = chunk else { return Ok(None) };
+        let chunk = products.chunk(&agent.org_id, &agent.id, &kept.version, number);
+        let Some(chunk) = chunk.await? else {
+            return Ok(None);
+        };
         for product in products_of(&chunk) {
             let product = product?;
             if !has_all(&product, words) {
@@ -112,12 +108,9 @@ async fn read(
 }
 
 fn words(search: &str) -> Vec<String> {
-    search
-        .to_lowercase()
-        .split_whitespace()
-        .take(WORDS_MAX)
-        .map(str::to_owned)
-        .collect()
+    let search = search.to_lowercase();
+    let words = search.split_whitespace().take(WORDS_MAX);
+    words.map(str::to_owned).collect()
 }
 
 /// Returns whether each word occurs in the texts of the product.
@@ -127,10 +120,8 @@ fn has_all(product: &CatalogProduct, words: &[String]) -> bool {
     }
     let shown = &product.product;
     let own = [&shown.title, &shown.price, &shown.url, &product.description];
-    let text = own
-        .into_iter()
-        .chain(product.attributes.values())
-        .fold(String::new(), |text, part| text + part + "\n");
+    let parts = own.into_iter().chain(product.attributes.values());
+    let text = parts.fold(String::new(), |text, part| text + part + "\n");
     let text = text.to_lowercase();
     words.iter().all(|word| text.contains(word.as_str()))
 }

@@ -19,7 +19,7 @@ use switchboard_backends::{
     },
 };
 use switchboard_schemas::{
-    agent::{Agent, FeedFormat},
+    agent::{Agent, FeedFormat, ProductFeed},
     audit::AuditAction,
     ids::AgentId,
     time::Timestamp,
@@ -28,14 +28,13 @@ use utoipa::ToSchema;
 
 use super::{
     answers::{Answer, NoContent},
-    authorization::{Admin, Administrator},
+    authorization::Admin,
     bodies::ProductFile,
     permissions::{Configure, ReadConfiguration},
 };
 use crate::{
     audit::{AuditChange, differences},
     http::{ApiError, ApiResult, ErrorCode},
-    state::AppState,
 };
 
 /// Media types of uploads with the format that each of them announces.
@@ -112,61 +111,40 @@ struct FeedView {
 }
 
 /// Reads the state of an agent's products.
-pub(super) async fn read(
-    Admin {
-        state,
-        subject: agent,
-        ..
-    }: Admin<ReadConfiguration, Agent>,
-) -> ApiResult<Json<ProductsView>> {
-    let status = state
-        .backends
-        .products
-        .status(&agent.org_id, &agent.id)
-        .await?;
-    Ok(Json(ProductsView::new(&agent, &status)))
+pub(super) async fn read(admin: Admin<ReadConfiguration, Agent>) -> ApiResult<Json<ProductsView>> {
+    let (products, agent) = (&admin.state.backends.products, &admin.subject);
+    let status = products.status(&agent.org_id, &agent.id).await?;
+    Ok(Json(ProductsView::new(agent, &status)))
 }
 
 /// Replaces the products by those of the body.
 pub(super) async fn upload(
-    Admin {
-        state,
-        administrator,
-        subject: agent,
-        ..
-    }: Admin<Configure, Agent>,
+    admin: Admin<Configure, Agent>,
     headers: HeaderMap,
     file: ProductFile,
 ) -> ApiResult<Json<StoredProductsView>> {
-    refuse_beside_feed(&agent)?;
-    let config = &state.config.products;
+    let (config, agent) = (&admin.state.config.products, &admin.subject);
+    refuse_beside_feed(agent)?;
     let format = format_of(&headers)?;
     refuse_announced_size(&headers, config)?;
-    let products = Arc::clone(&state.backends.products);
-    let mut writer =
-        ProductsWriter::begin(products, agent.org_id.clone(), agent.id.clone()).await?;
+    let products = &admin.state.backends.products;
+    let (org, id) = (agent.org_id.clone(), agent.id.clone());
+    let mut writer = ProductsWriter::begin(Arc::clone(products), org, id).await?;
     let reader = FeedReader::new(format, config.products_max);
     let read = read_upload(file.0, reader, &mut writer, config);
     let timeout = Duration::from_millis(config.upload_timeout_ms);
+    let read = tokio::time::timeout(timeout, read).await;
     let detail = "the products did not arrive in time";
-    let late = ApiError::uncoded(StatusCode::REQUEST_TIMEOUT, detail);
-    match tokio::time::timeout(timeout, read)
-        .await
-        .unwrap_or(Err(late))
-    {
+    match read.unwrap_or_else(|_| Err(ApiError::uncoded(StatusCode::REQUEST_TIMEOUT, detail))) {
         Ok(rejected) => {
-            let before = state
-                .backends
-                .products
-                .status(&agent.org_id, &agent.id)
-                .await?;
+            let before = products.status(&agent.org_id, &agent.id).await?;
             let kept = writer.publish(ProductSource::Upload, rejected).await?;
             let after = ProductsStatus {
                 kept: Some(kept.clone()),
                 ..before.clone()
             };
-            record(&administrator, &state, &agent, &before, &after).await;
-            Ok(Json(StoredProductsView::new(&agent, &kept)))
+            record(&admin, &before, &after).await;
+            Ok(Json(StoredProductsView::new(agent, &kept)))
         }
         Err(error) => {
             writer.discard().await;
@@ -176,50 +154,30 @@ pub(super) async fn upload(
 }
 
 /// Removes all stored products; those in the settings of the agent stay.
-pub(super) async fn delete(
-    Admin {
-        state,
-        administrator,
-        subject: agent,
-        ..
-    }: Admin<Configure, Agent>,
-) -> ApiResult<NoContent> {
-    refuse_beside_feed(&agent)?;
-    let products = &state.backends.products;
+pub(super) async fn delete(admin: Admin<Configure, Agent>) -> ApiResult<NoContent> {
+    let (products, agent) = (&admin.state.backends.products, &admin.subject);
+    refuse_beside_feed(agent)?;
     let before = products.status(&agent.org_id, &agent.id).await?;
     products.remove(&agent.org_id, &agent.id).await?;
-    record(
-        &administrator,
-        &state,
-        &agent,
-        &before,
-        &ProductsStatus::default(),
-    )
-    .await;
+    record(&admin, &before, &ProductsStatus::default()).await;
     Ok(NoContent)
 }
 
 /// Requests an immediate fetch of the agent's feed.
 pub(super) async fn refresh(
-    Admin {
-        state,
-        administrator,
-        subject: agent,
-        ..
-    }: Admin<Configure, Agent>,
+    admin: Admin<Configure, Agent>,
 ) -> ApiResult<Answer<202, ProductsView>> {
+    let (products, agent) = (&admin.state.backends.products, &admin.subject);
     if agent.settings.ecommerce.feed.is_none() {
         let error = ApiError::new(ErrorCode::Conflict, "the agent has no feed");
         return Err(error.param("ecommerce.feed"));
     }
-    let products = &state.backends.products;
-    let before = products.status(&agent.org_id, &agent.id).await?;
-    products
-        .ask_refresh(&agent.org_id, &agent.id, Timestamp::now())
-        .await?;
-    let status = products.status(&agent.org_id, &agent.id).await?;
-    record(&administrator, &state, &agent, &before, &status).await;
-    Ok(Answer::new(ProductsView::new(&agent, &status)))
+    let (org, id, now) = (&agent.org_id, &agent.id, Timestamp::now());
+    let before = products.status(org, id).await?;
+    products.ask_refresh(org, id, now).await?;
+    let status = products.status(org, id).await?;
+    record(&admin, &before, &status).await;
+    Ok(Answer::new(ProductsView::new(agent, &status)))
 }
 
 /// Fails with 409 if the agent has a feed, whose next fetch would undo the change.
@@ -233,30 +191,21 @@ fn refuse_beside_feed(agent: &Agent) -> ApiResult<()> {
 
 fn format_of(headers: &HeaderMap) -> ApiResult<FeedFormat> {
     let unsupported = |detail| Err(ApiError::new(ErrorCode::UnsupportedMediaType, detail));
-    // A compressed body could unfold to any size.
-    if headers
-        .get(header::CONTENT_ENCODING)
-        .is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
-    {
-        return unsupported("compressed bodies are not taken");
+    // A compressed body could expand to any size.
+    let encoding = headers.get(header::CONTENT_ENCODING);
+    if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return unsupported("compressed bodies are not accepted");
     }
     let Some(media_type) = headers.get(header::CONTENT_TYPE) else {
         return Ok(FeedFormat::Auto);
     };
-    let essence = media_type
-        .to_str()
-        .unwrap_or_default()
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim();
-    let known = MEDIA_TYPES
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(essence));
-    known.map_or_else(
-        || unsupported("the body must be CSV or JSON"),
-        |(_, format)| Ok(*format),
-    )
+    let media_type = media_type.to_str().unwrap_or_default();
+    let essence = media_type.split(';').next().unwrap_or_default().trim();
+    let mut known = MEDIA_TYPES.iter();
+    match known.find(|(name, _)| name.eq_ignore_ascii_case(essence)) {
+        Some((_, format)) => Ok(*format),
+        None => unsupported("the body must be CSV or JSON"),
+    }
 }
 
 fn refuse_announced_size(headers: &HeaderMap, config: &ProductsConfig) -> ApiResult<()> {
@@ -297,12 +246,9 @@ async fn read_upload(
 }
 
 fn too_large(config: &ProductsConfig) -> ApiError {
+    let detail = "the products have too many bytes";
     let details = json!({ "max": config.bytes_max });
-    ApiError::new(
-        ErrorCode::PayloadTooLarge,
-        "the products have too many bytes",
-    )
-    .details(details)
+    ApiError::new(ErrorCode::PayloadTooLarge, detail).details(details)
 }
 
 impl From<FeedError> for ApiError {
@@ -310,34 +256,22 @@ impl From<FeedError> for ApiError {
         match error {
             FeedError::TooMany { max } => Self::new(ErrorCode::PayloadTooLarge, error.to_string())
                 .details(json!({ "max": max })),
-            FeedError::BrokenOff { .. }
-            | FeedError::RowTooLarge { .. }
-            | FeedError::Unreadable(_)
-            | FeedError::Empty
-            | FeedError::NoProducts { .. } => {
-                Self::new(ErrorCode::InvalidRequestData, error.to_string())
-            }
+            error => Self::new(ErrorCode::InvalidRequestData, error.to_string()),
         }
     }
 }
 
 /// Records a change of an agent's products in the audit log, as a change of the agent.
-async fn record(
-    administrator: &Administrator,
-    state: &AppState,
-    agent: &Agent,
-    before: &ProductsStatus,
-    after: &ProductsStatus,
-) {
+async fn record(admin: &Admin<Configure, Agent>, before: &ProductsStatus, after: &ProductsStatus) {
     let (before, after) = (compared(before), compared(after));
     let change = AuditChange {
-        org: &agent.org_id,
+        org: &admin.subject.org_id,
         kind: EntryKind::Agent.name(),
-        subject: agent.id.as_str(),
+        subject: admin.subject.id.as_str(),
         action: AuditAction::Update,
         fields: differences(before.as_object(), after.as_object()),
     };
-    administrator.record(state, change).await;
+    admin.administrator.record(&admin.state, change).await;
 }
 
 fn compared(status: &ProductsStatus) -> Value {
@@ -351,34 +285,29 @@ fn compared(status: &ProductsStatus) -> Value {
 
 impl ProductsView {
     fn new(agent: &Agent, status: &ProductsStatus) -> Self {
-        let settings = &agent.settings.ecommerce;
+        let (settings, kept) = (&agent.settings.ecommerce, status.kept.as_ref());
+        let feed = settings.feed.as_ref();
         Self {
             agent_id: agent.id.clone(),
             shown: settings.enabled,
             named: settings.products.len(),
-            kept: status
-                .kept
-                .as_ref()
-                .map(|kept| StoredProductsView::new(agent, kept)),
-            feed: settings.feed.as_ref().map(|feed| {
-                // A fetch of another address means nothing for this one.
-                let last = status
-                    .refresh
-                    .as_ref()
-                    .filter(|refresh| refresh.url == feed.url);
-                FeedView {
-                    url: feed.url.clone(),
-                    every_minutes: feed.every_minutes,
-                    last_attempt_at: last.map(|refresh| refresh.attempted_at),
-                    last_success_at: last.and_then(|refresh| refresh.succeeded_at),
-                    error: last.and_then(|refresh| refresh.error.clone()),
-                    pending: last.is_none_or(|refresh| {
-                        status
-                            .asked_at
-                            .is_some_and(|asked| asked > refresh.attempted_at)
-                    }),
-                }
-            }),
+            kept: kept.map(|kept| StoredProductsView::new(agent, kept)),
+            feed: feed.map(|feed| FeedView::new(feed, status)),
+        }
+    }
+}
+
+impl FeedView {
+    fn new(feed: &ProductFeed, status: &ProductsStatus) -> Self {
+        // The last fetch of an earlier address says nothing about this one.
+        let last = status.refresh.as_ref().filter(|last| last.url == feed.url);
+        Self {
+            url: feed.url.clone(),
+            every_minutes: feed.every_minutes,
+            last_attempt_at: last.map(|last| last.attempted_at),
+            last_success_at: last.and_then(|last| last.succeeded_at),
+            error: last.and_then(|last| last.error.clone()),
+            pending: last.is_none_or(|last| status.asked_at > Some(last.attempted_at)),
         }
     }
 }

@@ -16,16 +16,14 @@ use http::request::Parts;
 use serde::Serialize;
 use serde_json::Value;
 use switchboard_backends::catalog::{CatalogEntry, EntryKind, VersionedEntry};
-use switchboard_schemas::{audit::AuditAction, ids::OrgId, organization::Organization};
+use switchboard_schemas::{audit::AuditAction, ids::OrgId};
 use utoipa::ToSchema;
 
 use self::references::{References, label, refers_to, refuse_if_referenced};
 use super::{
-    announcements::publish_changes,
     answers::{Answer, NoContent},
-    apply::EntryPlanner,
-    audit_entries::record_entry,
-    authorization::{Admin, Administrator, PathIds},
+    apply::{ApplyError, EntryPlanner},
+    authorization::{Admin, PathIds, Subject},
     bodies::{Body, Fields, MergePatch},
     edits::{Edit, edit_entry},
     errors::{Validate, ValidationError},
@@ -50,8 +48,10 @@ pub(super) trait Resource: Send + Sync + 'static {
     const REFERENCED_BY: &'static [EntryKind] = &[];
     /// Shown fields that change by themselves, and can be sent back with any value.
     const VOLATILE_FIELDS: &'static [&'static str] = &[];
-    /// The permission to create, change and delete one.
+    /// The permission to create and change one.
     type Change: Permission;
+    /// The permission to delete one.
+    type Delete: Permission;
     /// The fields that a client sends.
     type Fields: Serialize + ToSchema + Validate + Send + Sync + 'static;
     /// The fields that an answer shows.
@@ -74,11 +74,20 @@ pub(super) trait Resource: Send + Sync + 'static {
     fn prepare_patch(_patch: &mut Fields) {}
 
     /// Returns the entry that valid `fields` describe, in place of `current` if there is one.
+    /// Reads the catalog and writes nothing.
     fn plan(
         planner: &EntryPlanner<'_>,
-        fields: Self::Fields,
+        fields: &Self::Fields,
         current: Option<&CatalogEntry>,
-    ) -> impl Future<Output = ApiResult<CatalogEntry>> + Send;
+    ) -> impl Future<Output = Result<CatalogEntry, ApplyError>> + Send;
+
+    /// Removes what is stored elsewhere for an entry that was deleted.
+    fn clean_up(
+        _admin: &Admin<Self::Delete>,
+        _deleted: &CatalogEntry,
+    ) -> impl Future<Output = ApiResult<()>> + Send {
+        async { Ok(()) }
+    }
 
     /// Returns the view of an entry of this kind.
     fn show(
@@ -112,7 +121,7 @@ pub(super) struct Identity {
     version: Option<String>,
 }
 
-/// The `id` of a path.
+/// The id of the resource that a path names, which is the organization if the path ends with it.
 pub(super) struct ResourceId(pub(super) String);
 
 impl Identity {
@@ -131,7 +140,8 @@ impl FromRequestParts<AppState> for ResourceId {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
         let path = PathIds::from_request_parts(parts, state).await?;
-        Ok(Self(path.get("id").to_owned()))
+        let id = Some(path.get("id")).filter(|id| !id.is_empty());
+        Ok(Self(id.unwrap_or(path.get("org")).to_owned()))
     }
 }
 
@@ -146,9 +156,8 @@ pub(super) async fn find(
     id: &str,
 ) -> ApiResult<VersionedEntry> {
     let found = state.apply.catalog.versioned(kind, id).await?;
-    found
-        .filter(|found| found.entry.org_id() == org)
-        .ok_or_else(|| not_found(kind.name()))
+    let found = found.filter(|found| found.entry.org_id() == org);
+    found.ok_or_else(|| not_found(kind.name()))
 }
 
 /// Lists a page of the resources, by slug or name.
@@ -159,7 +168,7 @@ pub(super) async fn list<R: Resource>(
     let context = &admin.state.apply;
     let entries = context.catalog.list(R::KIND, Some(admin.org())).await?;
     let references = References::load(context, admin.org(), R::KIND).await?;
-    list_entries(entries, &page, |entry| R::show(entry, None, &references)).map(Json)
+    list_entries(entries, &page, |entry| R::show(entry, None, &references))
 }
 
 /// Returns a page of `entries` by label, each as `show` returns it.
@@ -167,14 +176,11 @@ pub(super) fn list_entries<T>(
     mut entries: Vec<CatalogEntry>,
     page: &PageQuery,
     show: impl Fn(&CatalogEntry) -> ApiResult<T>,
-) -> ApiResult<Page<T>> {
+) -> ApiResult<Json<Page<T>>> {
     entries.sort_by(|left, right| (label(left), left.id()).cmp(&(label(right), right.id())));
-    let shown = page
-        .slice(&entries)
-        .iter()
-        .map(show)
-        .collect::<ApiResult<_>>()?;
-    Ok(page.page(shown, entries.len()))
+    let shown = page.slice(&entries).iter().map(show);
+    let shown = shown.collect::<ApiResult<_>>()?;
+    Ok(Json(page.page(shown, entries.len())))
 }
 
 /// Reads one resource.
@@ -191,26 +197,39 @@ pub(super) async fn create<R: Resource>(
     admin: Admin<R::Change>,
     body: Body<R::Fields>,
 ) -> ApiResult<Answer<201, R::View>> {
-    let Admin {
-        state,
-        administrator,
-        subject,
-        ..
-    } = admin;
-    let fields = R::parse_valid(body.fields(&state).await?)?;
-    let entry = {
-        let _write_lock = state.apply.write_lock.lock().await;
-        let entry = R::plan(
-            &EntryPlanner::of_one(&state.apply, &subject.id),
-            fields,
-            None,
-        )
-        .await?;
-        put_new(&state, &administrator, entry).await?
-    };
-    let found = find(&state, &subject.id, R::KIND, entry.id()).await?;
-    let answer = answer::<R, 201>(&state, &found).await?;
-    Ok(answer.location(path_of::<R>(&entry)))
+    let fields = R::parse_valid(body.fields(&admin.state).await?)?;
+    create_in::<R, _>(&admin, admin.org(), &fields).await
+}
+
+/// Creates a resource of an organization, which is the resource itself if it is an organization.
+pub(super) async fn create_in<R: Resource, S: Subject>(
+    admin: &Admin<impl Permission, S>,
+    org: &OrgId,
+    fields: &R::Fields,
+) -> ApiResult<Answer<201, R::View>> {
+    let state = &admin.state;
+    let write_lock = state.apply.write_lock.lock().await;
+    let entry = R::plan(&EntryPlanner::of_one(&state.apply, org), fields, None).await?;
+    if state
+        .apply
+        .catalog
+        .get(R::KIND, entry.id())
+        .await?
+        .is_some()
+    {
+        let detail = "a resource with this slug exists already";
+        let details = serde_json::json!({ "id": entry.id() });
+        let error = ApiError::new(ErrorCode::Conflict, detail).param("slug");
+        return Err(error.details(details));
+    }
+    state.apply.catalog.put(&entry).await?;
+    admin
+        .conclude_change(AuditAction::Create, None, Some(&entry))
+        .await;
+    drop(write_lock);
+    let found = find(state, org, R::KIND, entry.id()).await?;
+    let answer = answer::<R, 201>(state, &found).await?;
+    Ok(answer.location(path_of(&entry, R::COLLECTION)))
 }
 
 /// Replaces all fields of a resource: omitted ones get their defaults, except a provider's key.
@@ -234,96 +253,42 @@ pub(super) async fn patch<R: Resource>(
 }
 
 async fn change<R: Resource, T>(
-    Admin {
-        state,
-        administrator,
-        subject: organization,
-        ..
-    }: Admin<R::Change>,
+    admin: Admin<R::Change>,
     ResourceId(id): ResourceId,
     precondition: Precondition,
     body: Body<T>,
     edit: fn(Fields) -> Edit,
 ) -> ApiResult<Answer<200, R::View>> {
     // A missing resource is reported before the body is read, as everywhere.
-    find(&state, &organization.id, R::KIND, &id).await?;
-    let mut fields = body.fields(&state).await?;
+    find(&admin.state, admin.org(), R::KIND, &id).await?;
+    let mut fields = body.fields(&admin.state).await?;
     let precondition = precondition.with_body(&mut fields)?;
-    let editor = (&administrator, &organization);
-    let changed = edit_entry::<R>(&state, editor, &id, &precondition, &edit(fields)).await?;
-    answer::<R, 200>(&state, &changed).await
+    let changed = edit_entry::<R>(&admin, &id, &precondition, &edit(fields)).await?;
+    answer::<R, 200>(&admin.state, &changed).await
 }
 
-/// Deletes a resource that nothing refers to.
+/// Deletes a resource that no other one refers to.
 pub(super) async fn delete<R: Resource>(
-    admin: Admin<R::Change>,
+    admin: Admin<R::Delete>,
     ResourceId(id): ResourceId,
     precondition: Precondition,
 ) -> ApiResult<NoContent> {
-    let Admin {
-        state,
-        administrator,
-        subject: Organization { id: org, .. },
-        ..
-    } = admin;
-    let _write_lock = state.apply.write_lock.lock().await;
-    let found = find(&state, &org, R::KIND, &id).await?;
+    let (catalog, org) = (&admin.state.apply.catalog, admin.org());
+    let _write_lock = admin.state.apply.write_lock.lock().await;
+    let found = find(&admin.state, org, R::KIND, &id).await?;
     precondition.check(found.version)?;
     let mut references = Vec::new();
     for kind in R::REFERENCED_BY {
-        let others = state.apply.catalog.list(*kind, Some(&org)).await?;
+        let others = catalog.list(*kind, Some(org)).await?;
         references.extend(others.into_iter().filter(|other| refers_to(other, &id)));
     }
     refuse_if_referenced(&references)?;
-    state.apply.catalog.remove(R::KIND, &org, &id).await?;
-    if let CatalogEntry::Agent(agent) = &found.entry {
-        // A new agent of the same slug has the same id and would find them.
-        state.backends.products.remove(&org, &agent.id).await?;
-    }
-    publish_changes(&state.apply, &[&found.entry]).await;
-    record_entry(
-        &administrator,
-        &state,
-        AuditAction::Delete,
-        Some(&found.entry),
-        None,
-    )
-    .await;
+    catalog.remove(R::KIND, org, &id).await?;
+    R::clean_up(&admin, &found.entry).await?;
+    admin
+        .conclude_change(AuditAction::Delete, Some(&found.entry), None)
+        .await;
     Ok(NoContent)
-}
-
-/// Writes a new entry.
-///
-/// # Errors
-/// 409 if one of this id exists.
-pub(super) async fn put_new(
-    state: &AppState,
-    administrator: &Administrator,
-    entry: CatalogEntry,
-) -> ApiResult<CatalogEntry> {
-    if state
-        .apply
-        .catalog
-        .get(entry.kind(), entry.id())
-        .await?
-        .is_some()
-    {
-        let detail = "a resource with this slug exists already";
-        return Err(ApiError::new(ErrorCode::Conflict, detail)
-            .param("slug")
-            .details(serde_json::json!({ "id": entry.id() })));
-    }
-    state.apply.catalog.put(&entry).await?;
-    publish_changes(&state.apply, &[&entry]).await;
-    record_entry(
-        administrator,
-        state,
-        AuditAction::Create,
-        None,
-        Some(&entry),
-    )
-    .await;
-    Ok(entry)
 }
 
 /// Returns the answer that shows a stored resource.
@@ -336,14 +301,13 @@ pub(super) async fn answer<R: Resource, const STATUS: u16>(
     Ok(Answer::new(view).version(found.version))
 }
 
-/// Returns the path of a resource inside its organization.
-pub(super) fn path_of<R: Resource>(entry: &CatalogEntry) -> String {
-    format!(
-        "/api/admin/organizations/{}/{}/{}",
-        entry.org_id(),
-        R::COLLECTION,
-        entry.id()
-    )
+/// Returns the path of a resource of this collection.
+pub(super) fn path_of(entry: &CatalogEntry, collection: &str) -> String {
+    let organization = format!("/api/admin/organizations/{}", entry.org_id());
+    match entry {
+        CatalogEntry::Organization(_) => organization,
+        _ => format!("{organization}/{collection}/{}", entry.id()),
+    }
 }
 
 /// Creates the error for a resource that does not exist or belongs to another organization.
@@ -353,8 +317,8 @@ pub(super) fn not_found(kind: &str) -> ApiError {
 
 /// Creates the error for a stored entry of another kind than its id says.
 pub(super) fn other_kind(kind: EntryKind) -> ApiError {
+    let kind = kind.name();
     ApiError::internal(&format_args!(
-        "an entry of another kind has the id of a {}",
-        kind.name()
+        "an entry of another kind has the id of a {kind}"
     ))
 }

@@ -33,7 +33,7 @@ use super::{
     bodies::Body,
     edits::drafted,
     permissions::Configure,
-    resources::{ResourceId, agents::Agents, other_kind, teams::Teams},
+    resources::{Resource, ResourceId, agents::Agents, other_kind, teams::Teams},
     trial_requests::{TrialRequest, utterances},
 };
 use crate::{
@@ -45,7 +45,7 @@ use crate::{
 };
 
 /// The longest wait for a team's decision; a model may be asked for a second opinion.
-const VERDICT_TIMEOUT: Duration = Duration::from_secs(20);
+const DECISION_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A team's decision in a playground run.
 #[derive(Serialize, ToSchema)]
@@ -96,39 +96,24 @@ struct AgentName {
 
 /// Runs a message against an agent or its draft and streams the answer.
 pub(super) async fn try_agent(
-    Admin {
-        state,
-        administrator,
-        subject,
-        ..
-    }: Admin<Configure>,
+    admin: Admin<Configure>,
     ResourceId(id): ResourceId,
     Extension(request_id): Extension<RequestId>,
     Extension(ArrivedAt(arrived)): Extension<ArrivedAt>,
     body: Body<TrialRequest>,
 ) -> ApiResult<EventStream> {
-    state
-        .limits
-        .admit_trial(administrator.rate_limit_subject())
-        .await?;
-    let request = TrialRequest::parse(body.fields(&state).await?)?;
-    let CatalogEntry::Agent(agent) =
-        drafted::<Agents>(&state, &subject.id, &id, request.draft).await?
-    else {
+    let (request, drafted) = parse_and_draft::<Agents>(&admin, &id, body).await?;
+    let (state, CatalogEntry::Agent(agent)) = (admin.state, drafted) else {
         return Err(other_kind(EntryKind::Agent));
     };
     let turn = new_turn(&state, &agent, request.message, request_id.clone())?;
     let past = utterances(request.history, Some(&agent.id))?;
     let agent_id = agent.id.clone();
-    store_trial(
-        &state,
-        &turn.message_id,
-        &AgentPlaygroundRun {
-            agent: *agent,
-            past,
-        },
-    )
-    .await?;
+    let trial = AgentPlaygroundRun {
+        agent: *agent,
+        past,
+    };
+    store_trial(&state, &turn.message_id, &trial).await?;
     let job = TurnJob::Playground(ReplyJob {
         agent_id,
         routed: None,
@@ -152,24 +137,13 @@ pub(super) async fn try_agent(
 
 /// Routes a message by a team or its draft and returns the decision.
 pub(super) async fn try_team(
-    Admin {
-        state,
-        administrator,
-        subject,
-        ..
-    }: Admin<Configure>,
+    admin: Admin<Configure>,
     ResourceId(id): ResourceId,
     Extension(request_id): Extension<RequestId>,
     body: Body<TrialRequest>,
 ) -> ApiResult<Json<TeamTrialView>> {
-    state
-        .limits
-        .admit_trial(administrator.rate_limit_subject())
-        .await?;
-    let request = TrialRequest::parse(body.fields(&state).await?)?;
-    let CatalogEntry::Team(team) =
-        drafted::<Teams>(&state, &subject.id, &id, request.draft).await?
-    else {
+    let (request, drafted) = parse_and_draft::<Teams>(&admin, &id, body).await?;
+    let (state, CatalogEntry::Team(team)) = (&admin.state, drafted) else {
         return Err(other_kind(EntryKind::Team));
     };
     let past = utterances(request.history, None)?;
@@ -181,7 +155,7 @@ pub(super) async fn try_team(
         message: request.message,
         past,
     };
-    store_trial(&state, &run_id, &trial).await?;
+    store_trial(state, &run_id, &trial).await?;
     let mut slot = state.pending_replies.wait_for_trial(run_id.clone());
     let job = TeamPlaygroundJob {
         run_id,
@@ -189,52 +163,50 @@ pub(super) async fn try_team(
         request_id,
         reply_to: state.ingress_id.clone(),
     };
-    publish_team_playground(&state, &job).await?;
-    let chosen = match tokio::time::timeout(VERDICT_TIMEOUT, slot.verdict()).await {
+    publish_team_playground(state, &job).await?;
+    let chosen = match tokio::time::timeout(DECISION_TIMEOUT, slot.verdict()).await {
         Ok(Some(PlaygroundRouting::Agent(chosen))) => Some(*chosen),
         Ok(Some(PlaygroundRouting::NoAgent)) => None,
         Ok(Some(PlaygroundRouting::Expired) | None) | Err(_) => {
-            return Err(ApiError::unavailable(
-                "nobody decided in time who would answer",
-            ));
+            return Err(ApiError::unavailable("no agent was chosen in time"));
         }
     };
-    let entries = state
-        .apply
-        .catalog
-        .list(EntryKind::Agent, Some(&subject.id))
-        .await?;
+    let catalog = &state.apply.catalog;
+    let entries = catalog.list(EntryKind::Agent, Some(admin.org())).await?;
     let agents = entries.into_iter().filter_map(|entry| match entry {
         CatalogEntry::Agent(agent) => Some((agent.id.clone(), *agent)),
         _ => None,
     });
-    Ok(Json(TeamTrialView::new(
-        &trial.team,
-        chosen,
-        &agents.collect(),
-    )))
+    let view = TeamTrialView::new(&trial.team, chosen, &agents.collect());
+    Ok(Json(view))
+}
+
+/// Admits a run, parses its body and returns it with the resource that the run is about.
+async fn parse_and_draft<R: Resource>(
+    admin: &Admin<Configure>,
+    id: &str,
+    body: Body<TrialRequest>,
+) -> ApiResult<(TrialRequest, CatalogEntry)> {
+    let (state, subject) = (&admin.state, admin.administrator.rate_limit_subject());
+    state.limits.admit_trial(subject).await?;
+    let mut request = TrialRequest::parse(body.fields(state).await?)?;
+    let entry = drafted::<R>(state, admin.org(), id, request.draft.take()).await?;
+    Ok((request, entry))
 }
 
 /// Stores the input of a run where its worker finds it.
 async fn store_trial(state: &AppState, trial: &MessageId, input: &impl Serialize) -> ApiResult<()> {
     let text = serde_json::to_string(input).map_err(|error| ApiError::internal(&error))?;
     if text.len() > PLAYGROUND_RUN_BYTES_MAX {
+        let detail = "the draft is too large to be tried";
         let details = json!({ "max": PLAYGROUND_RUN_BYTES_MAX });
-        return Err(ApiError::new(
-            ErrorCode::PayloadTooLarge,
-            "the draft is too large to be tried",
-        )
-        .details(details));
+        return Err(ApiError::new(ErrorCode::PayloadTooLarge, detail).details(details));
     }
-    state
-        .backends
-        .relay
-        .put_playground_run(trial, &text)
-        .await
-        .map_err(|error| {
-            tracing::warn!(%error, "input of a playground run not stored");
-            ApiError::unavailable("nothing can be tried at the moment")
-        })
+    let stored = state.backends.relay.put_playground_run(trial, &text).await;
+    stored.map_err(|error| {
+        tracing::warn!(%error, "input of a playground run not stored");
+        ApiError::unavailable("drafts cannot be tried at the moment")
+    })
 }
 
 /// Returns a session that no other message belongs to.
@@ -273,11 +245,9 @@ fn new_turn(
 impl TeamTrialView {
     fn new(team: &Team, chosen: Option<RoutedAgent>, agents: &HashMap<AgentId, Agent>) -> Self {
         let facts = chosen.as_ref().and_then(|chosen| chosen.facts.as_ref());
-        let scores = facts
-            .map(|facts| facts.scores.as_slice())
-            .unwrap_or_default();
         let members = team.members.iter().map(|member| {
-            let score = scores.iter().find(|score| score.agent_id == member.agent);
+            let mut scores = facts.into_iter().flat_map(|facts| &facts.scores);
+            let score = scores.find(|score| score.agent_id == member.agent);
             TrialMemberView {
                 agent: AgentName::new(&member.agent, agents),
                 specialization: member.specialization.clone(),
@@ -285,13 +255,12 @@ impl TeamTrialView {
                 permille: score.map(|score| score.permille),
             }
         });
+        let agent = chosen.as_ref().map(|chosen| &chosen.agent_id);
         Self {
             members: members.collect(),
             stage: facts.map(|facts| facts.stage),
             took_ms: facts.map(|facts| facts.took_ms),
-            agent: chosen
-                .as_ref()
-                .map(|chosen| AgentName::new(&chosen.agent_id, agents)),
+            agent: agent.map(|agent| AgentName::new(agent, agents)),
             reason: chosen.map_or_else(|| "nobody of the team can answer".into(), |it| it.reason),
         }
     }

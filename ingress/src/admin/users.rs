@@ -7,11 +7,10 @@ use std::{
 
 use axum::{Json, extract::Query};
 use serde::{Deserialize, Serialize};
-use switchboard_backends::catalog::{CatalogEntry, EntryKind, VersionedEntry};
+use switchboard_backends::catalog::{CatalogEntry, EntryKind};
 use switchboard_schemas::{
     audit::AuditAction,
     email::EmailAddress,
-    ids::OrgId,
     time::Timestamp,
     user::{LinkPurpose, UserAccount, UserRole, UserState},
 };
@@ -19,13 +18,12 @@ use utoipa::ToSchema;
 
 use super::{
     answers::{Answer, NoContent},
-    audit_entries::record_entry,
-    authorization::{Admin, Administrator},
+    authorization::Admin,
     bodies::{Body, Fields, MergePatch, refuse_unknown, take_field},
     pages::{Page, PageQuery},
-    permissions::ManageUsers,
+    permissions::{ManageOrganizations, ManageUsers},
     preconditions::Precondition,
-    resources::{Identity, ResourceId, find, list_entries, other_kind},
+    resources::{Identity, ResourceId, find, list_entries, other_kind, path_of},
     validation::check_name,
 };
 use crate::{
@@ -123,13 +121,9 @@ pub(super) async fn list(
     admin: Admin<ManageUsers>,
     Query(page): Query<PageQuery>,
 ) -> ApiResult<Json<Page<UserView>>> {
-    let entries = admin
-        .state
-        .apply
-        .catalog
-        .list(EntryKind::User, Some(admin.org()))
-        .await?;
-    list_entries(entries, &page, |entry| UserView::new(entry, None)).map(Json)
+    let catalog = &admin.state.apply.catalog;
+    let entries = catalog.list(EntryKind::User, Some(admin.org())).await?;
+    list_entries(entries, &page, |entry| UserView::new(entry, None))
 }
 
 /// Reads one person.
@@ -137,174 +131,126 @@ pub(super) async fn read(
     admin: Admin<ManageUsers>,
     ResourceId(id): ResourceId,
 ) -> ApiResult<Answer<200, UserView>> {
-    show(&find(&admin.state, admin.org(), EntryKind::User, &id).await?)
+    show(&admin, &id).await
 }
 
 /// Invites a person.
 pub(super) async fn create(
-    Admin {
-        state,
-        administrator,
-        subject,
-        ..
-    }: Admin<ManageUsers>,
+    admin: Admin<ManageUsers>,
     body: Body<NewUser>,
 ) -> ApiResult<Answer<201, LinkedUserView>> {
-    let org = subject.id;
-    let NewUser { email, role, name } = NewUser::parse(body.fields(&state).await?)?;
+    let state = &admin.state;
+    let NewUser { email, role, name } = NewUser::parse(body.fields(state).await?)?;
     let name = name.unwrap_or_else(|| email.as_str().to_owned());
-    let mut account = new_account(&state.secret, &org, email, name, role);
-    let link = give_link(&state, &mut account, LinkPurpose::Invitation);
-    create_account(&state, account.clone()).await?;
-    let link = LinkView::new(&state, &account, &link);
+    let mut account = new_account(&state.secret, admin.org(), email, name, role);
+    let link = give_link(state, &mut account, LinkPurpose::Invitation);
+    create_account(state, account.clone()).await?;
+    let link = LinkView::new(state, &account, &link);
     let entry = CatalogEntry::User(Box::new(account));
-    record_entry(
-        &administrator,
-        &state,
-        AuditAction::Create,
-        None,
-        Some(&entry),
-    )
-    .await;
-    let found = find(&state, &org, EntryKind::User, entry.id()).await?;
-    let answer = show_linked(&found, link)?;
-    Ok(answer.location(format!(
-        "/api/admin/organizations/{org}/users/{}",
-        entry.id()
-    )))
+    admin
+        .record_entry(AuditAction::Create, None, Some(&entry))
+        .await;
+    let answer = show_linked(&admin, entry.id(), link).await?;
+    Ok(answer.location(path_of(&entry, "users")))
 }
 
 /// Changes the name or the role of a person, or whether they can sign in.
 pub(super) async fn patch(
-    Admin {
-        state,
-        administrator,
-        subject,
-        ..
-    }: Admin<ManageUsers>,
+    admin: Admin<ManageUsers>,
     ResourceId(id): ResourceId,
     precondition: Precondition,
     body: Body<MergePatch<UserFields>>,
 ) -> ApiResult<Answer<200, UserView>> {
-    let org = &subject.id;
-    find(&state, org, EntryKind::User, &id).await?;
-    let mut fields = body.fields(&state).await?;
+    find(&admin.state, admin.org(), EntryKind::User, &id).await?;
+    let mut fields = body.fields(&admin.state).await?;
     let precondition = precondition.with_body(&mut fields)?;
     let patch = UserFields::parse(fields)?;
-    let edit = AccountEdit {
-        org,
-        id: &id,
-        once: false,
-    };
-    let changed = change_account(&state, edit, |account, version, others| {
+    let edit = |account: UserAccount, version, others: &[UserAccount]| {
         precondition.check(version)?;
         let changed = patch.apply_to(account.clone())?;
         check_last_owner(&account, Some(&changed), others)?;
         Ok(Some(changed))
-    });
-    let (before, after) = changed.await?;
-    record_change(&administrator, &state, AuditAction::Update, before, after).await;
-    show(&find(&state, org, EntryKind::User, &id).await?)
+    };
+    change(&admin, &id, AuditAction::Update, edit).await?;
+    show(&admin, &id).await
 }
 
 /// Removes a person and ends their sessions.
 pub(super) async fn delete(
-    Admin {
-        state,
-        administrator,
-        subject,
-        ..
-    }: Admin<ManageUsers>,
+    admin: Admin<ManageUsers>,
     ResourceId(id): ResourceId,
     precondition: Precondition,
 ) -> ApiResult<NoContent> {
-    let edit = AccountEdit {
-        org: &subject.id,
-        id: &id,
-        once: false,
-    };
-    let removed = change_account(&state, edit, |account, version, others| {
+    let edit = |account: UserAccount, version, others: &[UserAccount]| {
         precondition.check(version)?;
         check_last_owner(&account, None, others)?;
         Ok(None)
-    });
-    let (before, _) = removed.await?;
-    record_change(&administrator, &state, AuditAction::Delete, before, None).await;
+    };
+    change(&admin, &id, AuditAction::Delete, edit).await?;
     Ok(NoContent)
 }
 
 /// Creates a link for a person who has not signed in yet or has lost the password; an earlier link stops working.
 pub(super) async fn create_link(
-    Admin {
-        state,
-        administrator,
-        subject,
-        ..
-    }: Admin<ManageUsers>,
+    admin: Admin<ManageUsers>,
     ResourceId(id): ResourceId,
     body: Body<LinkRequest>,
 ) -> ApiResult<Answer<201, LinkedUserView>> {
-    let org = &subject.id;
-    find(&state, org, EntryKind::User, &id).await?;
-    refuse_unknown(&body.fields(&state).await?, "unknown field")?;
-    let text = Mutex::new(None);
-    let edit = AccountEdit {
-        org,
-        id: &id,
-        once: false,
-    };
-    let changed = change_account(&state, edit, |mut account, _, _| {
+    let state = &admin.state;
+    find(state, admin.org(), EntryKind::User, &id).await?;
+    refuse_unknown(&body.fields(state).await?, "unknown field")?;
+    let created = Mutex::new(None);
+    let edit = |mut account: UserAccount, _, _: &[UserAccount]| {
         let purpose = match account.user.state {
             UserState::Invited => LinkPurpose::Invitation,
             UserState::Active => LinkPurpose::Reset,
             UserState::Disabled => {
-                return Err(ApiError::new(
-                    ErrorCode::Conflict,
-                    "this account is disabled",
-                ));
+                let detail = "this account is disabled";
+                return Err(ApiError::new(ErrorCode::Conflict, detail));
             }
         };
-        let link = give_link(&state, &mut account, purpose);
-        *text.lock().unwrap_or_else(PoisonError::into_inner) = Some(link);
+        let text = give_link(state, &mut account, purpose);
+        let link = LinkView::new(state, &account, &text);
+        *created.lock().unwrap_or_else(PoisonError::into_inner) = Some(link);
         Ok(Some(account))
-    });
-    let (before, after) = changed.await?;
-    let text = text.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let (Some(after), Some(text)) = (after, text) else {
-        return Err(ApiError::internal(&"no link was created"));
     };
-    let link = LinkView::new(&state, &after, &text);
-    record_change(
-        &administrator,
-        &state,
-        AuditAction::Link,
-        before,
-        Some(after),
-    )
-    .await;
-    show_linked(&find(&state, org, EntryKind::User, &id).await?, link)
+    change(&admin, &id, AuditAction::Link, edit).await?;
+    let link = created.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let link = link.ok_or_else(|| ApiError::internal(&"no link was created"))?;
+    show_linked(&admin, &id, link).await
 }
 
 /// Deletes all accounts of an organization that is deleted.
-pub(super) async fn delete_all(
-    administrator: &Administrator,
-    state: &AppState,
-    org: &OrgId,
+pub(super) async fn delete_all(admin: &Admin<ManageOrganizations>) -> ApiResult<()> {
+    let (catalog, org) = (&admin.state.apply.catalog, admin.org());
+    for entry in catalog.list(EntryKind::User, Some(org)).await? {
+        catalog.remove(EntryKind::User, org, entry.id()).await?;
+        admin
+            .record_entry(AuditAction::Delete, Some(&entry), None)
+            .await;
+    }
+    Ok(())
+}
+
+/// Changes an account with `edit`, as [`change_account`] does, and records the change.
+async fn change(
+    admin: &Admin<ManageUsers>,
+    id: &str,
+    action: AuditAction,
+    edit: impl Fn(UserAccount, i64, &[UserAccount]) -> ApiResult<Option<UserAccount>>,
 ) -> ApiResult<()> {
-    for entry in state.apply.catalog.list(EntryKind::User, Some(org)).await? {
-        state
-            .apply
-            .catalog
-            .remove(EntryKind::User, org, entry.id())
-            .await?;
-        record_entry(
-            administrator,
-            state,
-            AuditAction::Delete,
-            Some(&entry),
-            None,
-        )
-        .await;
+    let target = AccountEdit {
+        org: admin.org(),
+        id,
+        once: false,
+    };
+    let (before, after) = change_account(&admin.state, target, edit).await?;
+    if after.as_ref() != Some(&before) {
+        let before = CatalogEntry::User(Box::new(before));
+        let after = after.map(|account| CatalogEntry::User(Box::new(account)));
+        admin
+            .record_entry(action, Some(&before), after.as_ref())
+            .await;
     }
     Ok(())
 }
@@ -355,10 +301,8 @@ impl UserFields {
                 };
             }
             _ => {
-                return Err(ApiError::field(
-                    "state",
-                    "becomes active by the invitation alone",
-                ));
+                let rule = "becomes active by the invitation alone";
+                return Err(ApiError::field("state", rule));
             }
         }
         Ok(account)
@@ -371,39 +315,27 @@ fn take_name(fields: &mut Fields) -> ApiResult<Option<String>> {
     Ok(name)
 }
 
-async fn record_change(
-    administrator: &Administrator,
-    state: &AppState,
-    action: AuditAction,
-    before: UserAccount,
-    after: Option<UserAccount>,
-) {
-    let before = CatalogEntry::User(Box::new(before));
-    let after = after.map(|account| CatalogEntry::User(Box::new(account)));
-    if after.as_ref() != Some(&before) {
-        record_entry(administrator, state, action, Some(&before), after.as_ref()).await;
-    }
-}
-
 fn give_link(state: &AppState, account: &mut UserAccount, purpose: LinkPurpose) -> LinkText {
     let lifetime_ms = match purpose {
         LinkPurpose::Invitation => state.config.invitation_lifetime_ms,
         LinkPurpose::Reset | LinkPurpose::SignIn => state.config.sign_in_link_lifetime_ms,
     };
-    LinkText::issue_for(
-        &state.secret,
-        account,
-        purpose,
-        Duration::from_millis(lifetime_ms),
-    )
+    let lifetime = Duration::from_millis(lifetime_ms);
+    LinkText::issue_for(&state.secret, account, purpose, lifetime)
 }
 
-fn show(found: &VersionedEntry) -> ApiResult<Answer<200, UserView>> {
-    let view = UserView::new(&found.entry, Some(found.version))?;
-    Ok(Answer::new(view).version(found.version))
+async fn show(admin: &Admin<ManageUsers>, id: &str) -> ApiResult<Answer<200, UserView>> {
+    let found = find(&admin.state, admin.org(), EntryKind::User, id).await?;
+    let user = UserView::new(&found.entry, Some(found.version))?;
+    Ok(Answer::new(user).version(found.version))
 }
 
-fn show_linked(found: &VersionedEntry, link: LinkView) -> ApiResult<Answer<201, LinkedUserView>> {
+async fn show_linked(
+    admin: &Admin<ManageUsers>,
+    id: &str,
+    link: LinkView,
+) -> ApiResult<Answer<201, LinkedUserView>> {
+    let found = find(&admin.state, admin.org(), EntryKind::User, id).await?;
     let user = UserView::new(&found.entry, Some(found.version))?;
     Ok(Answer::new(LinkedUserView { user, link }).version(found.version))
 }
@@ -413,12 +345,7 @@ impl UserView {
         let CatalogEntry::User(account) = entry else {
             return Err(other_kind(EntryKind::User));
         };
-        let UserAccount {
-            user,
-            password,
-            link,
-            ..
-        } = &**account;
+        let user = &account.user;
         Ok(Self {
             identity: Identity::new(entry, version),
             email: user.email.clone(),
@@ -426,8 +353,8 @@ impl UserView {
             role: user.role,
             state: user.state,
             created_at: user.created_at,
-            has_password: password.is_some(),
-            link_expires_at: link.as_ref().map(|link| link.expires_at),
+            has_password: account.password.is_some(),
+            link_expires_at: account.link.as_ref().map(|link| link.expires_at),
         })
     }
 }

@@ -103,7 +103,7 @@ fn check_media_type(headers: &HeaderMap) -> ApiResult<()> {
         .get(header::CONTENT_ENCODING)
         .is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
     {
-        return unsupported("compressed bodies are not taken");
+        return unsupported("compressed bodies are not accepted");
     }
     let Some(media_type) = headers.get(header::CONTENT_TYPE) else {
         return Ok(());

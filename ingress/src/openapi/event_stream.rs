@@ -1,8 +1,8 @@
-//! The `data` of server-sent events as the document shows it.
+//! Data of server-sent events as the document shows it.
 
 #![expect(
     dead_code,
-    reason = "these types are read by the generator of the document alone"
+    reason = "only the generator of the document reads these types"
 )]
 
 use switchboard_schemas::{
@@ -11,51 +11,51 @@ use switchboard_schemas::{
 };
 use utoipa::ToSchema;
 
-/// Event `start`: who answers.
+/// Event `start`: the agent and the model of the reply.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 pub(crate) struct StartEvent {
-    /// The reply.
+    /// The id of the reply.
     message_id: MessageId,
-    /// Its conversation.
+    /// The id of the conversation.
     conversation_id: ConversationId,
-    /// Who answers.
+    /// The id of the agent that replies.
     agent_id: AgentId,
-    /// Its name.
+    /// The name of that agent.
     agent_name: String,
-    /// Why it was chosen, for a team's message.
+    /// The reason for which a team chose the agent.
     #[schema(nullable = false)]
     routing_reason: Option<String>,
-    /// The model.
+    /// The model that writes the reply.
     model: String,
-    /// The text that follows belongs to this generation; texts of two generations are never joined.
+    /// The generation of the text that follows; texts of two generations must not be concatenated.
     generation: u64,
 }
 
 /// Event `delta`: a piece of the text.
 #[derive(ToSchema)]
 pub(crate) struct DeltaEvent {
-    /// Whole characters.
+    /// The text of the piece, which ends between two characters.
     text: String,
-    /// Byte of the reply at which the text begins.
+    /// The byte of the reply at which the text begins.
     offset: u64,
 }
 
 /// Event `ui`: structured data to show.
 #[derive(ToSchema)]
 pub(crate) struct UiSpec {
-    /// The kind, for instance `product-grid`.
+    /// The kind of the data, for instance `product-grid`.
     r#type: String,
-    /// What is shown.
+    /// The products to show.
     data: Vec<switchboard_schemas::agent::Product>,
 }
 
-/// Event `tool`: how far a tool call is.
+/// Event `tool`: the progress of a tool call.
 #[derive(ToSchema)]
 pub(crate) struct ToolEvent {
-    /// Name of the tool.
+    /// The name of the tool.
     name: String,
-    /// `started`, `finished` or `failed`.
+    /// The state of the call: `started`, `finished` or `failed`.
     #[schema(pattern = "^(started|finished|failed)$")]
     status: String,
 }
@@ -64,13 +64,13 @@ pub(crate) struct ToolEvent {
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 pub(crate) struct DoneEvent {
-    /// `completed` or `cancelled`.
+    /// The final state: `completed` or `cancelled`.
     status: ReplyStatus,
-    /// Why the model stopped.
+    /// The reason for which the model stopped.
     finish_reason: Option<FinishReason>,
-    /// Tokens.
+    /// The tokens that were used.
     usage: TokenUsage,
-    /// Bytes of the whole text.
+    /// The length of the whole text, in bytes.
     length: u64,
     /// Milliseconds from acceptance to the end.
     response_time: u64,

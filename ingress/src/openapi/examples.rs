@@ -1,5 +1,5 @@
-//! The examples of the document. The requests among them are sent to a running service by the integration suite, which
-//! compares what comes back with the schemas; the answers among them are compared here.
+//! Examples of the document. The integration suite sends the requests to a running service and compares the responses with
+//! the schemas; a unit test compares the responses among the examples with the schemas.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ const CONVERSATION: &str = "conv_77777777777777777777777777";
 const QUESTION: &str = "msg_7777777777777777777777777766666666666666666666666666";
 const REPLY: &str = "msg_7777777777777777777777777777777777777777777777777777";
 
-/// Bodies that a client could send to that operation, each with its name.
+/// Returns example bodies of requests to an operation, by name.
 pub(super) fn requests(operation: &str) -> Vec<(&'static str, Value)> {
     match operation {
         "chatWithAgent" => vec![
@@ -58,8 +58,8 @@ pub(super) fn requests(operation: &str) -> Vec<(&'static str, Value)> {
     }
 }
 
-/// What that operation answers with when all went well.
-pub(super) fn answer(operation: &str, status: &str, media_type: &str) -> Option<Value> {
+/// Returns the example of a successful response of an operation.
+pub(super) fn response(operation: &str, status: &str, media_type: &str) -> Option<Value> {
     match (operation, status, media_type) {
         ("getAgent", "200", _) => Some(agent()),
         ("getWidget", "200", _) => Some(widget()),

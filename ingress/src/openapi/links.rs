@@ -1,4 +1,4 @@
-//! What a client can do next with an answer to a chat request: where its ids go.
+//! Links from the response to a chat request to the operations that take its ids.
 
 use utoipa::openapi::{
     RefOr,
@@ -9,7 +9,7 @@ use utoipa::openapi::{
 const REPLY_ID: &str = "$response.header.X-Message-Id";
 const SESSION_ID: &str = "$request.body#/sessionId";
 
-/// Adds the links of an operation that begins a reply.
+/// Adds links to the responses of an operation that begins a reply.
 pub(super) fn add(operation: &mut Operation) {
     let agent_id = match operation.operation_id.as_deref() {
         Some("chatWithAgent") => "$request.path.agentId",
@@ -28,7 +28,7 @@ pub(super) fn add(operation: &mut Operation) {
                 ("cancel", link("cancelMessage", &[("messageId", REPLY_ID)])),
             ]);
         }
-        // Who answers for a team is known once the reply has begun.
+        // The agent of a team's reply is known when the reply has begun.
         if status == "200" {
             let path = [("agentId", agent_id), ("sessionId", SESSION_ID)];
             links.push(("conversation", link("getConversation", &path)));

@@ -13,8 +13,8 @@ pub(crate) fn metadata_schema() -> Object {
         .schema_type(SchemaType::Array(vec![Type::Object, Type::Null]))
         .max_properties(Some(METADATA_KEYS_MAX))
         .description(Some(
-            "Anything else to keep with the conversation, merged key by key: at most 50 keys and 16 KiB. `visitorId`, \
-             `visitorEmail`, `visitorName`, `source`, `ipAddress`, `rating` and `feedback` are left out of it.",
+            "Any other data of the conversation, merged key by key: at most 50 keys and 16 KiB. The reserved keys `visitorId`, \
+             `visitorEmail`, `visitorName`, `source`, `ipAddress`, `rating` and `feedback` are ignored.",
         ))
         .build()
 }

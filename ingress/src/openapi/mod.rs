@@ -1,5 +1,5 @@
-//! The public API as an OpenAPI 3.1 document. Paths, parameters and answers stand at the handlers and come in with the
-//! routes themselves, so that neither can lack what the other has; what operations share is added here.
+//! The OpenAPI 3.1 document of the public API. Each handler describes its own path, parameters and responses, so that the
+//! routes and the document cannot differ; this room adds the parts that operations share.
 
 pub(crate) mod event_stream;
 mod examples;
@@ -30,28 +30,31 @@ use utoipa::{
 
 const DESCRIPTION: &str = include_str!("description.md");
 const TAGS: [(&str, &str); 6] = [
-    ("Chat", "Send a message, read the reply."),
-    ("Messages", "One reply: read again, followed or stopped."),
-    ("Conversations", "History, and what is known of a visitor."),
-    ("Agents", "What everyone may know of an agent."),
-    ("Widget", "What a page holds instead of a key."),
-    ("Document", "All of this, for programs."),
+    ("Chat", "Send a message and read the reply."),
+    ("Messages", "Read, stream or cancel one reply."),
+    (
+        "Conversations",
+        "Read the history and change the visitor's data.",
+    ),
+    ("Agents", "Read the public configuration of an agent."),
+    ("Widget", "Configure a widget and create visitor tokens."),
+    ("Document", "Read this document."),
 ];
-/// Settings that have defaults in an operator's document and are all there in every answer.
-const ALWAYS_WHOLE: [&str; 4] = ["Theme", "Features", "AgentLimits", "Product"];
-/// Characters of the entity tag: enough that two versions never share one.
+/// Schemas whose fields are optional in requests and always present in responses.
+const ALWAYS_COMPLETE: [&str; 4] = ["Theme", "Features", "AgentLimits", "Product"];
+/// The length of the entity tag, in characters; long enough that two versions never share one.
 const ETAG_CHARS: usize = 32;
 
 /// The document as it is served.
 pub(crate) struct PublishedDocument {
-    /// JSON.
+    /// The document as JSON.
     pub(crate) body: Bytes,
-    /// Names this version of it.
+    /// The entity tag of this version.
     pub(crate) etag: String,
 }
 
 impl PublishedDocument {
-    /// Serializes a document and derives its tag.
+    /// Serializes a document and derives its entity tag.
     pub(crate) fn new(document: &impl Serialize) -> Self {
         let body = Bytes::from(serde_json::to_vec(document).unwrap_or_default());
         let mut hash = HEXLOWER.encode(&Sha256::digest(&body));
@@ -63,7 +66,7 @@ impl PublishedDocument {
     }
 }
 
-/// Adds to the document of `routes` what operations share.
+/// Returns the document of `routes` with all parts that operations share.
 pub(crate) fn document(routes: OpenApi) -> OpenApi {
     let mut document = routes;
     describe_api(&mut document);
@@ -93,7 +96,7 @@ fn describe_api(document: &mut OpenApi) {
                 .build(),
         ))
         .build();
-    // Wherever the document was read: an installation is not told its own address.
+    // Relative, because the service does not know its public address.
     document.servers = Some(vec![
         ServerBuilder::new()
             .url("/")
@@ -112,9 +115,9 @@ fn describe_api(document: &mut OpenApi) {
         .scheme(HttpAuthScheme::Bearer)
         .bearer_format("svc_live_…");
     let bearer = bearer
-        .description(Some("The API key, preferred; or a visitor token."))
+        .description(Some("The API key or a visitor token."))
         .build();
-    let header = ApiKeyValue::with_description("X-API-Key", "The API key, in a header of its own.");
+    let header = ApiKeyValue::with_description("X-API-Key", "The API key in its own header.");
     let components = document.components.get_or_insert_with(Components::new);
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
     components.add_security_scheme("apiKey", SecurityScheme::ApiKey(ApiKey::Header(header)));
@@ -130,7 +133,7 @@ fn add_schemas(components: &mut Components) {
     register::<event_stream::UiSpec>(components);
     register::<event_stream::ToolEvent>(components);
     register::<event_stream::DoneEvent>(components);
-    for name in ALWAYS_WHOLE {
+    for name in ALWAYS_COMPLETE {
         if let Some(RefOr::T(Schema::Object(object))) = components.schemas.get_mut(name) {
             object.required = object.properties.keys().cloned().collect();
         }
@@ -161,7 +164,7 @@ fn add_examples(operation: &mut Operation) {
         };
         for (media_type, content) in &mut response.content {
             if let Some(content) = owned(content) {
-                content.example = examples::answer(&id, status, media_type);
+                content.example = examples::response(&id, status, media_type);
             }
         }
     }

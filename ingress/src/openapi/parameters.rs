@@ -1,37 +1,37 @@
-//! Parameters as the document shows them. The handlers read them by hand, because which error a bad one gives, and when,
-//! is part of the contract.
+//! Parameters as the document shows them. The handlers parse them without these types, because the error for an invalid
+//! value and the order of the checks are part of the contract.
 
 #![expect(
     dead_code,
-    reason = "these types are read by the generator of the document alone"
+    reason = "only the generator of the document reads these types"
 )]
 
 use switchboard_schemas::ids::{AgentId, ConversationId, MessageId, TeamId};
 use utoipa::IntoParams;
 
-/// What a path with an agent has.
+/// The parameter of a path with an agent.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct AgentPath {
-    /// The agent.
+    /// The id of the agent.
     #[param(rename = "agentId", value_type = String, example = "agt_77777777777777777777777777")]
     agent_id: AgentId,
 }
 
-/// What a path with a team has.
+/// The parameter of a path with a team.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct TeamPath {
-    /// The team.
+    /// The id of the team.
     #[param(rename = "teamId", value_type = String, example = "team_77777777777777777777777777")]
     team_id: TeamId,
 }
 
-/// What a path with a message has.
+/// The parameter of a path with a message.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct MessagePath {
-    /// The reply, as `X-Message-Id` named it.
+    /// The id of the reply, from `X-Message-Id`.
     #[param(
         rename = "messageId",
         value_type = String,
@@ -40,32 +40,32 @@ pub(crate) struct MessagePath {
     message_id: MessageId,
 }
 
-/// What a path with a conversation has.
+/// The parameters of a path with a conversation.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct ConversationPath {
-    /// An agent that answered in the conversation.
+    /// The id of an agent that replied in the conversation.
     #[param(rename = "agentId", value_type = String, example = "agt_77777777777777777777777777")]
     agent_id: AgentId,
-    /// The client's own name of the conversation.
+    /// The id that the client chose for the session.
     #[param(rename = "sessionId", example = "session-1")]
     session_id: String,
 }
 
-/// Which conversation is meant where the agent and a team have one of the same session.
+/// The choice between two conversations of one session.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ConversationChoice {
-    /// The conversation, where the agent's own and a team's have the same session; usually left out.
+    /// The id of the conversation. Needed only if the agent itself and a team both have a conversation with this session.
     #[param(rename = "conversationId", value_type = String, required = false, nullable = false)]
     conversation_id: Option<ConversationId>,
 }
 
-/// Which messages of a conversation.
+/// The page of the messages of a conversation.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PageQuery {
-    /// Messages to return. More than 100 count as 100; what is no whole number from 1 on counts as 50.
+    /// Messages to return: 50 by default, at most 100. Larger numbers count as 100, other values as 50.
     #[param(
         required = false,
         nullable = false,
@@ -75,7 +75,7 @@ pub(crate) struct PageQuery {
         example = 20
     )]
     limit: Option<u32>,
-    /// Messages to skip, from the oldest on. What is no whole number counts as 0.
+    /// Messages to skip, oldest first. A value that is not a whole number counts as 0.
     #[param(
         required = false,
         nullable = false,
@@ -90,8 +90,8 @@ pub(crate) struct PageQuery {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 pub(crate) struct ChatHeaders {
-    /// Makes a repeat safe for 24 hours: the same request again joins the first one's reply, another one with the same
-    /// key gets 422.
+    /// Makes retries safe for 24 hours: a request with the same key and body joins the reply of the first one, and another
+    /// body gets 422.
     #[param(
         rename = "Idempotency-Key",
         required = false,
@@ -102,26 +102,26 @@ pub(crate) struct ChatHeaders {
         example = "6f1c2a9e-order-1"
     )]
     idempotency_key: Option<String>,
-    /// `respond-async` asks for 202 at once instead of the reply.
+    /// `respond-async` returns 202 at once instead of the reply.
     #[param(rename = "Prefer", required = false, nullable = false)]
     prefer: Option<String>,
 }
 
-/// The page that asks.
+/// The origin of the page that sends the request.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 pub(crate) struct OriginHeader {
-    /// Set by browsers. Where the agent has a list of allowed domains, an origin that is not on it is refused; programs
-    /// leave it out.
+    /// Set by browsers. If the agent has a list of allowed domains, other origins are rejected; requests without the header
+    /// are accepted.
     #[param(rename = "Origin", required = false, nullable = false)]
     origin: Option<String>,
 }
 
-/// Where a reader goes on in a reply.
+/// The position from which a client resumes a reply.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ResumeQuery {
-    /// Bytes of the reply that the reader has.
+    /// The number of bytes that the client has.
     #[param(
         required = false,
         nullable = false,
@@ -130,16 +130,16 @@ pub(crate) struct ResumeQuery {
         example = 0
     )]
     after: Option<u64>,
-    /// The generation that those bytes belong to (`X-Reply-Generation`). A reply that was begun anew gives 409.
+    /// The generation of those bytes (`X-Reply-Generation`). If the reply was restarted since, the response is 409.
     #[param(required = false, nullable = false, minimum = 0)]
     generation: Option<u64>,
 }
 
-/// What browsers send by themselves when they go on.
+/// The header that browsers send when they reconnect.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 pub(crate) struct ResumeHeaders {
-    /// Id of the last event that the reader has: generation and byte. Wins over the query.
+    /// The id of the last event that the client has: generation and byte. Takes precedence over the query.
     #[param(
         rename = "Last-Event-ID",
         required = false,
@@ -150,11 +150,11 @@ pub(crate) struct ResumeHeaders {
     last_event_id: Option<String>,
 }
 
-/// What a cache has.
+/// The version that a cache has.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 pub(crate) struct CacheHeaders {
-    /// The `ETag` of the copy at hand.
+    /// The `ETag` of the cached copy.
     #[param(rename = "If-None-Match", required = false, nullable = false)]
     if_none_match: Option<String>,
 }

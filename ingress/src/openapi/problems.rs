@@ -1,5 +1,5 @@
-//! Which errors each operation can answer with, as one table, and the responses that the document shows for them. Each
-//! body's example is written by the code that writes the real ones.
+//! Errors of each operation, and the responses that the document shows for them. The code that writes real error bodies
+//! writes the examples too.
 
 use std::collections::BTreeMap;
 
@@ -27,33 +27,33 @@ use crate::http::{
     problem::problem_json,
 };
 
-/// Media type of every error.
+/// The media type of all errors.
 pub(super) const PROBLEM_JSON: &str = "application/problem+json";
 const REQUEST_ID: &str = "req_77777777777777777777777777";
 
-/// An error as its body has it (RFC 9457).
+/// The body of an error (RFC 9457).
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "read by the generator of the document alone")]
+#[expect(dead_code, reason = "only the generator of the document reads it")]
 pub(crate) struct Problem {
-    /// A name of the kind of problem; `about:blank` where there is no code.
+    /// The URI of the kind of problem; `about:blank` without a code.
     r#type: String,
-    /// The kind of problem, for people; may change.
+    /// The kind of problem, for people; the text may change.
     title: String,
-    /// The response's status.
+    /// The status of the response.
     #[schema(minimum = 400, maximum = 599)]
     status: u16,
-    /// This occurrence, for people; may change.
+    /// The cause of this occurrence, for people; the text may change.
     detail: String,
-    /// For programs; never changes.
+    /// The kind of problem, for programs; never changes.
     #[schema(nullable = false, pattern = "^[A-Z_]+$")]
     code: Option<String>,
-    /// What to quote when asking for help.
+    /// The id of the request, to quote when asking for help.
     request_id: RequestId,
-    /// The field, query parameter or header concerned.
+    /// The name of the invalid field, query parameter or header.
     #[schema(nullable = false)]
     param: Option<String>,
-    /// Further facts for programs, depending on the code.
+    /// Details for programs; their fields depend on the code.
     #[schema(value_type = Object, required = false)]
     details: Option<Value>,
 }
@@ -69,7 +69,7 @@ pub(crate) enum ProblemCase {
 
 use ProblemCase::{Coded, Plain};
 
-/// What every operation behind a key can answer with.
+/// Errors of every operation that needs a key.
 const KEY: &[ProblemCase] = &[
     Coded(MissingApiKey),
     Coded(InvalidApiKey),
@@ -79,7 +79,7 @@ const KEY: &[ProblemCase] = &[
     Coded(Internal),
     Coded(Unavailable),
 ];
-/// What a path with an agent adds.
+/// Errors of a path with an agent.
 const AGENT: &[ProblemCase] = &[
     Coded(InvalidAgentId),
     Coded(OrgMismatch),
@@ -87,16 +87,16 @@ const AGENT: &[ProblemCase] = &[
     Coded(AgentNotFound),
     Coded(NotFound),
 ];
-/// What a body adds.
-const BODY: &[ProblemCase] = &[
+/// Errors of a request body.
+pub(crate) const BODY: &[ProblemCase] = &[
     Coded(InvalidJson),
     Coded(InvalidRequestData),
     Coded(PayloadTooLarge),
     Coded(UnsupportedMediaType),
     Plain(StatusCode::REQUEST_TIMEOUT),
 ];
-/// What a reply can end with before its first byte.
-const REPLY: &[ProblemCase] = &[Coded(Conflict), Coded(ModelError), Coded(ModelTimeout)];
+/// Errors of a reply before its first byte.
+pub(crate) const REPLY: &[ProblemCase] = &[Coded(Conflict), Coded(ModelError), Coded(ModelTimeout)];
 
 macro_rules! problems {
     ($($(#[$doc:meta])* $name:ident = [$($part:expr),* $(,)?];)*) => {$(
@@ -113,14 +113,14 @@ macro_rules! problems {
 }
 
 problems! {
-    /// Of reading an agent's configuration, in either form.
+    /// Errors of reading the configuration of an agent or its widget.
     AgentReadProblems = [KEY, AGENT, &[Coded(AgentInactive)]];
-    /// Of a chat with an agent.
+    /// Errors of a chat with an agent.
     AgentChatProblems = [
         KEY, AGENT, BODY, REPLY,
         &[Coded(AgentInactive), Coded(DomainNotAllowed), Coded(IdempotencyKeyReused), Coded(ReplyRestarted)],
     ];
-    /// Of a chat with a team, most of which have no code.
+    /// Errors of a chat with a team, some of which have no code.
     TeamChatProblems = [
         &[
             Coded(MissingApiKey), Coded(InvalidApiKey), Coded(ExpiredApiKey), Coded(InsufficientScope),
@@ -131,14 +131,14 @@ problems! {
         ],
         REPLY,
     ];
-    /// Of reading a conversation.
+    /// Errors of reading a conversation.
     ConversationReadProblems = [KEY, AGENT, &[Coded(InvalidSessionId), Coded(ConversationNotFound)]];
-    /// Of changing a conversation.
+    /// Errors of changing a conversation.
     ConversationChangeProblems =
         [KEY, AGENT, BODY, &[Coded(InvalidSessionId), Coded(ConversationNotFound), Coded(InvalidRating)]];
-    /// Of reading a message.
+    /// Errors of reading a reply.
     MessageReadProblems = [KEY, &[Coded(MessageNotFound)]];
-    /// Of following a message.
+    /// Errors of streaming a reply.
     MessageStreamProblems = [
         KEY, REPLY,
         &[
@@ -146,9 +146,9 @@ problems! {
             Coded(RangeNotSatisfiable), Coded(ReplyRestarted),
         ],
     ];
-    /// Of a page's request for a token.
+    /// Errors of creating a visitor token.
     VisitorTokenProblems = [KEY, AGENT, BODY, &[Coded(DomainNotAllowed)]];
-    /// Of stopping a message.
+    /// Errors of cancelling a reply.
     MessageCancelProblems = [KEY, &[Coded(MessageNotFound), Coded(DomainNotAllowed)]];
 }
 
@@ -189,36 +189,36 @@ impl ProblemCase {
 }
 
 /// Returns the responses of these errors by status.
-pub(crate) fn responses(answers: &[ProblemCase]) -> BTreeMap<String, RefOr<Response>> {
+pub(crate) fn responses(cases: &[ProblemCase]) -> BTreeMap<String, RefOr<Response>> {
     let mut by_status = BTreeMap::<u16, Vec<ProblemCase>>::new();
-    for answer in answers {
-        let of_status = by_status.entry(answer.status().as_u16()).or_default();
-        if !of_status.contains(answer) {
-            of_status.push(*answer);
+    for case in cases {
+        let of_status = by_status.entry(case.status().as_u16()).or_default();
+        if !of_status.contains(case) {
+            of_status.push(*case);
         }
     }
     by_status
         .into_iter()
-        .map(|(status, answers)| (status.to_string(), response(&answers).into()))
+        .map(|(status, cases)| (status.to_string(), response(&cases).into()))
         .collect()
 }
 
-fn response(answers: &[ProblemCase]) -> Response {
-    let titles = answers.iter().map(|answer| match answer {
+fn response(cases: &[ProblemCase]) -> Response {
+    let titles = cases.iter().map(|case| match case {
         Coded(code) => format!("`{}`: {}.", code.name(), code.title()),
         Plain(status) => format!(
             "{}; this error has no code.",
             status.canonical_reason().unwrap_or("Error")
         ),
     });
-    let examples = answers.iter().map(|answer| {
+    let examples = cases.iter().map(|case| {
         let example = ExampleBuilder::new()
-            .summary(answer.name())
-            .value(Some(answer.example()));
-        (answer.name().replace(' ', "-"), example)
+            .summary(case.name())
+            .value(Some(case.example()));
+        (case.name().replace(' ', "-"), example)
     });
     let content = ContentBuilder::new()
-        .schema(Some(schema(answers)))
+        .schema(Some(schema(cases)))
         .examples_from_iter(examples);
     ResponseBuilder::new()
         .description(titles.collect::<Vec<_>>().join("\n\n"))
@@ -226,12 +226,12 @@ fn response(answers: &[ProblemCase]) -> Response {
         .build()
 }
 
-/// Every problem, narrowed to the codes of this status, so that a code that no table names fails the contract test.
-fn schema(answers: &[ProblemCase]) -> Schema {
-    let codes: Vec<_> = answers
+/// Returns the schema of a problem with the codes of one status, so that any other code fails the contract test.
+fn schema(cases: &[ProblemCase]) -> Schema {
+    let codes: Vec<_> = cases
         .iter()
-        .filter(|answer| matches!(answer, Coded(_)))
-        .map(|answer| answer.name())
+        .filter(|case| matches!(case, Coded(_)))
+        .map(|case| case.name())
         .collect();
     let mut narrowed = ObjectBuilder::new();
     if !codes.is_empty() {
@@ -242,7 +242,7 @@ fn schema(answers: &[ProblemCase]) -> Schema {
                 .enum_values(Some(codes.clone())),
         );
     }
-    if codes.len() == answers.len() {
+    if codes.len() == cases.len() {
         narrowed = narrowed.required("code");
     }
     Schema::AllOf(

@@ -36,7 +36,7 @@ use super::{agent_id, secret};
 use crate::{
     Ingress, IngressConfig,
     admin::{
-        apply::{Applied, ApplyContext, apply},
+        apply::{AppliedDocument, ApplyContext, apply},
         document::Document,
     },
     http::PeerAddress,
@@ -217,7 +217,7 @@ impl World {
         applied.organizations[0].keys[0].value.clone().unwrap()
     }
 
-    async fn apply(&self, organization: Value) -> Applied {
+    async fn apply(&self, organization: Value) -> AppliedDocument {
         let context = ApplyContext::new(&self.state.backends, secret());
         let document = Document::from_json(json!({ "organizations": [organization] })).unwrap();
         apply(&context, document).await.unwrap()

@@ -9,7 +9,10 @@ use switchboard_schemas::{
 };
 use utoipa::{IntoParams, ToSchema};
 
-use crate::http::{ApiError, ApiResult};
+use crate::{
+    admin::pages::parse_parameter,
+    http::{ApiError, ApiResult},
+};
 
 /// The number of days without `from`, the last day included.
 const DAYS_DEFAULT: i64 = 30;
@@ -58,20 +61,19 @@ impl AnalyticsQuery {
         match last.number() - first.number() {
             ..0 => Err(ApiError::field("to", "must not be before from")),
             0..DAYS_MAX => Ok(DayRange { first, last }),
-            _ => Err(ApiError::field(
-                "from",
-                format!("must be less than {DAYS_MAX} days before to"),
-            )),
+            _ => {
+                let rule = format!("must be less than {DAYS_MAX} days before to");
+                Err(ApiError::field("from", rule))
+            }
         }
     }
 
     /// Returns the filters.
     pub(super) fn filter(&self) -> ApiResult<AnalyticsFilter> {
-        let agent = self.agent.as_deref().map(str::parse).transpose();
-        let team = self.team.as_deref().map(str::parse).transpose();
+        let (agent, team) = (self.agent.as_deref(), self.team.as_deref());
         Ok(AnalyticsFilter {
-            agent: agent.map_err(|_| ApiError::field("agent", "must be the id of an agent"))?,
-            team: team.map_err(|_| ApiError::field("team", "must be the id of a team"))?,
+            agent: parse_parameter("agent", agent, "must be the id of an agent")?,
+            team: parse_parameter("team", team, "must be the id of a team")?,
         })
     }
 
@@ -87,7 +89,8 @@ impl AnalyticsQuery {
                     .and_then(|value| value.to_str().ok())
                     .unwrap_or_default();
                 let first = accept.split([',', ';']).next().unwrap_or_default().trim();
-                Ok(if first.eq_ignore_ascii_case("text/csv") {
+                let is_csv = first.eq_ignore_ascii_case("text/csv");
+                Ok(if is_csv {
                     AnalyticsFormat::Csv
                 } else {
                     AnalyticsFormat::Json
@@ -100,17 +103,11 @@ impl AnalyticsQuery {
 impl AnalyticsFilter {
     /// Returns whether a group of replies is counted.
     pub(super) fn matches(&self, group: &TotalsGroup) -> bool {
-        self.agent
-            .as_ref()
-            .is_none_or(|agent| group.agent_id.as_ref() == Some(agent))
-            && self
-                .team
-                .as_ref()
-                .is_none_or(|team| group.team_id.as_ref() == Some(team))
+        let is_agent = self.agent.is_none() || self.agent == group.agent_id;
+        is_agent && (self.team.is_none() || self.team == group.team_id)
     }
 }
 
 fn parse_day(param: &str, text: Option<&str>) -> ApiResult<Option<Day>> {
-    let day = text.map(str::parse).transpose();
-    day.map_err(|_| ApiError::field(param, "must be a day such as 2026-01-31"))
+    parse_parameter(param, text, "must be a day such as 2026-01-31")
 }

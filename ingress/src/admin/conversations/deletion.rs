@@ -18,7 +18,6 @@ use crate::{
         answers::DeletionAnswer, authorization::Admin, permissions::ActOnConversations,
         resources::ResourceId,
     },
-    audit::AuditChange,
     http::ApiResult,
     jobs::conversation_job::PublishedJob,
     state::AppState,
@@ -27,42 +26,18 @@ use crate::{
 /// The number of messages at the end of a team's conversation among which the last answer is searched.
 const LAST_MESSAGES_MAX: u32 = 20;
 
-/// The state of a deletion when its request stops waiting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DeletionState {
-    /// The conversation is deleted.
-    Done,
-    /// The deletion is published and survives crashes; the worker has not processed it yet.
-    Accepted,
-}
-
 /// Deletes a conversation, or accepts the deletion while its worker is busy.
 pub(in crate::admin) async fn delete(
-    Admin {
-        state,
-        administrator,
-        subject,
-        ..
-    }: Admin<ActOnConversations>,
+    admin: Admin<ActOnConversations>,
     ResourceId(id): ResourceId,
     Extension(request_id): Extension<RequestId>,
 ) -> ApiResult<DeletionAnswer> {
-    let org = subject.id;
-    let conversation = find(&state, &org, &id).await?;
-    let event_id = EventId::of(request_id.as_str(), conversation.id.as_str());
-    let deletion = delete_conversation(&state, &conversation, event_id, &request_id).await?;
-    let change = AuditChange {
-        org: &org,
-        kind: "conversation",
-        subject: conversation.id.as_str(),
-        action: AuditAction::Delete,
-        fields: Vec::new(),
-    };
-    administrator.record(&state, change).await;
-    Ok(match deletion {
-        DeletionState::Done => DeletionAnswer::Done,
-        DeletionState::Accepted => DeletionAnswer::Accepted,
-    })
+    let conversation = find(&admin.state, admin.org(), &id).await?;
+    let event_id = EventId::of(request_id.as_str(), &id);
+    let answer = delete_conversation(&admin.state, &conversation, event_id, &request_id).await?;
+    let subject = ("conversation", id.as_str());
+    admin.record(subject, AuditAction::Delete, Vec::new()).await;
+    Ok(answer)
 }
 
 /// Publishes the deletion of a conversation and waits a while for it. Two calls with one event are one deletion.
@@ -71,7 +46,7 @@ pub(super) async fn delete_conversation(
     conversation: &Conversation,
     event_id: EventId,
     request_id: &RequestId,
-) -> ApiResult<DeletionState> {
+) -> ApiResult<DeletionAnswer> {
     let (agent_id, team_id) = find_owner(state, conversation).await?;
     let job = DeleteJob {
         event_id: event_id.clone(),
@@ -89,7 +64,7 @@ pub(super) async fn delete_conversation(
     let outcome = published
         .wait_for_outcome(|| is_deleted(&*state.backends.store, &job))
         .await;
-    Ok(outcome.map_or(DeletionState::Accepted, |_| DeletionState::Done))
+    Ok(outcome.map_or(DeletionAnswer::Accepted, |_| DeletionAnswer::Done))
 }
 
 /// Cancels the running reply, which nobody will read. If that fails, the deletion waits for its end.
@@ -103,13 +78,9 @@ async fn stop_running(state: &AppState, conversation: &Conversation) {
 }
 
 async fn is_deleted(store: &dyn ConversationStore, job: &DeleteJob) -> bool {
-    let history = store
-        .history_state(&job.org_id, &job.conversation_id)
-        .await
-        .unwrap_or_default();
-    history
-        .tombstone
-        .is_some_and(|tombstone| tombstone.event_id == job.event_id)
+    let history = store.history_state(&job.org_id, &job.conversation_id).await;
+    let tombstone = history.unwrap_or_default().tombstone;
+    tombstone.is_some_and(|tombstone| tombstone.event_id == job.event_id)
 }
 
 /// Returns the agent and the team that the event about the deletion names; of a team, the agent that answered last.
@@ -121,19 +92,15 @@ async fn find_owner(
         ConversationOwner::Agent(agent) => return Ok((Some(agent.clone()), None)),
         ConversationOwner::Team(team) => team,
     };
+    let (org, id, store) = (
+        &conversation.org_id,
+        &conversation.id,
+        &state.backends.store,
+    );
     let from = conversation
         .message_count
         .saturating_sub(u64::from(LAST_MESSAGES_MAX));
-    let last = state
-        .backends
-        .store
-        .messages(
-            &conversation.org_id,
-            &conversation.id,
-            from,
-            LAST_MESSAGES_MAX,
-        )
-        .await?;
+    let last = store.messages(org, id, from, LAST_MESSAGES_MAX).await?;
     let answered = last.iter().rev().find_map(|message| match &message.author {
         MessageAuthor::Assistant(facts) => Some(facts.agent_id.clone()),
         MessageAuthor::User => None,
@@ -142,10 +109,7 @@ async fn find_owner(
         return Ok((answered, Some(team.clone())));
     }
     // No reply has text. The default agent is the most likely choice of the team.
-    let default = state
-        .catalog
-        .team(team)
-        .await?
-        .and_then(|team| team.default_agent.clone());
-    Ok((default, Some(team.clone())))
+    let stored = state.catalog.team(team).await?;
+    let default_agent = stored.and_then(|team| team.default_agent.clone());
+    Ok((default_agent, Some(team.clone())))
 }

@@ -21,20 +21,19 @@ use tokio::time::Instant;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    deletion::{DeletionState, delete_conversation},
+    deletion::delete_conversation,
     filter::{READ_MAX, is_same_address},
     read_all,
 };
 use crate::{
     admin::{
-        answers::{Answer, CursorPage},
-        authorization::{Admin, Administrator},
+        answers::{Answer, DeletionAnswer},
+        authorization::Admin,
         bodies::{Body, Fields},
-        pages::{page_limit, parse_cursor},
+        pages::{CURSOR_RULE, CursorPage, page_limit, parse_parameter},
         permissions::{ActOnConversations, ReadConversations},
         resources::{ResourceId, not_found},
     },
-    audit::AuditChange,
     http::{ApiError, ApiResult, fields},
     state::AppState,
 };
@@ -99,22 +98,17 @@ enum ErasureState {
 
 /// Begins an erasure and runs it for some seconds.
 pub(in crate::admin) async fn create(
-    Admin {
-        state,
-        administrator,
-        subject,
-        ..
-    }: Admin<ActOnConversations>,
+    admin: Admin<ActOnConversations>,
     Extension(request_id): Extension<RequestId>,
     body: Body<ErasedVisitor>,
 ) -> ApiResult<Answer<201, ErasureView>> {
-    let org = subject.id;
-    let visitor = ErasedVisitor::parse(&body.fields(&state).await?)?;
+    let state = &admin.state;
+    let visitor = ErasedVisitor::parse(&body.fields(state).await?)?;
     let erasure = Erasure {
         id: ErasureId::now(),
-        org_id: org.clone(),
-        visitor: visitor.digest(&state, &org),
-        by: match administrator.actor() {
+        org_id: admin.org().clone(),
+        visitor: visitor.digest(&admin),
+        by: match admin.administrator.actor() {
             AuditActor::User { id, .. } => ErasureRequester::User { id },
             AuditActor::Token | AuditActor::Command => ErasureRequester::Token,
         },
@@ -128,34 +122,36 @@ pub(in crate::admin) async fn create(
     };
     // The receipt is stored before anything is deleted.
     state.backends.store.put_erasure(&erasure).await?;
-    record(&state, &administrator, &erasure, AuditAction::Create).await;
-    let erasure = run_erasure(&state, erasure, &visitor, &request_id).await?;
+    let subject = ("erasure", erasure.id.as_str());
+    admin.record(subject, AuditAction::Create, Vec::new()).await;
+    let erasure = run_erasure(state, erasure, &visitor, &request_id).await?;
     Ok(Answer::new(ErasureView::from(erasure)))
 }
 
 /// Continues an erasure.
 pub(in crate::admin) async fn proceed(
-    Admin {
-        state,
-        administrator,
-        subject,
-        ..
-    }: Admin<ActOnConversations>,
+    admin: Admin<ActOnConversations>,
     ResourceId(id): ResourceId,
     Extension(request_id): Extension<RequestId>,
     body: Body<ErasedVisitor>,
 ) -> ApiResult<Json<ErasureView>> {
-    let org = subject.id;
-    let erasure = find(&state, &org, &id).await?;
-    let visitor = ErasedVisitor::parse(&body.fields(&state).await?)?;
-    if visitor.digest(&state, &org) != erasure.visitor {
+    let erasure = find(&admin.state, admin.org(), &id).await?;
+    let visitor = ErasedVisitor::parse(&body.fields(&admin.state).await?)?;
+    if visitor.digest(&admin) != erasure.visitor {
         let rule = "and visitorEmail must be those with which this erasure began";
         return Err(ApiError::field("visitorId", rule));
     }
     let before = erasure.steps;
-    let erasure = run_erasure(&state, erasure, &visitor, &request_id).await?;
+    let erasure = run_erasure(&admin.state, erasure, &visitor, &request_id).await?;
     if erasure.steps > before {
-        record(&state, &administrator, &erasure, AuditAction::Update).await;
+        let steps = FieldChange {
+            field: "steps".into(),
+            before: None,
+            after: Some(erasure.steps.into()),
+        };
+        admin
+            .record(("erasure", &id), AuditAction::Update, vec![steps])
+            .await;
     }
     Ok(Json(erasure.into()))
 }
@@ -173,7 +169,8 @@ pub(in crate::admin) async fn list(
     admin: Admin<ReadConversations>,
     Query(query): Query<ErasureQuery>,
 ) -> ApiResult<Json<CursorPage<ErasureView>>> {
-    let before: Option<ErasureId> = parse_cursor(query.cursor.as_deref())?;
+    let cursor = query.cursor.as_deref();
+    let before: Option<ErasureId> = parse_parameter("cursor", cursor, CURSOR_RULE)?;
     let limit = page_limit(query.limit.as_deref());
     let count = u32::try_from(limit).unwrap_or(u32::MAX);
     let store = &admin.state.backends.store;
@@ -181,11 +178,7 @@ pub(in crate::admin) async fn list(
     let last = found.last().filter(|_| found.len() == limit);
     let next_cursor = last.map(|last| last.id.as_str().to_owned());
     let items = found.into_iter().map(ErasureView::from).collect();
-    Ok(Json(CursorPage {
-        items,
-        limit,
-        next_cursor,
-    }))
+    Ok(CursorPage::new(items, limit, next_cursor))
 }
 
 async fn find(state: &AppState, org: &OrgId, id: &str) -> ApiResult<Erasure> {
@@ -226,17 +219,21 @@ async fn erase_part(
     until: Instant,
 ) -> ApiResult<()> {
     let org = erasure.org_id.clone();
-    let listed = state
-        .backends
-        .store
-        .conversations(&org, &next_part(erasure))
-        .await?;
+    let place = erasure.place.as_ref();
+    let part = ListQuery {
+        owner: None,
+        since: None,
+        behind: Some(ListCursor {
+            began_at: place.map_or(erasure.began_at, |place| place.began_at),
+            id: place.and_then(|place| place.id.clone()),
+        }),
+        limit: READ_MAX,
+    };
+    let listed = state.backends.store.conversations(&org, &part).await?;
     let is_last = listed.len() < READ_MAX as usize;
     let mut found = read_all(state, &org, listed);
     while let Some((listed, conversation)) = found.try_next().await? {
-        if let Some(conversation) =
-            conversation.filter(|conversation| visitor.matches(conversation))
-        {
+        if let Some(conversation) = conversation.filter(|it| visitor.matches(it)) {
             erase_conversation(state, erasure, &conversation, request).await?;
         }
         erasure.looked_at += 1;
@@ -263,72 +260,23 @@ async fn erase_conversation(
 ) -> ApiResult<()> {
     let event = EventId::of(erasure.id.as_str(), conversation.id.as_str());
     let deletion = delete_conversation(state, conversation, event, request).await?;
-    if deletion == DeletionState::Accepted {
-        return Err(ApiError::unavailable(
-            "a conversation is not deleted yet; go on with the erasure in a moment",
-        ));
+    if deletion == DeletionAnswer::Accepted {
+        return Err(ApiError::unavailable("a conversation is not deleted yet"));
     }
     erasure.conversations += 1;
     erasure.messages += conversation.message_count;
     Ok(())
 }
 
-fn next_part(erasure: &Erasure) -> ListQuery {
-    let behind = match &erasure.place {
-        Some(place) => ListCursor {
-            began_at: place.began_at,
-            id: place.id.clone(),
-        },
-        None => ListCursor {
-            began_at: erasure.began_at,
-            id: None,
-        },
-    };
-    ListQuery {
-        owner: None,
-        since: None,
-        behind: Some(behind),
-        limit: READ_MAX,
-    }
-}
-
-/// Records the start or a continuation of an erasure in the audit log.
-async fn record(
-    state: &AppState,
-    administrator: &Administrator,
-    erasure: &Erasure,
-    action: AuditAction,
-) {
-    let fields = match action {
-        AuditAction::Update => {
-            vec![FieldChange {
-                field: "steps".into(),
-                before: None,
-                after: Some(erasure.steps.into()),
-            }]
-        }
-        _ => Vec::new(),
-    };
-    let change = AuditChange {
-        org: &erasure.org_id,
-        kind: "erasure",
-        subject: erasure.id.as_str(),
-        action,
-        fields,
-    };
-    administrator.record(state, change).await;
-}
-
 impl From<Erasure> for ErasureView {
     fn from(erasure: Erasure) -> Self {
-        let is_finished = erasure.finished_at.is_some();
+        let state = match erasure.finished_at {
+            Some(_) => ErasureState::Finished,
+            None => ErasureState::Running,
+        };
         Self {
             id: erasure.id,
-            state: if is_finished {
-                ErasureState::Finished
-            } else {
-                ErasureState::Running
-            },
+            state,
             visitor: erasure.visitor,
             by: erasure.by,
             began_at: erasure.began_at,
@@ -354,9 +302,9 @@ impl ErasedVisitor {
         })
     }
 
-    fn digest(&self, state: &AppState, org: &OrgId) -> VisitorDigest {
+    fn digest(&self, admin: &Admin<ActOnConversations>) -> VisitorDigest {
         let (id, email) = (self.visitor_id.as_deref(), self.visitor_email.as_deref());
-        VisitorDigest::of(&state.secret, org, id, email)
+        VisitorDigest::of(&admin.state.secret, admin.org(), id, email)
     }
 
     /// Returns whether a conversation has the visitor's id or address.

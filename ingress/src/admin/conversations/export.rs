@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use switchboard_backends::store::listing::{ListCursor, ListQuery, ListedConversation};
 use switchboard_schemas::{
     audit::{AuditAction, FieldChange},
-    conversation::{Conversation, Message, TokenUsage},
+    conversation::{Conversation, Message},
     ids::{ConversationId, OrgId},
     time::Timestamp,
 };
@@ -27,13 +27,7 @@ use super::{
     with_failures,
 };
 use crate::{
-    admin::{
-        answers::FileDownload,
-        authorization::{Admin, Administrator},
-        csv,
-        permissions::ActOnConversations,
-    },
-    audit::AuditChange,
+    admin::{answers::FileDownload, authorization::Admin, csv, permissions::ActOnConversations},
     http::{ApiError, ApiResult},
     state::AppState,
 };
@@ -105,18 +99,19 @@ enum ExportLine {
 
 /// Exports the conversations that pass the filters of the list.
 pub(in crate::admin) async fn export(
-    Admin {
-        state,
-        administrator,
-        subject,
-        ..
-    }: Admin<ActOnConversations>,
+    admin: Admin<ActOnConversations>,
     Query(query): Query<ConversationQuery>,
 ) -> ApiResult<FileDownload> {
-    let org = subject.id;
     let format = ExportFormat::parse(query.format.as_deref())?;
     let (filter, list_query) = (query.filter()?, query.list_query()?);
-    record(&state, &administrator, &org, format).await;
+    // The filters are not recorded, because they can name a visitor.
+    let fields = vec![FieldChange {
+        field: "format".into(),
+        before: None,
+        after: Some(format.name().into()),
+    }];
+    let subject = ("conversations", admin.org().as_str());
+    admin.record(subject, AuditAction::Export, fields).await;
     let day = &Timestamp::now().to_string()[..10];
     let name = format!("conversations-{day}.{}", format.name());
     let headers = [
@@ -128,8 +123,8 @@ pub(in crate::admin) async fn export(
         (header::CACHE_CONTROL, "no-store, no-transform".to_owned()),
     ];
     let exporter = Exporter {
-        state,
-        org,
+        state: admin.state,
+        org: admin.subject.id,
         format,
         filter,
         query: list_query,
@@ -142,28 +137,6 @@ pub(in crate::admin) async fn export(
     let rest = stream::try_unfold(exporter, Exporter::step);
     let body = Body::from_stream(futures::StreamExt::chain(head, rest));
     Ok(FileDownload((headers, body).into_response()))
-}
-
-/// Records an export in the audit log, without its filters, which can name a visitor.
-async fn record(
-    state: &AppState,
-    administrator: &Administrator,
-    org: &OrgId,
-    format: ExportFormat,
-) {
-    let fields = vec![FieldChange {
-        field: "format".into(),
-        before: None,
-        after: Some(format.name().into()),
-    }];
-    let change = AuditChange {
-        org,
-        kind: "conversations",
-        subject: org.as_str(),
-        action: AuditAction::Export,
-        fields,
-    };
-    administrator.record(state, change).await;
 }
 
 impl ExportFormat {
@@ -212,10 +185,8 @@ impl Exporter {
     async fn next_part(mut self) -> ApiResult<Option<(Bytes, Self)>> {
         loop {
             if let Some((conversation, from)) = self.current.take() {
-                let store = &self.state.backends.store;
-                let messages = store
-                    .messages(&self.org, &conversation.id, from, PART_MESSAGES)
-                    .await?;
+                let (store, id) = (&self.state.backends.store, &conversation.id);
+                let messages = store.messages(&self.org, id, from, PART_MESSAGES).await?;
                 // The end of the conversation, or it was deleted meanwhile.
                 if messages.is_empty() {
                     continue;
@@ -238,12 +209,8 @@ impl Exporter {
     }
 
     async fn list_part(&mut self) -> ApiResult<()> {
-        let listed = self
-            .state
-            .backends
-            .store
-            .conversations(&self.org, &self.query)
-            .await?;
+        let store = &self.state.backends.store;
+        let listed = store.conversations(&self.org, &self.query).await?;
         self.is_last = listed.len() < READ_MAX as usize;
         if let Some(last) = listed.last() {
             self.query.behind = Some(ListCursor {
@@ -256,14 +223,12 @@ impl Exporter {
     }
 
     async fn read_part(&mut self) -> ApiResult<()> {
-        let part = self
-            .listed
-            .drain(..self.listed.len().min(CONCURRENT_READS))
-            .collect();
+        let length = self.listed.len().min(CONCURRENT_READS);
+        let part = self.listed.drain(..length).collect();
         let mut found = read_all(&self.state, &self.org, part);
         while let Some((_, conversation)) = found.try_next().await? {
-            self.ready
-                .extend(conversation.filter(|conversation| self.filter.matches(conversation)));
+            let conversation = conversation.filter(|it| self.filter.matches(it));
+            self.ready.extend(conversation);
         }
         Ok(())
     }
@@ -287,14 +252,11 @@ impl Exporter {
             push_line(&mut out, &ExportLine::Conversation(view));
         }
         for message in shown {
-            let conversation_id = conversation.id.clone();
-            push_line(
-                &mut out,
-                &ExportLine::Message {
-                    conversation_id,
-                    message,
-                },
-            );
+            let line = ExportLine::Message {
+                conversation_id: conversation.id.clone(),
+                message,
+            };
+            push_line(&mut out, &line);
         }
         out.into()
     }
@@ -317,25 +279,13 @@ fn push_message(
         AuthorView::Assistant(reply) => Some(&**reply),
     };
     let metadata = |key: &str| conversation.metadata.get(key).map(text).unwrap_or_default();
-    let tokens = |count: fn(&TokenUsage) -> u64| reply.map(|reply| count(&reply.usage).to_string());
     // A message without an answer has the state of its reply.
-    let unanswered = shown
-        .unanswered
-        .as_ref()
-        .map(|unanswered| unanswered.status);
+    let unanswered = shown.unanswered.as_ref().map(|end| end.status);
     let status = reply.map(|reply| reply.status).or(unanswered);
     let cells = [
         about.id.to_string(),
-        about
-            .agent_id
-            .as_ref()
-            .map(ToString::to_string)
-            .unwrap_or_default(),
-        about
-            .team_id
-            .as_ref()
-            .map(ToString::to_string)
-            .unwrap_or_default(),
+        optional(about.agent_id.as_ref()),
+        optional(about.team_id.as_ref()),
         about.session_id.as_str().to_owned(),
         metadata("visitorId"),
         metadata("visitorEmail"),
@@ -345,24 +295,21 @@ fn push_message(
         shown.id.to_string(),
         shown.timestamp.to_string(),
         if reply.is_none() { "user" } else { "assistant" }.to_owned(),
-        reply
-            .map(|reply| reply.agent_name.clone())
-            .unwrap_or_default(),
-        status
-            .map(|status| text(&json!(status)))
-            .unwrap_or_default(),
-        reply.map(|reply| reply.model.clone()).unwrap_or_default(),
-        tokens(|usage| usage.prompt_tokens).unwrap_or_default(),
-        tokens(|usage| usage.completion_tokens).unwrap_or_default(),
-        reply
-            .map(|reply| reply.response_time.to_string())
-            .unwrap_or_default(),
-        reply
-            .and_then(|reply| reply.routing_reason.clone())
-            .unwrap_or_default(),
+        optional(reply.map(|reply| &reply.agent_name)),
+        optional(status.map(|status| text(&json!(status)))),
+        optional(reply.map(|reply| &reply.model)),
+        optional(reply.map(|reply| reply.usage.prompt_tokens)),
+        optional(reply.map(|reply| reply.usage.completion_tokens)),
+        optional(reply.map(|reply| reply.response_time)),
+        optional(reply.and_then(|reply| reply.routing_reason.as_ref())),
         message.content.clone(),
     ];
     csv::push_row(out, cells.iter().map(String::as_str));
+}
+
+/// Returns a value as a cell, which is empty without one.
+fn optional(value: Option<impl ToString>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
 }
 
 /// Returns a JSON value as a cell.

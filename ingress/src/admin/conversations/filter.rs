@@ -9,7 +9,10 @@ use switchboard_schemas::{
 };
 use utoipa::IntoParams;
 
-use crate::http::{ApiError, ApiResult};
+use crate::{
+    admin::pages::{CURSOR_RULE, parse_parameter},
+    http::{ApiError, ApiResult},
+};
 
 /// The most conversations that one request, or one part of an export, reads.
 pub(super) const READ_MAX: u32 = 500;
@@ -72,11 +75,8 @@ struct VisitorFilter {
 
 /// Returns the cursor of the page that follows this conversation.
 pub(super) fn cursor_after(listed: &ListedConversation) -> String {
-    format!(
-        "{}{CURSOR_SEPARATOR}{}",
-        listed.began_at.micros(),
-        listed.id
-    )
+    let began_at = listed.began_at.micros();
+    format!("{began_at}{CURSOR_SEPARATOR}{}", listed.id)
 }
 
 fn parse_place(cursor: &str) -> Option<ListCursor> {
@@ -90,43 +90,29 @@ fn parse_place(cursor: &str) -> Option<ListCursor> {
 impl ConversationQuery {
     /// Returns the part of the list to read.
     pub(super) fn list_query(&self) -> ApiResult<ListQuery> {
-        let cursor = self.cursor.as_deref().map(|cursor| {
-            parse_place(cursor).ok_or_else(|| {
-                ApiError::field("cursor", "must be the nextCursor of an earlier page")
-            })
-        });
-        let behind = match (
-            cursor.transpose()?,
-            parse_time("until", self.until.as_deref())?,
-        ) {
-            (Some(place), _) => Some(place),
-            (None, until) => until.map(|began_at| ListCursor { began_at, id: None }),
-        };
+        let parse_place =
+            |cursor| parse_place(cursor).ok_or(ApiError::field("cursor", CURSOR_RULE));
+        let cursor = self.cursor.as_deref().map(parse_place).transpose()?;
+        let until = parse_time("until", self.until.as_deref())?;
+        let until = until.map(|began_at| ListCursor { began_at, id: None });
         let since = parse_time("since", self.since.as_deref())?;
         Ok(ListQuery {
             owner: self.owner()?,
             since,
-            behind,
+            behind: cursor.or(until),
             limit: READ_MAX,
         })
     }
 
     fn owner(&self) -> ApiResult<Option<ConversationOwner>> {
-        match (&self.agent, &self.team) {
-            (None, None) => Ok(None),
-            (Some(agent), None) => match agent.parse() {
-                Ok(agent) => Ok(Some(ConversationOwner::Agent(agent))),
-                Err(_) => Err(ApiError::field("agent", "must be the id of an agent")),
-            },
-            (None, Some(team)) => match team.parse() {
-                Ok(team) => Ok(Some(ConversationOwner::Team(team))),
-                Err(_) => Err(ApiError::field("team", "must be the id of a team")),
-            },
-            (Some(_), Some(_)) => Err(ApiError::field(
-                "team",
-                "excludes agent: a conversation is with one of them",
-            )),
+        let (agent, team) = (self.agent.as_deref(), self.team.as_deref());
+        if agent.is_some() && team.is_some() {
+            let rule = "excludes agent: a conversation is with one of them";
+            return Err(ApiError::field("team", rule));
         }
+        let agent = parse_parameter("agent", agent, "must be the id of an agent")?;
+        let team = parse_parameter("team", team, "must be the id of a team")?;
+        Ok((agent.map(ConversationOwner::Agent)).or(team.map(ConversationOwner::Team)))
     }
 
     /// Returns the conditions that are checked for each conversation.
@@ -167,20 +153,13 @@ impl VisitorFilter {
                 .and_then(Value::as_str)
                 .unwrap_or_default()
         };
-        let has = |part: &String| {
-            SEARCHED_KEYS
-                .iter()
-                .any(|key| value_of(key).to_lowercase().contains(part))
-        };
-        self.part.as_ref().is_none_or(has)
-            && self
-                .id
-                .as_deref()
-                .is_none_or(|id| id == value_of("visitorId"))
-            && self
-                .email
-                .as_deref()
-                .is_none_or(|email| is_same_address(email, value_of("visitorEmail")))
+        let contains = |key: &&str, part: &str| value_of(key).to_lowercase().contains(part);
+        let has_part = |part: &String| SEARCHED_KEYS.iter().any(|key| contains(key, part));
+        let has_id = |id: &String| id == value_of("visitorId");
+        let has_email = |email: &String| is_same_address(email, value_of("visitorEmail"));
+        self.part.as_ref().is_none_or(has_part)
+            && self.id.as_ref().is_none_or(has_id)
+            && self.email.as_ref().is_none_or(has_email)
     }
 }
 
@@ -197,10 +176,9 @@ fn parse_time(param: &str, text: Option<&str>) -> ApiResult<Option<Timestamp>> {
 }
 
 fn parse_number(param: &str, text: Option<&str>) -> ApiResult<Option<f64>> {
-    let number = text
-        .map(str::parse::<f64>)
-        .transpose()
-        .ok()
-        .filter(|number| number.is_none_or(f64::is_finite));
-    number.ok_or_else(|| ApiError::field(param, "must be a number"))
+    let number: Option<f64> = parse_parameter(param, text, "must be a number")?;
+    match number {
+        Some(number) if !number.is_finite() => Err(ApiError::field(param, "must be a number")),
+        number => Ok(number),
+    }
 }

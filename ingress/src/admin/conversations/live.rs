@@ -32,10 +32,8 @@ pub(in crate::admin) async fn follow(
 ) -> ApiResult<EventStream> {
     let org = subject.id;
     let conversation = find(&state, &org, path.get("id")).await?;
-    let reply: MessageId = path
-        .get("message")
-        .parse()
-        .map_err(|_| not_found("message"))?;
+    let reply: Result<MessageId, _> = path.get("message").parse();
+    let reply = reply.map_err(|_| not_found("message"))?;
     if reply.conversation() != conversation.id {
         return Err(not_found("message"));
     }

@@ -3,13 +3,17 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_backends::catalog::{CatalogEntry, EntryKind};
-use switchboard_schemas::{agent::AgentSettings, ids::ProviderId};
+use switchboard_schemas::{
+    agent::{Agent, AgentSettings},
+    ids::{AgentId, ProviderId},
+};
 use utoipa::ToSchema;
 
 use super::{Identity, References, Resource};
 use crate::{
     admin::{
-        apply::EntryPlanner,
+        apply::{ApplyError, EntryPlanner},
+        authorization::Admin,
         bodies::parse_value,
         errors::{Validate, ValidationError},
         permissions::Configure,
@@ -86,6 +90,7 @@ impl Resource for Agents {
     const COLLECTION: &'static str = "agents";
     const REFERENCED_BY: &'static [EntryKind] = &[EntryKind::Team];
     type Change = Configure;
+    type Delete = Configure;
     type Fields = AgentFields;
     type View = AgentView;
 
@@ -97,11 +102,7 @@ impl Resource for Agents {
         let CatalogEntry::Agent(agent) = entry else {
             return None;
         };
-        let slug_of = |provider: &Option<_>| {
-            provider
-                .as_ref()
-                .and_then(|id: &ProviderId| references.slug(id.as_str()))
-        };
+        let slug_of = |provider: &Option<ProviderId>| references.slug(provider.as_ref()?.as_str());
         Some(AgentFields {
             names: AgentNames {
                 slug: agent.slug.clone(),
@@ -126,9 +127,30 @@ impl Resource for Agents {
 
     async fn plan(
         planner: &EntryPlanner<'_>,
-        fields: AgentFields,
+        AgentFields { names, settings }: &AgentFields,
         _: Option<&CatalogEntry>,
-    ) -> ApiResult<CatalogEntry> {
-        Ok(planner.agent(&fields).await?)
+    ) -> Result<CatalogEntry, ApplyError> {
+        let (provider, fallback) = (&names.provider, &names.fallback_provider);
+        let provider = planner.find_provider(provider.as_deref(), "provider");
+        let fallback = planner.find_provider(fallback.as_deref(), "fallbackProvider");
+        Ok(CatalogEntry::Agent(Box::new(Agent {
+            id: AgentId::derive(&planner.context.secret, planner.org, &names.slug),
+            org_id: planner.org.clone(),
+            slug: names.slug.clone(),
+            name: names.name.clone(),
+            provider: provider.await?,
+            fallback_provider: fallback.await?,
+            settings: settings.clone(),
+        })))
+    }
+
+    /// Removes the products of the agent, which a new agent of the same slug, and so of the same
+    /// id, would find.
+    async fn clean_up(admin: &Admin<Configure>, deleted: &CatalogEntry) -> ApiResult<()> {
+        let products = &admin.state.backends.products;
+        if let CatalogEntry::Agent(agent) = deleted {
+            products.remove(&agent.org_id, &agent.id).await?;
+        }
+        Ok(())
     }
 }

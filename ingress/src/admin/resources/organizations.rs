@@ -4,36 +4,24 @@ use axum::{Json, extract::Query};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_backends::catalog::{CatalogEntry, EntryKind};
-use switchboard_schemas::{audit::AuditAction, ids::OrgId, organization::Organization};
+use switchboard_schemas::ids::OrgId;
 use utoipa::ToSchema;
 
-use super::{References, Resource, answer, find, list_entries, put_new, refuse_if_referenced};
+use super::{References, Resource, create_in, list_entries};
 use crate::{
     admin::{
-        announcements::publish_changes,
-        answers::{Answer, NoContent},
-        apply::EntryPlanner,
-        audit_entries::record_entry,
+        answers::Answer,
+        apply::{ApplyError, EntryPlanner},
         authorization::{Admin, Installation, VisibleOrganizations},
-        bodies::{Body, Fields, MergePatch, parse_value},
-        edits::{Edit, edit_entry},
+        bodies::{Body, parse_value},
         errors::{Validate, ValidationError},
         pages::{Page, PageQuery},
         permissions::{Configure, ManageOrganizations, ReadConfiguration},
-        preconditions::Precondition,
         users,
         validation::{check_name, check_slug},
     },
     http::ApiResult,
 };
-
-/// Kinds of entries that keep an organization from being deleted.
-const HELD: [EntryKind; 4] = [
-    EntryKind::Agent,
-    EntryKind::Team,
-    EntryKind::Provider,
-    EntryKind::Key,
-];
 
 /// The resource "organization".
 pub(in crate::admin) struct Organizations;
@@ -72,7 +60,14 @@ impl Resource for Organizations {
     const KIND: EntryKind = EntryKind::Organization;
     const NAME: &'static str = "Organization";
     const COLLECTION: &'static str = "organizations";
+    const REFERENCED_BY: &'static [EntryKind] = &[
+        EntryKind::Agent,
+        EntryKind::Team,
+        EntryKind::Provider,
+        EntryKind::Key,
+    ];
     type Change = Configure;
+    type Delete = ManageOrganizations;
     type Fields = OrganizationFields;
     type View = OrganizationView;
 
@@ -104,10 +99,16 @@ impl Resource for Organizations {
 
     async fn plan(
         planner: &EntryPlanner<'_>,
-        fields: OrganizationFields,
+        fields: &OrganizationFields,
         _: Option<&CatalogEntry>,
-    ) -> ApiResult<CatalogEntry> {
+    ) -> Result<CatalogEntry, ApplyError> {
         Ok(planner.organization(&fields.slug, &fields.name))
+    }
+
+    /// Deletes the people of the organization. Its conversations stay in the store, where nobody
+    /// reaches them.
+    async fn clean_up(admin: &Admin<ManageOrganizations>, _: &CatalogEntry) -> ApiResult<()> {
+        users::delete_all(admin).await
     }
 }
 
@@ -116,18 +117,11 @@ pub(in crate::admin) async fn list(
     admin: Admin<ReadConfiguration, VisibleOrganizations>,
     Query(page): Query<PageQuery>,
 ) -> ApiResult<Json<Page<OrganizationView>>> {
-    let mut entries = admin
-        .state
-        .apply
-        .catalog
-        .list(EntryKind::Organization, None)
-        .await?;
+    let catalog = &admin.state.apply.catalog;
+    let mut entries = catalog.list(EntryKind::Organization, None).await?;
     entries.retain(|entry| admin.administrator.can_see(entry.org_id()));
-    let references = References::default();
-    list_entries(entries, &page, |entry| {
-        Organizations::show(entry, None, &references)
-    })
-    .map(Json)
+    let show = |entry: &_| Organizations::show(entry, None, &References::default());
+    list_entries(entries, &page, show)
 }
 
 /// Creates an organization.
@@ -135,103 +129,7 @@ pub(in crate::admin) async fn create(
     admin: Admin<ManageOrganizations, Installation>,
     body: Body<OrganizationFields>,
 ) -> ApiResult<Answer<201, OrganizationView>> {
-    let Admin {
-        state,
-        administrator,
-        ..
-    } = admin;
-    let fields = Organizations::parse_valid(body.fields(&state).await?)?;
-    let id = OrgId::derive(&state.secret, &fields.slug);
-    let entry = {
-        let _write_lock = state.apply.write_lock.lock().await;
-        let planner = EntryPlanner::of_one(&state.apply, &id);
-        let entry = planner.organization(&fields.slug, &fields.name);
-        put_new(&state, &administrator, entry).await?
-    };
-    let found = find(&state, &id, EntryKind::Organization, entry.id()).await?;
-    let answer = answer::<Organizations, 201>(&state, &found).await?;
-    Ok(answer.location(format!("/api/admin/organizations/{id}")))
-}
-
-/// Reads one organization.
-pub(in crate::admin) async fn read(
-    admin: Admin<ReadConfiguration>,
-) -> ApiResult<Answer<200, OrganizationView>> {
-    let (state, org) = (&admin.state, admin.org());
-    let found = find(state, org, EntryKind::Organization, org.as_str()).await?;
-    answer::<Organizations, 200>(state, &found).await
-}
-
-/// Replaces all fields of an organization.
-pub(in crate::admin) async fn replace(
-    admin: Admin<Configure>,
-    precondition: Precondition,
-    body: Body<OrganizationFields>,
-) -> ApiResult<Answer<200, OrganizationView>> {
-    change(admin, precondition, body, Edit::Replace).await
-}
-
-/// Merges fields into those of an organization (RFC 7396).
-pub(in crate::admin) async fn patch(
-    admin: Admin<Configure>,
-    precondition: Precondition,
-    body: Body<MergePatch<OrganizationFields>>,
-) -> ApiResult<Answer<200, OrganizationView>> {
-    change(admin, precondition, body, Edit::Merge).await
-}
-
-async fn change<T>(
-    Admin {
-        state,
-        administrator,
-        subject: organization,
-        ..
-    }: Admin<Configure>,
-    precondition: Precondition,
-    body: Body<T>,
-    edit: fn(Fields) -> Edit,
-) -> ApiResult<Answer<200, OrganizationView>> {
-    let mut fields = body.fields(&state).await?;
-    let precondition = precondition.with_body(&mut fields)?;
-    let (id, editor) = (organization.id.as_str(), (&administrator, &organization));
-    let changed =
-        edit_entry::<Organizations>(&state, editor, id, &precondition, &edit(fields)).await?;
-    answer::<Organizations, 200>(&state, &changed).await
-}
-
-/// Deletes an organization that holds nothing but people, who go with it. Its conversations stay in
-/// the store, where nobody reaches them.
-pub(in crate::admin) async fn delete(
-    admin: Admin<ManageOrganizations>,
-    precondition: Precondition,
-) -> ApiResult<NoContent> {
-    let Admin {
-        state,
-        administrator,
-        subject: Organization { id: org, .. },
-        ..
-    } = admin;
-    let _write_lock = state.apply.write_lock.lock().await;
-    let found = find(&state, &org, EntryKind::Organization, org.as_str()).await?;
-    precondition.check(found.version)?;
-    let catalog = &state.apply.catalog;
-    let mut held = Vec::new();
-    for kind in HELD {
-        held.extend(catalog.list(kind, Some(&org)).await?);
-    }
-    refuse_if_referenced(&held)?;
-    catalog
-        .remove(EntryKind::Organization, &org, org.as_str())
-        .await?;
-    users::delete_all(&administrator, &state, &org).await?;
-    publish_changes(&state.apply, &[&found.entry]).await;
-    record_entry(
-        &administrator,
-        &state,
-        AuditAction::Delete,
-        Some(&found.entry),
-        None,
-    )
-    .await;
-    Ok(NoContent)
+    let fields = Organizations::parse_valid(body.fields(&admin.state).await?)?;
+    let id = OrgId::derive(&admin.state.secret, &fields.slug);
+    create_in::<Organizations, _>(&admin, &id, &fields).await
 }

@@ -1,21 +1,22 @@
 //! Model providers of an organization. Their keys are written and never read back.
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use switchboard_backends::catalog::{CatalogEntry, EntryKind};
+use switchboard_backends::{
+    catalog::{CatalogEntry, EntryKind},
+    vault::UnsealError,
+};
+use switchboard_schemas::{ids::ProviderId, provider::Provider};
 use utoipa::ToSchema;
 
 use super::{Identity, References, Resource};
-use crate::{
-    admin::{
-        apply::EntryPlanner,
-        bodies::{Fields, parse_value},
-        errors::{Validate, ValidationError},
-        permissions::Configure,
-        validation::{check_slug, is_web_address},
-    },
-    http::ApiResult,
+use crate::admin::{
+    apply::{ApplyError, EntryPlanner},
+    bodies::{Fields, parse_value},
+    errors::{Validate, ValidationError},
+    permissions::Configure,
+    validation::{check_slug, is_web_address},
 };
 
 /// The resource "model provider".
@@ -85,6 +86,7 @@ impl Resource for Providers {
     const COLLECTION: &'static str = "providers";
     const REFERENCED_BY: &'static [EntryKind] = &[EntryKind::Agent];
     type Change = Configure;
+    type Delete = Configure;
     type Fields = ProviderFields;
     type View = ProviderView;
 
@@ -130,9 +132,47 @@ impl Resource for Providers {
 
     async fn plan(
         planner: &EntryPlanner<'_>,
-        fields: ProviderFields,
+        fields: &ProviderFields,
         _: Option<&CatalogEntry>,
-    ) -> ApiResult<CatalogEntry> {
-        Ok(planner.provider(&fields).await?)
+    ) -> Result<CatalogEntry, ApplyError> {
+        let EntryPlanner { context, org, .. } = planner;
+        let id = ProviderId::derive(&context.secret, org, &fields.slug);
+        let stored = context.catalog.get(EntryKind::Provider, id.as_str());
+        let stored_key = match stored.await? {
+            Some(CatalogEntry::Provider { sealed_key, .. }) => sealed_key,
+            _ => Vec::new(),
+        };
+        let provider = Provider {
+            id,
+            org_id: (*org).clone(),
+            slug: fields.slug.clone(),
+            base_url: fields.base_url.trim_end_matches('/').to_owned(),
+            model: fields.model.clone(),
+            embedding_model: fields.embedding_model.clone(),
+            continues_prefix: fields.continues_prefix,
+        };
+        Ok(CatalogEntry::Provider {
+            provider,
+            sealed_key: seal_key(planner, fields.api_key.as_ref(), stored_key)?,
+        })
     }
+}
+
+/// Seals a provider's key. An equal stored key is kept, because sealing it again gives other bytes.
+fn seal_key(
+    EntryPlanner { context, org, .. }: &EntryPlanner<'_>,
+    key: Option<&SecretString>,
+    stored: Vec<u8>,
+) -> Result<Vec<u8>, UnsealError> {
+    let Some(key) = key else {
+        return Ok(stored);
+    };
+    if key.expose_secret().is_empty() {
+        return Ok(Vec::new());
+    }
+    let opened = context.vault.open(org, &stored).ok();
+    if opened.is_some_and(|opened| opened.expose_secret() == key.expose_secret()) {
+        return Ok(stored);
+    }
+    context.vault.seal(org, key)
 }

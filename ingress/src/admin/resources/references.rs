@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use serde::Serialize;
 use serde_json::json;
 use switchboard_backends::catalog::{CatalogEntry, EntryKind};
 use switchboard_schemas::{ids::OrgId, time::Timestamp};
@@ -31,23 +30,20 @@ impl References {
     ) -> ApiResult<Self> {
         let mut references = Self::default();
         let referenced = match kind {
-            EntryKind::Agent => EntryKind::Provider,
-            EntryKind::Team => EntryKind::Agent,
-            EntryKind::Key => {
-                let uses = context.catalog.uses(org).await?.into_iter();
-                let uses = uses.map(|used| (used.key_id.as_str().to_owned(), used.at));
-                references.last_uses = uses.collect();
-                return Ok(references);
-            }
-            EntryKind::Organization | EntryKind::Provider | EntryKind::User => {
-                return Ok(references);
-            }
+            EntryKind::Agent => Some(EntryKind::Provider),
+            EntryKind::Team => Some(EntryKind::Agent),
+            _ => None,
         };
-        let entries = context.catalog.list(referenced, Some(org)).await?;
-        let slugs = entries
-            .iter()
-            .map(|entry| (entry.id().to_owned(), label(entry).to_owned()));
-        references.slugs = slugs.collect();
+        if let Some(referenced) = referenced {
+            let entries = context.catalog.list(referenced, Some(org)).await?;
+            let slug = |entry: &CatalogEntry| (entry.id().to_owned(), label(entry).to_owned());
+            references.slugs = entries.iter().map(slug).collect();
+        }
+        if kind == EntryKind::Key {
+            let uses = context.catalog.uses(org).await?.into_iter();
+            let uses = uses.map(|used| (used.key_id.as_str().to_owned(), used.at));
+            references.last_uses = uses.collect();
+        }
         Ok(references)
     }
 
@@ -74,49 +70,35 @@ pub(in crate::admin) fn label(entry: &CatalogEntry) -> &str {
     }
 }
 
-/// Returns whether `entry` refers to the resource with this id.
+/// Returns whether `entry` refers to the resource with this id, be it its organization.
 pub(super) fn refers_to(entry: &CatalogEntry, id: &str) -> bool {
-    match entry {
+    let is_inside = match entry {
         CatalogEntry::Agent(agent) => {
-            let providers = [&agent.provider, &agent.fallback_provider]
-                .into_iter()
-                .flatten();
-            providers
-                .map(|provider| provider.as_str())
-                .any(|provider| provider == id)
+            let mut providers = agent.provider.iter().chain(&agent.fallback_provider);
+            providers.any(|provider| provider.as_str() == id)
         }
         CatalogEntry::Team(team) => {
             let members = team.members.iter().map(|member| &member.agent);
-            members
-                .chain(&team.default_agent)
-                .any(|agent| agent.as_str() == id)
+            let mut agents = members.chain(&team.default_agent);
+            agents.any(|agent| agent.as_str() == id)
         }
         CatalogEntry::Organization(_)
         | CatalogEntry::Provider { .. }
         | CatalogEntry::Key { .. }
         | CatalogEntry::User(_) => false,
-    }
+    };
+    is_inside || entry.org_id().as_str() == id
 }
 
 /// Fails with 409 if anything refers to a resource that is to be deleted.
 pub(super) fn refuse_if_referenced(references: &[CatalogEntry]) -> ApiResult<()> {
-    #[derive(Serialize)]
-    struct ReferenceDetails<'a> {
-        kind: &'a str,
-        id: &'a str,
-        slug: &'a str,
-    }
     if references.is_empty() {
         return Ok(());
     }
-    let shown = references
-        .iter()
-        .take(SHOWN_REFERENCES_MAX)
-        .map(|entry| ReferenceDetails {
-            kind: entry.kind().name(),
-            id: entry.id(),
-            slug: label(entry),
-        });
+    let shown = references.iter().take(SHOWN_REFERENCES_MAX);
+    let shown = shown.map(
+        |entry| json!({ "kind": entry.kind().name(), "id": entry.id(), "slug": label(entry) }),
+    );
     let details = json!({ "usedBy": shown.collect::<Vec<_>>(), "total": references.len() });
     Err(ApiError::new(ErrorCode::Conflict, "other resources refer to this one").details(details))
 }

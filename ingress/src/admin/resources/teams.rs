@@ -3,19 +3,20 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_backends::catalog::{CatalogEntry, EntryKind};
-use switchboard_schemas::{agent::ActivationStatus, team::RoutingStrategy};
+use switchboard_schemas::{
+    agent::ActivationStatus,
+    ids::TeamId,
+    team::{RoutingStrategy, Team, TeamMember},
+};
 use utoipa::ToSchema;
 
 use super::{Identity, References, Resource};
-use crate::{
-    admin::{
-        apply::EntryPlanner,
-        bodies::parse_value,
-        errors::{Validate, ValidationError},
-        permissions::Configure,
-        validation::{MEMBERS_MAX, check_at_most, check_name, check_slug, check_unique},
-    },
-    http::ApiResult,
+use crate::admin::{
+    apply::{ApplyError, EntryPlanner},
+    bodies::parse_value,
+    errors::{Validate, ValidationError},
+    permissions::Configure,
+    validation::{MEMBERS_MAX, check_at_most, check_name, check_slug, check_unique},
 };
 
 /// The resource "team".
@@ -99,6 +100,7 @@ impl Resource for Teams {
     const NAME: &'static str = "Team";
     const COLLECTION: &'static str = "teams";
     type Change = Configure;
+    type Delete = Configure;
     type Fields = TeamFields;
     type View = TeamView;
 
@@ -142,9 +144,32 @@ impl Resource for Teams {
 
     async fn plan(
         planner: &EntryPlanner<'_>,
-        fields: TeamFields,
+        fields: &TeamFields,
         _: Option<&CatalogEntry>,
-    ) -> ApiResult<CatalogEntry> {
-        Ok(planner.team(&fields).await?)
+    ) -> Result<CatalogEntry, ApplyError> {
+        let mut members = Vec::with_capacity(fields.members.len());
+        for (index, member) in fields.members.iter().enumerate() {
+            let path = format!("members[{index}].agent");
+            members.push(TeamMember {
+                agent: planner.find_agent(&member.agent, &path).await?,
+                specialization: member.specialization.clone(),
+            });
+        }
+        let default_agent = match &fields.default_agent {
+            Some(slug) => Some(planner.find_agent(slug, "defaultAgent").await?),
+            None => None,
+        };
+        Ok(CatalogEntry::Team(Team {
+            id: TeamId::derive(&planner.context.secret, planner.org, &fields.slug),
+            org_id: planner.org.clone(),
+            slug: fields.slug.clone(),
+            name: fields.name.clone(),
+            description: fields.description.clone(),
+            routing: fields.routing,
+            default_agent,
+            members,
+            public: fields.public,
+            status: fields.status,
+        }))
     }
 }
