@@ -8,7 +8,7 @@ use switchboard_ingress::{
     accounts::link::LinkMaker,
     admin::{
         apply::{ApplyContext, apply},
-        document::Document,
+        document::ApplyDocument,
     },
 };
 use switchboard_schemas::{
@@ -104,7 +104,7 @@ async fn create(installation: &Installation, org: &OrgId) -> anyhow::Result<Stri
         }
     }
     let document =
-        Document::from_json(serde_json::from_str(DOCUMENT)?).context("the demo document")?;
+        ApplyDocument::from_json(serde_json::from_str(DOCUMENT)?).context("the demo document")?;
     let context = ApplyContext::new(&installation.backends, installation.secret.clone());
     let applied = apply(&context, document)
         .await

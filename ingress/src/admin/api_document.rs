@@ -1,4 +1,4 @@
-//! The OpenAPI 3.1 document of the admin API, made from the routes that serve it.
+//! The OpenAPI 3.1 document of the admin API, generated from its routes.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -7,12 +7,12 @@ use http::HeaderMap;
 use serde_json::{Map, Value, json};
 use utoipa::{
     ToSchema,
-    openapi::{Components, OpenApi, PathsBuilder, RefOr, Schema, path::Operation},
+    openapi::{PathsBuilder, RefOr, Schema, path::Operation},
 };
 
 use super::{
     audit_log::AuditEntryView,
-    operations::{AdminOperation, Description, PATCH_SUFFIX},
+    operations::{AdminOperation, OperationDescription, PATCH_SUFFIX},
     routes::admin_routes,
 };
 use crate::{
@@ -26,10 +26,10 @@ use crate::{
 
 /// The path of the document, which needs no token.
 const PATH: &str = "/api/admin/openapi.json";
-const DESCRIPTION: &str = "Configuration, people, conversations and analytics of all organizations.\n\n\
-    Programs authenticate with the administrator's token; people with the session cookie of the dashboard, inside their own \
-    organization and as far as their role permits. An answer with a version has it as `version` and as `ETag`: sent back in \
-    the body or in `If-Match`, it makes a change fail with 409 after another change.";
+const DESCRIPTION: &str = "Manage configuration, users, conversations and analytics of organizations.\n\n\
+    Programs authenticate with the admin token. Users authenticate with the session cookie of the dashboard and reach their \
+    own organization within the permissions of their role. Responses about one resource have its version as `version` and as \
+    `ETag`. A change that sends it back, in the body or in `If-Match`, fails with 409 if the resource has changed since.";
 const REF_PREFIX: &str = "#/components/schemas/";
 /// The groups of operations, in the order of the page.
 const TAGS: [&str; 11] = [
@@ -45,7 +45,7 @@ const TAGS: [&str; 11] = [
     "Audit",
     "Apply",
 ];
-/// Settings that a request may leave out in part and that every answer has in full.
+/// Schemas whose fields are optional in requests and always present in responses.
 const ALWAYS_COMPLETE: [&str; 7] = [
     "AgentLimits",
     "EcommerceSettings",
@@ -56,11 +56,11 @@ const ALWAYS_COMPLETE: [&str; 7] = [
     "WidgetSettings",
 ];
 
-/// The document as it is served. It depends on nothing but the program.
+/// The document as it is served; all installations of a version have the same.
 static ADMIN_DOCUMENT: LazyLock<PublishedDocument> =
     LazyLock::new(|| PublishedDocument::new(&admin_document()));
 
-type Schemas = Map<String, Value>;
+type SchemaMap = Map<String, Value>;
 
 /// Returns the route of the document.
 pub(super) fn routes() -> Router<AppState> {
@@ -77,25 +77,28 @@ pub(crate) fn admin_document() -> Value {
         paths.add_path_operation(path, vec![method.clone()], described);
     }
     register::<Problem>(&mut schemas);
-    // The argument of a generic type does not come with it.
+    // The schemas of a generic type do not include that of its argument.
     register::<AuditEntryView>(&mut schemas);
-    let mut components = Components::new();
-    components.schemas = schemas.into_iter().collect();
-    let mut document = OpenApi::default();
-    document.paths = paths;
-    document.components = Some(components);
-    document.info.title = "Switchboard admin API".to_owned();
-    document.info.version = env!("CARGO_PKG_VERSION").to_owned();
-    document.info.description = Some(DESCRIPTION.to_owned());
-    let mut document = serde_json::to_value(document).unwrap_or_default();
-    document["tags"] = json!(TAGS.map(|name| json!({ "name": name })));
-    document["servers"] = json!([{ "url": "/", "description": "This installation." }]);
-    document["security"] = json!([{ "token": [] }, { "session": [] }]);
-    document["components"]["securitySchemes"] = json!({
-        "token": { "type": "http", "scheme": "bearer", "description": "The administrator's token." },
-        "session": {
-            "type": "apiKey", "in": "cookie", "name": "__Host-switchboard",
-            "description": "The session of a signed-in person.",
+    let mut document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Switchboard admin API",
+            "description": DESCRIPTION,
+            "version": env!("CARGO_PKG_VERSION"),
+        },
+        "servers": [{ "url": "/", "description": "This installation." }],
+        "tags": TAGS.map(|name| json!({ "name": name })),
+        "security": [{ "token": [] }, { "session": [] }],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {
+                "token": { "type": "http", "scheme": "bearer", "description": "The admin token." },
+                "session": {
+                    "type": "apiKey", "in": "cookie", "name": "__Host-switchboard",
+                    "description": "The session of a signed-in user.",
+                },
+            },
         },
     });
     if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
@@ -114,29 +117,20 @@ fn describe(
     operation: &AdminOperation,
     schemas: &mut BTreeMap<String, RefOr<Schema>>,
 ) -> Operation {
-    let mut description = Description::default();
+    let mut description = OperationDescription::default();
     description.add_path_parameters(&operation.path);
     (operation.describe)(&mut description);
     schemas.extend(description.schemas);
     let mut described = description.operation;
-    for (status, mut response) in problems::responses(&description.problems) {
-        // The public document has an example of each error.
-        if let RefOr::T(response) = &mut response {
-            for content in response.content.values_mut() {
-                if let RefOr::T(content) = content {
-                    content.examples.clear();
-                }
-            }
-        }
-        described.responses.responses.insert(status, response);
-    }
+    let problems = problems::responses(&description.problems, false);
+    described.responses.responses.extend(problems);
     described.operation_id = Some(operation.id.clone());
     described.summary = Some(operation.summary.clone());
     described.tags = Some(vec![tag_of(&operation.path)]);
     described
 }
 
-/// Returns the group of a path: the first segment below an organization.
+/// Returns the group of a path, which is its first segment below an organization.
 fn tag_of(path: &str) -> String {
     let below = path.strip_prefix("/api/admin/").unwrap_or(path);
     let segment = below.split('/').nth(2).or_else(|| below.split('/').next());
@@ -148,8 +142,8 @@ fn tag_of(path: &str) -> String {
         .to_owned()
 }
 
-/// Writes out composed objects and merge patches, which the types describe by reference only.
-fn complete_schemas(schemas: &mut Schemas) {
+/// Expands composed objects and adds the merge patches, which the types describe by reference only.
+fn complete_schemas(schemas: &mut SchemaMap) {
     for name in ALWAYS_COMPLETE {
         if let Some(schema) = schemas.get_mut(name) {
             schema["required"] = property_names(schema).collect();
@@ -176,18 +170,20 @@ fn property_names(schema: &Value) -> impl Iterator<Item = Value> + use<> {
     properties.into_iter().map(|(name, _)| name.into())
 }
 
-/// Returns a composed object as one object; `None` for other schemas. Fields that clients send are all there when they are
-/// shown together with an identity.
-fn merged(schemas: &Schemas, schema: &Value) -> Option<Value> {
+/// Returns a composed object as one object; `None` for other schemas. Optional fields of a request are required where they
+/// are combined with an identity, which only responses have.
+fn merged(schemas: &SchemaMap, schema: &Value) -> Option<Value> {
     let parts = schema["allOf"].as_array()?;
     let (mut properties, mut required) = (Map::new(), Vec::new());
-    let is_view = parts.iter().any(|part| name_of(part) == Some("Identity"));
+    let is_view = parts
+        .iter()
+        .any(|part| name_of(part) == Some("ResourceIdentity"));
     for part in parts {
         let name = name_of(part);
         let target = name.map_or(Some(part), |name| schemas.get(name))?;
         let target = merged(schemas, target).unwrap_or_else(|| target.clone());
         let mut own = target.get("properties")?.as_object()?.clone();
-        let is_shown_whole = is_view && name.is_some_and(|name| name != "Identity");
+        let is_shown_whole = is_view && name.is_some_and(|name| name != "ResourceIdentity");
         if is_shown_whole {
             own.retain(|_, property| property.get("writeOnly").is_none());
             required.extend(own.keys().map(|name| Value::from(name.as_str())));

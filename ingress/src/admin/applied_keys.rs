@@ -1,4 +1,4 @@
-//! API keys of a document: each is created once, and its text is shown once, in the answer to that document.
+//! API keys of an applied document. Each key is created once, and only the response to that document shows its text.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use utoipa::ToSchema;
 
 use super::{apply::ApplyContext, audit_entries::WrittenEntry, resources::keys::KeyFields};
 
-/// The longest time that creating a key takes; a key that is missing after this was not finished.
+/// The longest time that the creation of a key takes; a key that is missing afterwards will not appear.
 const CREATION_MAX: Duration = Duration::from_secs(5);
-/// The pause between two looks for a key that another process creates.
+/// The interval at which a key that another process creates is looked up.
 const CREATION_POLL: Duration = Duration::from_millis(50);
 
 /// An API key of an applied document.
@@ -28,14 +28,14 @@ pub struct AppliedKey {
     pub name: String,
     /// The id of the key.
     pub id: KeyId,
-    /// The text of the key; only in the answer to the document that created it.
+    /// The text of the key; only in the response to the document that created it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub value: Option<String>,
 }
 
-/// Creates the keys whose names the organization does not have yet. An existing key keeps its text and takes the scopes,
-/// expiry and limits of the document, so that a document can narrow a key or end it.
+/// Creates the keys whose names are new in the organization. An existing key keeps its text and gets the scopes, expiry and
+/// limits of the document, so that a document can restrict a key or end it.
 pub(super) async fn apply_keys(
     context: &ApplyContext,
     org: &OrgId,
@@ -51,7 +51,7 @@ pub(super) async fn apply_keys(
             CatalogEntry::Key { key, hash } if key.name == fields.name => Some((key, *hash)),
             _ => None,
         });
-        // A rotated key keeps its name until it ends: the document means its successor.
+        // A rotated key and its successor have the same name; the document means the successor.
         let latest = same_name.max_by_key(|(key, _)| key.created_at);
         let existing = latest.map(|(key, hash)| (key.clone(), hash));
         let text = ApiKeyText::generate();
@@ -94,10 +94,10 @@ pub(super) async fn apply_keys(
     Ok((applied, written))
 }
 
-/// Returns the key of this name that another process created meanwhile; `None` lets the caller create `key`.
+/// Returns the key of this name that another process has just created. On `None` the caller creates `key`.
 ///
-/// Processes agree by a note in the relay, because the store has no conditional write. The note names the key, so that the
-/// note of a key that was deleted or never finished leads to the next note. While the relay is unavailable, `None` is returned.
+/// Processes agree through a note in the relay, because the store has no conditional write. The note names the key; if that
+/// key was deleted or never written, the search continues with the next note. Returns `None` while the relay is unavailable.
 pub(super) async fn find_concurrently_created(
     context: &ApplyContext,
     key: &ApiKey,
@@ -110,7 +110,7 @@ pub(super) async fn find_concurrently_created(
     );
     let mut after = String::new();
     loop {
-        // Hashed, because the name of a key is any text.
+        // Hashed, because the name of a key can be any text.
         let name = EventId::of(&format!("{}/{after}", key.org_id), &key.name);
         let noted = context
             .relay
@@ -119,7 +119,7 @@ pub(super) async fn find_concurrently_created(
         let noted = match noted {
             Ok(noted) => noted,
             Err(error) => {
-                tracing::warn!(%error, "key created without agreement of other processes");
+                tracing::warn!(%error, "relay unavailable, key created without a lock");
                 return Ok(None);
             }
         };
@@ -138,7 +138,7 @@ pub(super) async fn find_concurrently_created(
     }
 }
 
-/// Waits for a key that another process began to create; `None` if it does not appear in time or has another name by now.
+/// Waits for a key that another process is creating. Returns `None` if it does not appear in time or was renamed.
 async fn wait_for_key(
     context: &ApplyContext,
     key: &ApiKey,
@@ -160,7 +160,7 @@ async fn wait_for_key(
     }
 }
 
-/// Creates a key with these fields, whose text is `text`.
+/// Creates a key with these fields and this text.
 pub(super) fn new_key(
     context: &ApplyContext,
     org: &OrgId,

@@ -1,5 +1,5 @@
-//! Application of a document: all of it is validated, then all of it is written. Ids are derived from slugs, so that a document
-//! that is applied twice, or on two processes at once, creates each resource once.
+//! Application of documents. A document is validated as a whole before anything is written. Ids are derived from slugs, so
+//! that applying a document twice, or on two processes at once, creates each resource once.
 
 use serde::Serialize;
 use switchboard_backends::{
@@ -17,18 +17,21 @@ use super::{
     announcements::publish_changes,
     applied_keys::{AppliedKey, apply_keys},
     audit_entries::WrittenEntry,
-    document::{Document, OrganizationDocument},
-    errors::{Validate, ValidationError},
-    resources::{Resource, agents::Agents, providers::Providers, references::label, teams::Teams},
+    document::{ApplyDocument, OrganizationDocument},
+    errors::{ValidateFields, ValidationError},
+    resources::{
+        Resource, agents::AgentResource, providers::ProviderResource, references::label,
+        teams::TeamResource,
+    },
 };
 use crate::http::{ApiError, ErrorCode};
 pub use crate::state::apply_context::ApplyContext;
 
-/// An error for which a document was not applied, or a resource not changed. Only [`ApplyError::Store`] can leave a part of
-/// a document written; applying the document again completes it.
+/// A failure to apply a document or to change a resource. Only [`ApplyError::Store`] can leave a document partly written;
+/// applying it again completes it.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// A field of the document is wrong; nothing was written.
+    /// A field is invalid; nothing was written.
     #[error(transparent)]
     Invalid(#[from] ValidationError),
     /// The catalog failed.
@@ -37,12 +40,12 @@ pub enum ApplyError {
     /// A provider's key could not be sealed.
     #[error(transparent)]
     Seal(#[from] UnsealError),
-    /// Another key has the name of a key; the field is the id of that key.
+    /// Another key, with this id, has the same name.
     #[error("a key with this name exists already")]
     NameTaken(String),
 }
 
-/// An applied document with the ids of its resources. It holds the texts of new keys and must not be logged.
+/// The ids of the resources of an applied document. Contains the texts of new keys and must not be logged.
 #[derive(Serialize, ToSchema)]
 pub struct AppliedDocument {
     /// The organizations, in the order of the document.
@@ -100,10 +103,10 @@ impl From<ApplyError> for ApiError {
     }
 }
 
-/// Creates and updates the resources that `document` names.
+/// Creates and updates the resources that `document` contains.
 pub async fn apply(
     context: &ApplyContext,
-    document: Document,
+    document: ApplyDocument,
 ) -> Result<AppliedDocument, ApplyError> {
     let _write_lock = context.write_lock.lock().await;
     document.validate()?;
@@ -138,7 +141,7 @@ pub async fn apply(
     })
 }
 
-/// Plans all entries of an organization except keys, each before those that refer to it. Writes nothing.
+/// Returns all entries of an organization except keys, each before those that refer to it. Writes nothing.
 async fn plan_organization(
     context: &ApplyContext,
     document: &OrganizationDocument,
@@ -150,13 +153,17 @@ async fn plan_organization(
         document: Some(document),
     };
     let mut entries = vec![planner.organization(&document.slug, &document.name)];
-    entries.extend(planner.plan_all::<Providers>(&document.providers).await?);
-    entries.extend(planner.plan_all::<Agents>(&document.agents).await?);
-    entries.extend(planner.plan_all::<Teams>(&document.teams).await?);
+    entries.extend(
+        planner
+            .plan_all::<ProviderResource>(&document.providers)
+            .await?,
+    );
+    entries.extend(planner.plan_all::<AgentResource>(&document.agents).await?);
+    entries.extend(planner.plan_all::<TeamResource>(&document.teams).await?);
     Ok(entries)
 }
 
-/// Writes an entry unless it is stored already: a document that is applied again only reads and announces nothing.
+/// Writes an entry unless it is stored already, so that applying a document again writes and announces nothing.
 async fn write_if_changed(
     context: &ApplyContext,
     after: &CatalogEntry,
@@ -179,7 +186,7 @@ fn applied_entries(entries: &[CatalogEntry], kind: EntryKind) -> Vec<AppliedEntr
     applied.collect()
 }
 
-/// The data that the entries of one organization are planned from.
+/// A planner of catalog entries of one organization.
 pub(super) struct EntryPlanner<'a> {
     /// The catalog and the secrets.
     pub(super) context: &'a ApplyContext,
@@ -212,7 +219,7 @@ impl<'a> EntryPlanner<'a> {
         Ok(entries)
     }
 
-    /// Plans the organization itself, whose id is derived from its slug.
+    /// Returns the entry of the organization itself.
     pub(super) fn organization(&self, slug: &str, name: &str) -> CatalogEntry {
         CatalogEntry::Organization(Organization {
             id: OrgId::derive(&self.context.secret, slug),

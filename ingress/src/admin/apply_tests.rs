@@ -45,7 +45,7 @@ async fn provider(world: &World) -> (String, Vec<u8>) {
 }
 
 #[tokio::test]
-async fn only_the_administrators_token_opens_it() {
+async fn apply_accepts_only_the_admin_token() {
     let world = World::new().await;
     let public_key = format!("Bearer {}", world.key);
     for (header, code) in [
@@ -65,7 +65,7 @@ async fn only_the_administrators_token_opens_it() {
 }
 
 #[tokio::test]
-async fn the_answer_mirrors_the_document_with_ids_and_new_keys_work() {
+async fn response_has_the_ids_and_working_new_keys() {
     let world = World::new().await;
     let answer = apply(&world, &acme(None)).await;
     let organization = &answer.json()["organizations"][0];
@@ -92,7 +92,7 @@ async fn the_answer_mirrors_the_document_with_ids_and_new_keys_work() {
 }
 
 #[tokio::test]
-async fn applying_a_document_again_changes_nothing_and_shows_no_key() {
+async fn repeated_document_changes_nothing_and_returns_no_key() {
     let world = World::new().await;
     let first = apply(&world, &acme(Some("sk-secret"))).await.json();
     let entries = world.catalog_entries().await;
@@ -109,7 +109,7 @@ async fn applying_a_document_again_changes_nothing_and_shows_no_key() {
 }
 
 #[tokio::test]
-async fn a_later_document_narrows_and_ends_a_key_that_keeps_its_value() {
+async fn later_document_restricts_and_expires_a_key() {
     let world = World::new().await;
     let document = |key: Value| json!({ "slug": "acme", "name": "Acme", "keys": [key] });
     let first = apply(&world, &document(json!({ "name": "site" })))
@@ -142,7 +142,7 @@ async fn a_later_document_narrows_and_ends_a_key_that_keeps_its_value() {
 }
 
 #[tokio::test]
-async fn what_is_not_named_stays() {
+async fn resources_missing_from_a_document_stay_unchanged() {
     let world = World::new().await;
     apply(&world, &acme(None)).await;
     let before = world.catalog_entries().await.len();
@@ -209,7 +209,7 @@ async fn invalid_document_names_the_path_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn each_changed_thing_is_announced_by_its_id() {
+async fn changed_resources_are_announced_by_id() {
     let world = World::new().await;
     apply(&world, &acme(None)).await;
     let records = world.published_records();
@@ -226,7 +226,7 @@ async fn each_changed_thing_is_announced_by_its_id() {
 }
 
 #[tokio::test]
-async fn a_document_may_be_larger_than_a_public_body() {
+async fn document_may_exceed_the_public_body_limit() {
     let world = World::new().await;
     let products: Vec<Value> = (0..900)
         .map(|number| json!({ "title": format!("{number} {}", "x".repeat(400)) }))

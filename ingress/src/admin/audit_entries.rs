@@ -1,5 +1,5 @@
-//! Catalog entries as the audit log compares them: with everything that can change, secrets included, because a changed
-//! secret is named. [`crate::audit`] shows no secret.
+//! Comparison of catalog entries for the audit log. It includes secrets, because the log names a changed secret;
+//! [`crate::audit`] never records their values.
 
 use serde_json::{Value, json};
 use switchboard_backends::catalog::CatalogEntry;
@@ -8,10 +8,10 @@ use switchboard_schemas::audit::AuditAction;
 use super::{
     announcements::publish_changes,
     authorization::Admin,
-    bodies::{Fields, fields_of},
+    bodies::{JsonObject, fields_of},
     resources::{
-        Resource, agents::Agents, keys::Keys, organizations::Organizations, providers::Providers,
-        references::References, teams::Teams,
+        Resource, agents::AgentResource, keys::KeyResource, organizations::OrganizationResource,
+        providers::ProviderResource, references::ResourceReferences, teams::TeamResource,
     },
 };
 use crate::audit::{AuditChange, differences};
@@ -25,7 +25,8 @@ pub(super) struct WrittenEntry {
 }
 
 impl<P, S> Admin<P, S> {
-    /// Announces a change of one entry to all processes and records it in the audit log.
+    /// Announces a change of one entry to all processes and records it in the audit log. Only one of
+    /// `before` and `after` may be absent.
     pub(super) async fn conclude_change(
         &self,
         action: AuditAction,
@@ -59,14 +60,14 @@ impl<P, S> Admin<P, S> {
     }
 }
 
-/// Returns everything of an entry that can change.
-fn compared(entry: &CatalogEntry) -> Fields {
+/// Returns all fields of an entry that can change.
+fn compared(entry: &CatalogEntry) -> JsonObject {
     let fields = match entry {
-        CatalogEntry::Organization(_) => configured_fields::<Organizations>(entry),
-        CatalogEntry::Provider { .. } => configured_fields::<Providers>(entry),
-        CatalogEntry::Agent(_) => configured_fields::<Agents>(entry),
-        CatalogEntry::Team(_) => configured_fields::<Teams>(entry),
-        CatalogEntry::Key { .. } => configured_fields::<Keys>(entry),
+        CatalogEntry::Organization(_) => configured_fields::<OrganizationResource>(entry),
+        CatalogEntry::Provider { .. } => configured_fields::<ProviderResource>(entry),
+        CatalogEntry::Agent(_) => configured_fields::<AgentResource>(entry),
+        CatalogEntry::Team(_) => configured_fields::<TeamResource>(entry),
+        CatalogEntry::Key { .. } => configured_fields::<KeyResource>(entry),
         CatalogEntry::User(_) => None,
     };
     let mut fields = fields.unwrap_or_default();
@@ -95,6 +96,6 @@ fn compared(entry: &CatalogEntry) -> Fields {
     fields
 }
 
-fn configured_fields<R: Resource>(entry: &CatalogEntry) -> Option<Fields> {
-    fields_of(&R::fields(entry, &References::default())?).ok()
+fn configured_fields<R: Resource>(entry: &CatalogEntry) -> Option<JsonObject> {
+    fields_of(&R::fields(entry, &ResourceReferences::default())?).ok()
 }

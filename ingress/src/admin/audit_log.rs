@@ -1,5 +1,5 @@
-//! The audit log of an organization, latest entry first. A request looks at a bounded number of entries, so that a rare
-//! filter gives short pages and a cursor instead of a long scan.
+//! The audit log of an organization, latest entry first. A request reads a bounded number of entries, so that a filter that
+//! matches few entries returns short pages with a cursor instead of scanning the whole log.
 
 use axum::{Json, extract::Query};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use switchboard_schemas::{
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    authorization::{Admin, Administrator, PathIds, Subject},
+    authorization::{Admin, Administrator, PathIds, PermissionSubject},
     pages::{CURSOR_RULE, CursorPage, page_limit, parse_parameter},
     permissions::{Permission, ReadAudit},
 };
@@ -21,15 +21,15 @@ use crate::{http::ApiResult, state::AppState};
 /// The most entries that one request reads.
 const READ_MAX: u32 = 500;
 
-/// The filters and the page of a request for the log.
+/// The filters and the page of the audit log.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AuditQuery {
-    /// The kind of what changed, for instance `agent`.
+    /// The kind of the changed resource, for instance `agent`.
     kind: Option<String>,
-    /// The id of what changed.
+    /// The id of the changed resource.
     id: Option<String>,
-    /// The id of the person who made the change.
+    /// The id of the user who made the change.
     user: Option<String>,
     /// The action, for instance `update`.
     action: Option<String>,
@@ -48,13 +48,13 @@ pub(super) struct AuditEntryView {
     id: AuditId,
     /// The time of the change.
     at: Timestamp,
-    /// The author of the change.
+    /// The user, token or command that made the change.
     actor: AuditActor,
     /// The action.
     action: AuditAction,
-    /// The kind of what changed.
+    /// The kind of the changed resource.
     kind: String,
-    /// The id of what changed.
+    /// The id of the changed resource.
     subject: String,
     /// The fields that changed.
     fields: Vec<FieldChange>,
@@ -66,10 +66,10 @@ pub(super) struct AuditEntryView {
     request_id: Option<RequestId>,
 }
 
-/// An organization whose log is read. The log outlives the organization, for the holder of the installation's token.
+/// An organization whose log is read. With the admin token, the log remains readable after the organization was deleted.
 pub(super) struct AuditedOrganization(OrgId);
 
-impl Subject for AuditedOrganization {
+impl PermissionSubject for AuditedOrganization {
     async fn load<P: Permission>(
         administrator: &Administrator,
         state: &AppState,

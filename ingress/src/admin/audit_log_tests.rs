@@ -15,7 +15,7 @@ use crate::{
 /// The source of the routes that the API document does not have.
 const DASHBOARD_ROUTES: &str = include_str!("../accounts/sign_in.rs");
 const PASS: &str = "correct horse battery";
-/// How long a test waits for something that must happen.
+/// The longest wait for something that must happen.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 async fn admin(world: &World, method: &str, path: &str, body: Value) -> Answer {
@@ -40,7 +40,7 @@ async fn log(world: &World, query: &str) -> Vec<Value> {
     answer.json()["items"].as_array().unwrap().clone()
 }
 
-/// Returns every route that changes something; a playground run (`…/try`) changes nothing.
+/// Returns every route that changes something. A playground run (`…/try`) changes nothing.
 async fn changing_routes(world: &World) -> BTreeSet<(String, String)> {
     let document = admin_document();
     let paths = document["paths"].as_object().unwrap().iter();
@@ -67,7 +67,7 @@ async fn changing_routes(world: &World) -> BTreeSet<(String, String)> {
     found
 }
 
-/// A thing of this list, made anew; its id.
+/// Creates a resource of this list and returns it.
 async fn made(world: &World, list: &str, body: Value) -> Value {
     let answer = admin(world, "POST", &of(&format!("/{list}")), body).await;
     assert_eq!(answer.status, 201, "{}", answer.text);
@@ -165,7 +165,7 @@ async fn listed_change(world: &World, method: &str, rest: &str, slug: &str) -> A
     admin(world, method, &concrete, body).await
 }
 
-/// No worker is there to delete anything: what is accepted is told.
+/// No worker runs, so that a deletion is only accepted.
 async fn conversation_change(world: &World, method: &str, rest: &str, round: usize) -> Answer {
     let visitor = json!({ "visitorId": "canary" });
     if rest == "erasures" {
@@ -191,7 +191,7 @@ async fn conversation_change(world: &World, method: &str, rest: &str, round: usi
     let begun = admin(world, "POST", &of("/erasures"), visitor.clone())
         .await
         .json();
-    // A process that died before the end of the erasure left it like this.
+    // The state after a crash during the erasure.
     world
         .store
         .faults
@@ -296,7 +296,7 @@ async fn every_changing_route_records_an_audit_entry() {
 }
 
 #[tokio::test]
-async fn an_entry_says_who_what_when_and_from_where() {
+async fn entry_has_actor_change_time_and_address() {
     let world = World::new().await;
     let before = switchboard_schemas::time::Timestamp::now();
     let path = of(&format!("/agents/{}", agent_id()));
@@ -339,7 +339,7 @@ async fn an_entry_says_who_what_when_and_from_where() {
 }
 
 #[tokio::test]
-async fn the_log_is_read_in_pages_and_by_kind_thing_and_person() {
+async fn log_is_paged_and_filtered_by_kind_subject_and_user() {
     let world = World::new().await;
     for number in 0..5 {
         made(&world, "agents", thing("agents", &format!("a{number}"))).await;
@@ -399,7 +399,7 @@ async fn the_log_is_read_in_pages_and_by_kind_thing_and_person() {
 }
 
 #[tokio::test]
-async fn the_log_of_an_organization_outlives_it() {
+async fn log_remains_readable_after_its_organization() {
     let world = World::new().await;
     let organization = json!({ "slug": "gone", "name": "Gone" });
     admin(&world, "POST", "/api/admin/organizations", organization).await;

@@ -1,4 +1,4 @@
-//! Authorization of the admin API: who calls, and the [`Admin`] extractor that every handler takes.
+//! Authorization of the admin API: the caller's identity, and the [`Admin`] extractor that every handler takes.
 
 use std::{collections::HashMap, marker::PhantomData};
 
@@ -34,15 +34,15 @@ pub(crate) struct Administrator {
 }
 
 enum CallerIdentity {
-    /// The holder of the installation's token, who reaches every organization.
+    /// The holder of the admin token, who can access every organization.
     Installation,
-    /// A person who is signed in, and reaches their own organization as far as their role goes.
+    /// A signed-in user, who can access their own organization within their role.
     Person(Box<User>),
 }
 
-/// Proof that the caller has permission `P` on the subject `S` that the path names.
+/// Proof that the caller has permission `P` on the subject `S` of the path.
 ///
-/// Handlers take it first. The router of the admin API adds no handler that does not.
+/// The first argument of every handler; the router of the admin API accepts no other handlers.
 pub(crate) struct Admin<P, S = Organization> {
     /// The state of the process.
     pub(super) state: AppState,
@@ -54,8 +54,8 @@ pub(crate) struct Admin<P, S = Organization> {
 }
 
 /// The resource that a permission is checked for.
-pub(crate) trait Subject: Sized + Send + Sync + 'static {
-    /// Whether the path names a resource, which may not exist.
+pub(crate) trait PermissionSubject: Sized + Send + Sync + 'static {
+    /// `true` if the path names the subject, which may then not exist.
     const CAN_BE_MISSING: bool = true;
 
     /// Checks permission `P` and loads the subject inside the caller's tenant.
@@ -69,10 +69,10 @@ pub(crate) trait Subject: Sized + Send + Sync + 'static {
     ) -> impl Future<Output = ApiResult<Self>> + Send;
 }
 
-/// The installation as a whole, which only its token administers.
-pub(crate) struct Installation;
+/// The whole installation, which only the admin token administers.
+pub(crate) struct InstallationSubject;
 
-/// All organizations, of which a handler shows those that the caller can see.
+/// All organizations; the handler filters them by [`Administrator::can_see`].
 pub(crate) struct VisibleOrganizations;
 
 /// The ids in a path, by parameter name.
@@ -92,7 +92,7 @@ impl PathIds {
 }
 
 impl Administrator {
-    /// Checks permission `P` in an organization, which the request's log line then names.
+    /// Checks permission `P` in an organization and adds the organization to the request's log line.
     ///
     /// # Errors
     /// 404 for another organization than the caller's, 403 if the role does not suffice.
@@ -100,7 +100,7 @@ impl Administrator {
         tracing::Span::current().record("org.id", org.as_str());
         match &self.identity {
             CallerIdentity::Installation => Ok(()),
-            // To a person, another organization does not exist.
+            // The response must not reveal that another organization exists.
             CallerIdentity::Person(user) if user.org_id != *org => Err(not_found("organization")),
             CallerIdentity::Person(user) if P::is_granted_to(user.role) => Ok(()),
             CallerIdentity::Person(_) => Err(insufficient_role()),
@@ -130,12 +130,12 @@ impl Administrator {
         }
     }
 
-    /// Returns whether the caller holds the installation's token.
+    /// Returns whether the caller holds the admin token.
     pub(super) const fn is_installation(&self) -> bool {
         matches!(self.identity, CallerIdentity::Installation)
     }
 
-    /// Returns the caller as the audit log names them.
+    /// Returns the caller in the form of the audit log.
     pub(super) fn actor(&self) -> AuditActor {
         match &self.identity {
             CallerIdentity::Installation => AuditActor::Token,
@@ -153,7 +153,7 @@ impl Administrator {
 }
 
 impl<P> Admin<P> {
-    /// Returns the organization that the path names.
+    /// Returns the id of the organization.
     pub(super) const fn org(&self) -> &OrgId {
         &self.subject.id
     }
@@ -177,7 +177,7 @@ impl<P> Admin<P> {
     }
 }
 
-impl<P: Permission, S: Subject> FromRequestParts<AppState> for Admin<P, S> {
+impl<P: Permission, S: PermissionSubject> FromRequestParts<AppState> for Admin<P, S> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
@@ -205,7 +205,7 @@ impl FromRequestParts<AppState> for PathIds {
     }
 }
 
-impl Subject for Installation {
+impl PermissionSubject for InstallationSubject {
     const CAN_BE_MISSING: bool = false;
 
     async fn load<P: Permission>(
@@ -217,7 +217,7 @@ impl Subject for Installation {
     }
 }
 
-impl Subject for VisibleOrganizations {
+impl PermissionSubject for VisibleOrganizations {
     const CAN_BE_MISSING: bool = false;
 
     async fn load<P: Permission>(_: &Administrator, _: &AppState, _: &PathIds) -> ApiResult<Self> {
@@ -225,7 +225,7 @@ impl Subject for VisibleOrganizations {
     }
 }
 
-impl Subject for Organization {
+impl PermissionSubject for Organization {
     async fn load<P: Permission>(
         administrator: &Administrator,
         state: &AppState,
@@ -244,7 +244,7 @@ impl Subject for Organization {
     }
 }
 
-impl Subject for Agent {
+impl PermissionSubject for Agent {
     async fn load<P: Permission>(
         administrator: &Administrator,
         state: &AppState,

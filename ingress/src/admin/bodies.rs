@@ -1,4 +1,4 @@
-//! JSON bodies of the admin API: the documented type of a body is the type that it is parsed into.
+//! Request bodies of the admin API. The type that the document shows for a body is the type that it is parsed into.
 
 use std::{convert::Infallible, marker::PhantomData};
 
@@ -16,22 +16,22 @@ use crate::{
 };
 
 /// A JSON object.
-pub(super) type Fields = Map<String, Value>;
+pub(super) type JsonObject = Map<String, Value>;
 
-/// A JSON body of type `T`, read when the handler asks for it: errors of the path come before errors
-/// of the body.
-pub(super) struct Body<T> {
+/// A JSON body of type `T`. The handler reads it when it has checked the path, because errors of the
+/// path come before errors of the body.
+pub(super) struct JsonBody<T> {
     request: Request,
     body_type: PhantomData<fn() -> T>,
 }
 
-/// A file of products, CSV or JSON, which the handler reads as it arrives.
+/// A CSV or JSON file of products, which the handler reads as it arrives.
 pub(super) struct ProductFile(pub(super) axum::body::Body);
 
 /// A JSON merge patch (RFC 7396) of the fields `F`.
 pub(super) struct MergePatch<F>(PhantomData<fn() -> F>);
 
-impl<T> FromRequest<AppState> for Body<T> {
+impl<T> FromRequest<AppState> for JsonBody<T> {
     type Rejection = Infallible;
 
     async fn from_request(request: Request, _: &AppState) -> Result<Self, Infallible> {
@@ -50,9 +50,9 @@ impl FromRequest<AppState> for ProductFile {
     }
 }
 
-impl<T> Body<T> {
-    /// Reads the body as an object whose fields the caller checks.
-    pub(super) async fn fields(self, state: &AppState) -> ApiResult<Fields> {
+impl<T> JsonBody<T> {
+    /// Reads the body as an object, without checking its fields.
+    pub(super) async fn fields(self, state: &AppState) -> ApiResult<JsonObject> {
         let (parts, body) = self.request.into_parts();
         let limits = BodyLimits::admin(&state.config);
         body::parse_object(&body::read_body(&parts.headers, body, limits).await?)
@@ -60,14 +60,14 @@ impl<T> Body<T> {
 }
 
 /// Parses the fields of one object.
-pub(super) fn parse_fields<T: DeserializeOwned>(fields: Fields) -> Result<T, ValidationError> {
+pub(super) fn parse_fields<T: DeserializeOwned>(fields: JsonObject) -> Result<T, ValidationError> {
     parse_value(fields.into()).map_err(ValidationError::naming_missing_field)
 }
 
 /// Parses a JSON value.
 ///
 /// # Errors
-/// The path of the field that is wrong; the text of the error quotes no value, which may be a secret.
+/// The path of the invalid field. The text of the error contains no values, because they may be secrets.
 pub(super) fn parse_value<T: DeserializeOwned>(value: Value) -> Result<T, ValidationError> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let path = error.path().to_string();
@@ -81,7 +81,7 @@ pub(super) fn parse_value<T: DeserializeOwned>(value: Value) -> Result<T, Valida
 /// # Errors
 /// 400 with `rule` as the text if the value does not parse.
 pub(super) fn take_field<T: DeserializeOwned>(
-    fields: &mut Fields,
+    fields: &mut JsonObject,
     name: &str,
     rule: &'static str,
 ) -> ApiResult<Option<T>> {
@@ -93,8 +93,8 @@ pub(super) fn take_field<T: DeserializeOwned>(
     }
 }
 
-/// Fails with 400 if a field is left that no reader has taken.
-pub(super) fn refuse_unknown(fields: &Fields, reason: &'static str) -> ApiResult<()> {
+/// Fails with 400 if a field is left.
+pub(super) fn refuse_unknown(fields: &JsonObject, reason: &'static str) -> ApiResult<()> {
     match fields.keys().next() {
         Some(unknown) => Err(ApiError::field(unknown, reason)),
         None => Ok(()),
@@ -117,7 +117,7 @@ fn without_quotes(text: &str) -> String {
 }
 
 /// Returns the fields that a value serializes to.
-pub(super) fn fields_of(value: &impl Serialize) -> ApiResult<Fields> {
+pub(super) fn fields_of(value: &impl Serialize) -> ApiResult<JsonObject> {
     match serde_json::to_value(value) {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(_) => Err(ApiError::internal(&"a resource is not an object")),

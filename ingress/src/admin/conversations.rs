@@ -1,8 +1,8 @@
-//! Conversations of visitors with agents and teams, for administrators who may read them.
+//! Conversations of visitors with agents and teams, as administrators read and delete them.
 //!
-//! A list is read latest first, a bounded part with each request: a filter that few conversations pass gives short pages,
-//! even empty ones, and a cursor. `export` reads to the end in the same parts; `deletion` and `erasures` delete; `live`
-//! follows the reply that is being written.
+//! A request reads a bounded part of the list, latest first, so that a filter that matches few conversations returns short
+//! or empty pages with a cursor. `export` reads to the end in the same parts, `deletion` and `erasures` delete, and `live`
+//! streams a reply that is being written.
 
 mod deletion;
 mod erasures;
@@ -99,7 +99,7 @@ async fn find(state: &AppState, org: &OrgId, id: &str) -> ApiResult<Conversation
     found.ok_or_else(|| not_found("conversation"))
 }
 
-/// Reads the conversations of list rows; `None` for a row that a replaced attempt left behind.
+/// Reads the conversations of list rows. `None` stands for an outdated row of a deleted conversation.
 fn read_all<'a>(
     state: &'a AppState,
     org: &'a OrgId,
@@ -114,7 +114,7 @@ fn read_all<'a>(
     Box::pin(stream::iter(listed).map(read).buffered(CONCURRENT_READS))
 }
 
-/// Returns the views of messages. A message without an answer shows the end of its reply.
+/// Returns the views of messages. A message without a reply shows how its reply ended.
 async fn with_failures(
     state: &AppState,
     conversation: &Conversation,

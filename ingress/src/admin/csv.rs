@@ -1,10 +1,10 @@
-//! CSV rows (RFC 4180) whose cells no spreadsheet evaluates as formulas: visitors chose their text.
+//! CSV rows (RFC 4180). No spreadsheet evaluates a cell as a formula, because visitors chose its text.
 
 /// The characters at which spreadsheets recognize a formula, in both widths.
 const FORMULA_STARTS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 /// The bytes that need no quotes, besides letters and digits.
 const PLAIN_BYTES: &[u8] = b"_.:-";
-/// The mark by which spreadsheets recognize UTF-8.
+/// The byte order mark, by which spreadsheets recognize UTF-8.
 pub(in crate::admin) const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// Appends a row with its line end.

@@ -12,9 +12,9 @@ use super::{
     },
 };
 
-/// Organizations as they should be configured. Resources that the document does not name stay unchanged.
+/// The desired configuration of organizations. Resources that are not in the document stay unchanged.
 #[derive(Debug, ToSchema)]
-pub struct Document {
+pub struct ApplyDocument {
     /// The organizations to create or update.
     pub(super) organizations: Vec<OrganizationDocument>,
 }
@@ -25,7 +25,7 @@ pub struct Document {
 pub(super) struct OrganizationDocument<A = AgentFields> {
     /// The name from which its id is derived.
     pub(super) slug: String,
-    /// The name that people see.
+    /// The name that users see.
     pub(super) name: String,
     /// Model providers to create or update.
     #[serde(default = "Vec::new")]
@@ -47,7 +47,7 @@ struct RawDocument {
     organizations: Vec<OrganizationDocument<Value>>,
 }
 
-impl Document {
+impl ApplyDocument {
     /// Parses a document.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     fn path_of_error(organization: &Value) -> String {
-        Document::from_json(json!({ "organizations": [organization] }))
+        ApplyDocument::from_json(json!({ "organizations": [organization] }))
             .unwrap_err()
             .path
     }
@@ -102,7 +102,7 @@ mod tests {
             "teams": [{ "slug": "front", "name": "Front" }],
             "keys": [{ "name": "site" }],
         }]});
-        let document = Document::from_json(document).unwrap();
+        let document = ApplyDocument::from_json(document).unwrap();
         assert_eq!(
             document.organizations[0].agents[0].settings,
             AgentSettings::default()
@@ -144,7 +144,7 @@ mod tests {
     fn error_does_not_quote_the_document() {
         let keys =
             json!({ "slug": "a", "name": "A", "keys": [{ "name": "k", "scopes": "sk-secret" }] });
-        let error = Document::from_json(json!({ "organizations": [keys] })).unwrap_err();
+        let error = ApplyDocument::from_json(json!({ "organizations": [keys] })).unwrap_err();
         assert!(!error.to_string().contains("sk-secret"), "{error}");
     }
 }

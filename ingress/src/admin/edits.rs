@@ -1,7 +1,7 @@
-//! Changes of one resource. Of two simultaneous changes of one version, on whatever processes, one fails if it named the
-//! version, and otherwise changes the result of the other.
+//! Changes of single resources. Of two concurrent changes of one version, in any processes, the second fails if it named the
+//! version, and otherwise is applied to the result of the first.
 //!
-//! Processes agree on the order by a note in the relay ([`crate::state::advisory_lock`]), because the store has no conditional write.
+//! An advisory lock in the relay ([`crate::state::advisory_lock`]) orders them, because the store has no conditional write.
 
 use serde_json::Value;
 use switchboard_backends::catalog::{CatalogEntry, VersionedEntry};
@@ -13,9 +13,9 @@ use switchboard_schemas::{
 use super::{
     apply::EntryPlanner,
     authorization::Admin,
-    bodies::{Fields, fields_of},
-    preconditions::{Precondition, changed_meanwhile},
-    resources::{Resource, find, other_kind, references::References},
+    bodies::{JsonObject, fields_of},
+    preconditions::{VersionPrecondition, changed_meanwhile},
+    resources::{Resource, find, other_kind, references::ResourceReferences},
 };
 use crate::{
     http::{ApiError, ApiResult},
@@ -25,26 +25,26 @@ use crate::{
     },
 };
 
-/// The id in the path of a resource that is not saved yet.
+/// The id in the path of a resource that has not been saved yet.
 const UNSAVED: &str = "new";
 
 /// New fields of a resource.
-pub(super) enum Edit {
-    /// All of them.
-    Replace(Fields),
+pub(super) enum ResourceEdit {
+    /// All fields; omitted ones get their defaults.
+    Replace(JsonObject),
     /// A merge patch (RFC 7396).
-    Merge(Fields),
+    Merge(JsonObject),
 }
 
-/// Makes a change and returns the entry that is stored then.
+/// Changes an entry and returns the stored result.
 pub(super) async fn edit_entry<R: Resource>(
     admin: &Admin<R::Change>,
     id: &str,
-    precondition: &Precondition,
-    edit: &Edit,
+    precondition: &VersionPrecondition,
+    edit: &ResourceEdit,
 ) -> ApiResult<VersionedEntry> {
     let (state, org, nonce) = (&admin.state, admin.org(), RequestId::random());
-    let references = References::load(&state.apply, org, R::KIND).await?;
+    let references = ResourceReferences::load(&state.apply, org, R::KIND).await?;
     loop {
         {
             let _write_lock = state.apply.write_lock.lock().await;
@@ -74,16 +74,20 @@ pub(super) async fn edit_entry<R: Resource>(
     }
 }
 
-/// Returns the entry as it would be saved with `draft`, or as it is stored without one.
+/// Returns the entry with the changes of `draft`, without saving it.
 pub(super) async fn drafted<R: Resource>(
     state: &AppState,
     org: &OrgId,
     id: &str,
-    draft: Option<Fields>,
+    draft: Option<JsonObject>,
 ) -> ApiResult<CatalogEntry> {
     if id == UNSAVED {
-        let draft = draft
-            .ok_or_else(|| ApiError::field("draft", "is required for what is not saved yet"))?;
+        let draft = draft.ok_or_else(|| {
+            ApiError::field(
+                "draft",
+                "is required for a resource that has not been saved yet",
+            )
+        })?;
         let planner = EntryPlanner::of_one(&state.apply, org);
         return Ok(R::plan(&planner, &R::parse_valid(draft)?, None).await?);
     }
@@ -91,18 +95,18 @@ pub(super) async fn drafted<R: Resource>(
     let Some(mut draft) = draft else {
         return Ok(found);
     };
-    // A resource can be sent back as it was read; a playground run changes nothing, so that no version is too old.
+    // A resource can be sent back as it was read. A playground run changes nothing, so that any version is accepted.
     draft.remove("version");
-    let references = References::load(&state.apply, org, R::KIND).await?;
-    edited::<R>(state, org, &found, &Edit::Merge(draft), &references).await
+    let references = ResourceReferences::load(&state.apply, org, R::KIND).await?;
+    edited::<R>(state, org, &found, &ResourceEdit::Merge(draft), &references).await
 }
 
 async fn edited<R: Resource>(
     state: &AppState,
     org: &OrgId,
     current: &CatalogEntry,
-    edit: &Edit,
-    references: &References,
+    edit: &ResourceEdit,
+    references: &ResourceReferences,
 ) -> ApiResult<CatalogEntry> {
     let fields = R::parse_valid(new_fields::<R>(current, edit, references)?)?;
     let planner = EntryPlanner::of_one(&state.apply, org);
@@ -117,12 +121,12 @@ async fn edited<R: Resource>(
 
 fn new_fields<R: Resource>(
     current: &CatalogEntry,
-    edit: &Edit,
-    references: &References,
-) -> ApiResult<Fields> {
+    edit: &ResourceEdit,
+    references: &ResourceReferences,
+) -> ApiResult<JsonObject> {
     let stored = R::fields(current, references).ok_or_else(|| other_kind(R::KIND))?;
     let mut stored = fields_of(&stored)?;
-    let (Edit::Replace(sent) | Edit::Merge(sent)) = edit;
+    let (ResourceEdit::Replace(sent) | ResourceEdit::Merge(sent)) = edit;
     let mut sent = sent.clone();
     // A resource can be sent back as it was read.
     for (name, value) in fields_of(&R::show(current, None, references)?)? {
@@ -134,7 +138,7 @@ fn new_fields<R: Resource>(
             return Err(ApiError::field(name, "cannot be changed"));
         }
     }
-    if matches!(edit, Edit::Replace(_)) {
+    if matches!(edit, ResourceEdit::Replace(_)) {
         return Ok(sent);
     }
     R::prepare_patch(&mut sent);
@@ -143,7 +147,7 @@ fn new_fields<R: Resource>(
 }
 
 /// Applies a JSON merge patch (RFC 7396) to an object.
-fn merge(target: &mut Fields, patch: Fields) {
+fn merge(target: &mut JsonObject, patch: JsonObject) {
     for (name, value) in patch {
         match value {
             Value::Null => {
@@ -152,7 +156,7 @@ fn merge(target: &mut Fields, patch: Fields) {
             Value::Object(patch) => {
                 let inner = target.entry(name).or_insert(Value::Null);
                 if !inner.is_object() {
-                    *inner = Value::Object(Fields::new());
+                    *inner = Value::Object(JsonObject::new());
                 }
                 if let Value::Object(inner) = inner {
                     merge(inner, patch);
@@ -171,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    fn object(value: Value) -> Fields {
+    fn object(value: Value) -> JsonObject {
         value.as_object().unwrap().clone()
     }
 

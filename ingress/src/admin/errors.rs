@@ -1,8 +1,8 @@
-//! Errors of the fields of an admin request, each with the path of its field.
+//! Validation errors of an admin request, each with the path of its field.
 
 use crate::http::{ApiError, ErrorCode};
 
-/// A field that is missing, unknown or wrong.
+/// A field that is missing, unknown or invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {reason}")]
 pub struct ValidationError {
@@ -12,8 +12,8 @@ pub struct ValidationError {
     pub reason: String,
 }
 
-/// The fields of a request, checked before anything is written.
-pub(super) trait Validate {
+/// Fields of a request that can be validated before anything is written.
+pub(super) trait ValidateFields {
     /// Fails with the first field that breaks a rule; paths are relative to `self`.
     fn validate(&self) -> Result<(), ValidationError>;
 }
@@ -27,7 +27,7 @@ impl ValidationError {
         }
     }
 
-    /// Returns the same error of an object that lies at `parent`.
+    /// Returns the error with the path of the enclosing object, `parent`, in front of its path.
     pub(super) fn below(mut self, parent: &str) -> Self {
         self.path = match (parent.is_empty(), self.path.is_empty()) {
             (true, _) => self.path,
@@ -38,7 +38,7 @@ impl ValidationError {
         self
     }
 
-    /// Returns the error of a missing field under the name of that field.
+    /// Returns the error with the name of the field in its path, if a field is missing.
     pub(super) fn naming_missing_field(self) -> Self {
         let missing = self.reason.strip_prefix("missing field `");
         match missing.and_then(|rest| rest.strip_suffix('`')) {

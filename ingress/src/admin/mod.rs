@@ -1,15 +1,14 @@
-//! The admin API: organizations and their resources, people, conversations, analytics and the audit log.
+//! The admin API: organizations and their resources, users, conversations, analytics and the audit log.
 //!
-//! Start with `routes`. `authorization` and `permissions` admit callers; `bodies`, `validation` and `errors` check requests;
-//! `answers` and `pages` are their results; `operations` and `api_document` describe all of it. `document` and `apply` write whole
-//! documents, `resources` and `edits` single resources. `trials` run drafts before they are saved.
+//! Start with `routes`. `authorization` admits callers; `bodies`, `validation` and `errors` check requests; `responses` and
+//! `pages` are the results; `operations` and `api_document` describe all of it. `document` and `apply` write whole documents,
+//! `resources` and `edits` single resources. `trials` are playground runs of drafts before they are saved.
 
 pub mod apply;
 pub mod document;
 
 mod analytics;
 mod announcements;
-mod answers;
 mod api_document;
 mod applied_keys;
 mod audit_entries;
@@ -26,6 +25,7 @@ mod preconditions;
 mod product_items;
 mod products;
 mod resources;
+mod responses;
 mod routes;
 mod themes;
 mod trial_requests;
@@ -52,19 +52,19 @@ pub(crate) use self::routes::routes;
 use self::{
     apply::{AppliedDocument, apply},
     audit_entries::WrittenEntry,
-    authorization::{Admin, Installation},
-    bodies::Body,
-    document::Document,
+    authorization::{Admin, InstallationSubject},
+    bodies::JsonBody,
+    document::ApplyDocument,
     permissions::ManageOrganizations,
 };
 use crate::{auth::permissions, http::ApiResult};
 
 /// Applies a document, which can name any organization.
 async fn apply_document(
-    admin: Admin<ManageOrganizations, Installation>,
-    body: Body<Document>,
+    admin: Admin<ManageOrganizations, InstallationSubject>,
+    body: JsonBody<ApplyDocument>,
 ) -> ApiResult<Json<AppliedDocument>> {
-    let document = Document::from_json(body.fields(&admin.state).await?.into())?;
+    let document = ApplyDocument::from_json(body.fields(&admin.state).await?.into())?;
     let applied = apply(&admin.state.apply, document).await?;
     for WrittenEntry { before, after } in &applied.written {
         let is_new = before.is_none();

@@ -1,5 +1,5 @@
-//! Routes of the admin API with their descriptions. A handler without [`Admin`] as its first argument cannot be added, and the
-//! types of its arguments and of its answer are the description of the operation.
+//! Operations of the admin API and their descriptions. Only a handler with [`Admin`] as its first argument can be added, and
+//! the types of its arguments and its response describe the operation.
 
 use axum::{
     Extension, Json, Router,
@@ -20,14 +20,15 @@ use utoipa::{
 };
 
 use super::{
-    answers::{
-        AcceptedDeletion, Answer, DeletionAnswer, EventStream, FileDownload, NoContent, TableAnswer,
-    },
-    authorization::{Admin, PathIds, Subject},
-    bodies::{Body, MergePatch, ProductFile},
+    authorization::{Admin, PathIds, PermissionSubject},
+    bodies::{JsonBody, MergePatch, ProductFile},
     permissions::Permission,
-    preconditions::Precondition,
+    preconditions::VersionPrecondition,
     resources::ResourceId,
+    responses::{
+        AcceptedDeletion, DeletionResponse, EventStream, FileDownload, JsonResponse, NoContent,
+        TableResponse,
+    },
 };
 use crate::{
     http::{ApiResult, ErrorCode},
@@ -46,14 +47,14 @@ use crate::{
 pub(super) const PATCH_SUFFIX: &str = "Patch";
 const JSON: &str = "application/json";
 
-/// The description of an operation, to which each argument and the answer of its handler add their parts.
+/// The description of an operation. Each argument of its handler and its response add their part.
 #[derive(Default)]
-pub(super) struct Description {
+pub(super) struct OperationDescription {
     /// The operation of the document.
     pub(super) operation: Operation,
     /// The schemas that it refers to, by name.
     pub(super) schemas: Vec<(String, RefOr<Schema>)>,
-    /// The errors that it can answer with.
+    /// The errors of the operation.
     pub(super) problems: Vec<ProblemCase>,
 }
 
@@ -67,8 +68,8 @@ pub(super) struct AdminOperation {
     pub(super) id: String,
     /// The summary for people.
     pub(super) summary: String,
-    /// Adds what the types of the handler describe.
-    pub(super) describe: fn(&mut Description),
+    /// Adds the descriptions of the types of the handler.
+    pub(super) describe: fn(&mut OperationDescription),
 }
 
 /// The routes of the admin API and the operations that they serve.
@@ -83,19 +84,19 @@ pub(super) struct AdminRoutes {
 /// A handler whose first argument is [`Admin`].
 pub(super) trait AdminHandler<Arguments> {
     /// Describes the operation that the handler serves.
-    fn describe(description: &mut Description);
+    fn describe(description: &mut OperationDescription);
 }
 
 /// An argument of a handler.
 pub(super) trait DescribeArgument {
-    /// Adds what a client has to send for it.
-    fn describe(_description: &mut Description) {}
+    /// Adds the parts of a request that the argument is read from.
+    fn describe(_description: &mut OperationDescription) {}
 }
 
-/// The answer of a handler.
-pub(super) trait DescribeAnswer {
+/// A response of a handler.
+pub(super) trait DescribeResponse {
     /// Adds the responses of a success.
-    fn describe(description: &mut Description);
+    fn describe(description: &mut OperationDescription);
 }
 
 impl AdminRoutes {
@@ -136,11 +137,11 @@ macro_rules! impl_admin_handler {
             F: Fn(Admin<P, S>, $($argument),*) -> Fut,
             Fut: Future<Output = ApiResult<A>>,
             P: Permission,
-            S: Subject,
-            A: DescribeAnswer,
+            S: PermissionSubject,
+            A: DescribeResponse,
             $($argument: DescribeArgument,)*
         {
-            fn describe(description: &mut Description) {
+            fn describe(description: &mut OperationDescription) {
                 describe_permission::<P, S>(description);
                 $($argument::describe(description);)*
                 A::describe(description);
@@ -156,10 +157,12 @@ impl_admin_handler!(A1, A2, A3);
 impl_admin_handler!(A1, A2, A3, A4);
 impl_admin_handler!(A1, A2, A3, A4, A5);
 
-fn describe_permission<P: Permission, S: Subject>(description: &mut Description) {
+fn describe_permission<P: Permission, S: PermissionSubject>(
+    description: &mut OperationDescription,
+) {
     let least = match P::LEAST_ROLE {
         Some(role) => format!("the role `{}` or a higher one", role_name(role)),
-        None => "the administrator's token".to_owned(),
+        None => "the admin token".to_owned(),
     };
     let text = format!("Needs the permission `{}`: {least}.", P::NAME);
     description.operation.description = Some(text);
@@ -183,7 +186,7 @@ fn role_name(role: impl serde::Serialize) -> String {
     name.as_str().unwrap_or_default().to_owned()
 }
 
-impl Description {
+impl OperationDescription {
     /// Adds the schema of `T` and returns a reference to it.
     fn refer<T: ToSchema>(&mut self) -> RefOr<Schema> {
         let name = schema_name::<T>();
@@ -280,7 +283,7 @@ impl DescribeArgument for ResourceId {}
 impl DescribeArgument for HeaderMap {}
 
 impl DescribeArgument for RawQuery {
-    fn describe(description: &mut Description) {
+    fn describe(description: &mut OperationDescription) {
         description.add_parameters(ResumeQuery::into_params(|| None));
         description.add_parameters(ResumeHeaders::into_params(|| None));
         description.problems.extend([
@@ -292,7 +295,7 @@ impl DescribeArgument for RawQuery {
 }
 
 impl<T: IntoParams> DescribeArgument for Query<T> {
-    fn describe(description: &mut Description) {
+    fn describe(description: &mut OperationDescription) {
         description.add_parameters(T::into_params(|| Some(ParameterIn::Query)));
         // A malformed query string has no code; a value that breaks a rule has one.
         description.problems.extend([
@@ -302,75 +305,79 @@ impl<T: IntoParams> DescribeArgument for Query<T> {
     }
 }
 
-impl DescribeArgument for Precondition {
-    fn describe(description: &mut Description) {
-        let text =
-            "The `ETag` of the version that the change is meant for; another version gives 409.";
+impl DescribeArgument for VersionPrecondition {
+    fn describe(description: &mut OperationDescription) {
+        let text = "The `ETag` of the version to change; the response is 409 if the resource has another version.";
         description.add_parameter("If-Match", ParameterIn::Header, text);
         description.problems.push(Coded(ErrorCode::Conflict));
     }
 }
 
-impl<T: ToSchema> DescribeArgument for Body<T> {
-    fn describe(description: &mut Description) {
+impl<T: ToSchema> DescribeArgument for JsonBody<T> {
+    fn describe(description: &mut OperationDescription) {
         let schema = description.refer::<T>();
         description.add_body(&[JSON], &schema);
     }
 }
 
-impl<F: ToSchema> DescribeArgument for Body<MergePatch<F>> {
-    fn describe(description: &mut Description) {
+impl<F: ToSchema> DescribeArgument for JsonBody<MergePatch<F>> {
+    fn describe(description: &mut OperationDescription) {
         description.refer::<F>();
         let name = format!("{}{PATCH_SUFFIX}", schema_name::<F>());
-        // The schema is made from that of the fields, when all schemas are known.
+        // The schema is derived from that of the fields when all schemas are known.
         let schema = RefOr::Ref(Ref::from_schema_name(name));
         description.add_body(&["application/merge-patch+json", JSON], &schema);
     }
 }
 
 impl DescribeArgument for ProductFile {
-    fn describe(description: &mut Description) {
+    fn describe(description: &mut OperationDescription) {
         description.add_body(&["text/csv", JSON, "application/x-ndjson"], &text_schema());
     }
 }
 
-impl<T: ToSchema> DescribeAnswer for Json<T> {
-    fn describe(description: &mut Description) {
+impl<T: ToSchema> DescribeResponse for Json<T> {
+    fn describe(description: &mut OperationDescription) {
         description.add_json::<T>(200);
     }
 }
 
-impl<const STATUS: u16, T: ToSchema> DescribeAnswer for Answer<STATUS, T> {
-    fn describe(description: &mut Description) {
+impl<const STATUS: u16, T: ToSchema> DescribeResponse for JsonResponse<STATUS, T> {
+    fn describe(description: &mut OperationDescription) {
         description.add_json::<T>(STATUS);
     }
 }
 
-impl DescribeAnswer for NoContent {
-    fn describe(description: &mut Description) {
-        description.add_response(204, ResponseBuilder::new().description("Done.").build());
+impl DescribeResponse for NoContent {
+    fn describe(description: &mut OperationDescription) {
+        description.add_response(
+            204,
+            ResponseBuilder::new()
+                .description("The resource was deleted.")
+                .build(),
+        );
     }
 }
 
-impl DescribeAnswer for DeletionAnswer {
-    fn describe(description: &mut Description) {
+impl DescribeResponse for DeletionResponse {
+    fn describe(description: &mut OperationDescription) {
         NoContent::describe(description);
         description.add_json::<AcceptedDeletion>(202);
     }
 }
 
-impl DescribeAnswer for EventStream {
-    fn describe(description: &mut Description) {
+impl DescribeResponse for EventStream {
+    fn describe(description: &mut OperationDescription) {
         let response = ResponseBuilder::new()
-            .description("The reply as events, as the public API streams it.")
+            .description("The reply as events, in the form of the public API.")
             .content("text/event-stream", content(text_schema()));
         description.add_response(200, response.build());
         description.problems.extend(REPLY.iter().copied());
     }
 }
 
-impl DescribeAnswer for FileDownload {
-    fn describe(description: &mut Description) {
+impl DescribeResponse for FileDownload {
+    fn describe(description: &mut OperationDescription) {
         let response = ResponseBuilder::new()
             .description("The file.")
             .content("application/x-ndjson", content(text_schema()))
@@ -379,8 +386,8 @@ impl DescribeAnswer for FileDownload {
     }
 }
 
-impl<T: ToSchema> DescribeAnswer for TableAnswer<T> {
-    fn describe(description: &mut Description) {
+impl<T: ToSchema> DescribeResponse for TableResponse<T> {
+    fn describe(description: &mut OperationDescription) {
         description.add_json::<T>(200);
         let response = description.operation.responses.responses.get_mut("200");
         if let Some(RefOr::T(response)) = response {

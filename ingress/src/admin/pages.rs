@@ -8,7 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::http::{ApiError, ApiResult, query};
 
-/// Items of a page without a `limit`, and of the largest page.
+/// The number of items of a page by default, and at most.
 const LIMIT_DEFAULT: usize = 50;
 const LIMIT_MAX: usize = 200;
 /// The rule for the `cursor` of every list.
@@ -31,13 +31,13 @@ pub(super) struct PageQuery {
 pub(super) struct Page<T> {
     /// The items of this page.
     pub(super) items: Vec<T>,
-    /// Items in the whole list.
+    /// The number of items in the whole list.
     pub(super) total: usize,
-    /// The most items that this page has.
+    /// The largest number of items of a page.
     pub(super) limit: usize,
-    /// Items before this page.
+    /// The number of items before this page.
     pub(super) offset: usize,
-    /// Whether a later page has items.
+    /// `true` if a later page has items.
     pub(super) has_more: bool,
 }
 
@@ -45,9 +45,9 @@ pub(super) struct Page<T> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CursorPage<T> {
-    /// The items that pass the filter, which can be fewer than `limit` before the end.
+    /// The matching items, which can be fewer than `limit` before the end.
     pub(super) items: Vec<T>,
-    /// The most items that a page has.
+    /// The largest number of items of a page.
     pub(super) limit: usize,
     /// The `cursor` of the next page; `null` at the end.
     #[schema(required)]
@@ -70,19 +70,19 @@ impl<T> CursorPage<T> {
 }
 
 impl PageQuery {
-    /// Returns the part of `items` that the page holds.
+    /// Returns the part of `items` that is on the page.
     pub(super) fn slice<'a, T>(&self, items: &'a [T]) -> &'a [T] {
         let start = self.offset().min(items.len());
         &items[start..self.offset().saturating_add(self.limit()).min(items.len())]
     }
 
-    /// Returns the number of items before the page, and of items that it holds at most.
+    /// Returns the number of items before the page, and the largest number of items on it.
     pub(super) fn range(&self) -> (u64, u32) {
         let limit = u32::try_from(self.limit()).unwrap_or(u32::MAX);
         (self.offset() as u64, limit)
     }
 
-    /// Creates the page that holds `items` out of `total`.
+    /// Creates the page with `items` out of `total`.
     pub(super) fn page<T>(&self, items: Vec<T>, total: usize) -> Page<T> {
         let end = self.offset().saturating_add(items.len());
         Page {
@@ -103,7 +103,7 @@ impl PageQuery {
     }
 }
 
-/// Returns the number of items of a page.
+/// Returns the largest number of items of a page.
 pub(super) fn page_limit(text: Option<&str>) -> usize {
     whole_number(text)
         .filter(|limit| *limit >= 1)
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn page_says_whether_more_items_follow() {
+    fn has_more_is_true_before_the_last_page() {
         let page = PageQuery {
             limit: Some("1".into()),
             offset: Some("1".into()),

@@ -1,4 +1,4 @@
-//! The version that a change is meant for: `If-Match`, or the `version` that was read and is sent back.
+//! Conditional changes: the version to change, from `If-Match` or from `version` in the body.
 
 use std::convert::Infallible;
 
@@ -6,7 +6,7 @@ use axum::extract::FromRequestParts;
 use http::{HeaderMap, HeaderValue, header, request::Parts};
 use serde_json::{Value, json};
 
-use super::bodies::Fields;
+use super::bodies::JsonObject;
 use crate::{
     http::{ApiError, ApiResult, ErrorCode},
     state::AppState,
@@ -14,14 +14,14 @@ use crate::{
 
 const VERSION: &str = "version";
 
-/// The versions that a change is meant for; without any, it is meant for whatever is stored.
+/// The versions that a change is limited to; a change without any applies to every version.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Precondition {
+pub(super) struct VersionPrecondition {
     header: Option<Vec<String>>,
     body: Option<String>,
 }
 
-impl FromRequestParts<AppState> for Precondition {
+impl FromRequestParts<AppState> for VersionPrecondition {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, Infallible> {
@@ -29,7 +29,7 @@ impl FromRequestParts<AppState> for Precondition {
     }
 }
 
-impl Precondition {
+impl VersionPrecondition {
     fn from_headers(headers: &HeaderMap) -> Self {
         Self {
             header: if_match(headers),
@@ -37,8 +37,8 @@ impl Precondition {
         }
     }
 
-    /// Takes `version` out of the body.
-    pub(super) fn with_body(mut self, fields: &mut Fields) -> ApiResult<Self> {
+    /// Removes `version` from the body and adds it to the condition.
+    pub(super) fn with_body(mut self, fields: &mut JsonObject) -> ApiResult<Self> {
         self.body = match fields.remove(VERSION) {
             None | Some(Value::Null) => None,
             Some(Value::String(version)) => Some(version),
@@ -47,12 +47,12 @@ impl Precondition {
         Ok(self)
     }
 
-    /// Returns whether the request named a version at all.
+    /// Returns whether the request named a version.
     pub(super) const fn is_given(&self) -> bool {
         self.header.is_some() || self.body.is_some()
     }
 
-    /// Fails with 409 if the stored version is not one that the change is meant for.
+    /// Fails with 409 if the change is limited to other versions than the stored one.
     pub(super) fn check(&self, version: i64) -> ApiResult<()> {
         let current = version.to_string();
         let header_matches = self
@@ -73,14 +73,14 @@ pub(super) fn etag(version: i64) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!("\"{version}\"")).ok()
 }
 
-/// Creates the error for a resource that somebody else changed first.
+/// Creates the error for a resource that was changed by another request.
 pub(super) fn changed_meanwhile(version: i64) -> ApiError {
-    let detail = "this was changed since it was read: read it again";
+    let detail = "the resource has changed since it was read; read it again";
     ApiError::new(ErrorCode::Conflict, detail).details(json!({ VERSION: version.to_string() }))
 }
 
-/// Returns the strong tags of all `If-Match` headers. A star is no condition, because a change of a
-/// missing resource fails anyway.
+/// Returns the strong tags of all `If-Match` headers. `*` counts as no condition, because a change of
+/// a missing resource fails anyway.
 fn if_match(headers: &HeaderMap) -> Option<Vec<String>> {
     let texts = headers
         .get_all(header::IF_MATCH)
@@ -111,7 +111,7 @@ mod tests {
         let Value::Object(mut fields) = body else {
             panic!("an object")
         };
-        Precondition::from_headers(&headers)
+        VersionPrecondition::from_headers(&headers)
             .with_body(&mut fields)
             .is_ok_and(|precondition| precondition.check(7).is_ok())
     }

@@ -1,5 +1,5 @@
-//! Stored products of an agent, page by page, all of them or those with certain words. They are shown as they were read, so that
-//! an editor finds mistakes in a file; a playground run shows what visitors get.
+//! Pages of the stored products of an agent, all of them or the results of a search. Products are returned as they were
+//! read from their file, so that editors can check it; a playground run shows them as visitors see them.
 
 use axum::{Json, extract::Query};
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use crate::http::{ApiError, ApiResult};
 
 /// The most words of a search; further words are ignored.
 const WORDS_MAX: usize = 16;
-/// The most reads of one request, each of which starts again because the products were replaced.
+/// The number of attempts of one request; each restarts because the products were replaced.
 const READS_MAX: u32 = 3;
 
 /// The search in a list of products.
@@ -34,7 +34,7 @@ pub(super) struct ProductSearch {
 pub(super) struct ProductPage {
     #[serde(flatten)]
     page: Page<CatalogProduct>,
-    /// The version that the page belongs to: pages of two versions do not join. `null` without products.
+    /// The version of the products; pages of different versions do not fit together. `null` without products.
     #[schema(required, value_type = Option<String>)]
     version: Option<ProductsVersion>,
 }
@@ -70,7 +70,7 @@ pub(super) async fn list(
     Err(ApiError::unavailable("the products are being replaced"))
 }
 
-/// Reads a version chunk by chunk, so that a large one costs no memory; `None` if it was replaced meanwhile.
+/// Reads a version chunk by chunk, so that memory does not depend on its size; `None` if it was replaced meanwhile.
 async fn read(
     products: &dyn ProductStore,
     agent: &Agent,

@@ -1,5 +1,5 @@
-//! Products of an agent, as a whole. An upload replaces all of them or nothing. It is parsed as it arrives, so that neither its
-//! size nor its speed costs memory.
+//! Products of an agent. An upload replaces all of them or none. It is parsed as it arrives, so that memory does not depend
+//! on its size or speed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,17 +27,17 @@ use switchboard_schemas::{
 use utoipa::ToSchema;
 
 use super::{
-    answers::{Answer, NoContent},
     authorization::Admin,
     bodies::ProductFile,
     permissions::{Configure, ReadConfiguration},
+    responses::{JsonResponse, NoContent},
 };
 use crate::{
     audit::{AuditChange, differences},
     http::{ApiError, ApiResult, ErrorCode},
 };
 
-/// Media types of uploads with the format that each of them announces.
+/// The media types of uploads and their formats.
 const MEDIA_TYPES: [(&str, FeedFormat); 8] = [
     ("text/csv", FeedFormat::Csv),
     ("text/tab-separated-values", FeedFormat::Csv),
@@ -54,11 +54,11 @@ const MEDIA_TYPES: [(&str, FeedFormat); 8] = [
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ProductsView {
-    /// The agent.
+    /// The id of the agent.
     agent_id: AgentId,
-    /// Whether visitors are shown products.
+    /// `true` if visitors see products.
     shown: bool,
-    /// The number of products in the settings of the agent.
+    /// The number of products in the agent's settings.
     named: usize,
     /// The products of the last upload or fetch; `null` without one.
     #[schema(required)]
@@ -75,7 +75,7 @@ pub(super) struct StoredProductsView {
     /// The version, which changes with each upload or fetch.
     #[schema(value_type = String)]
     version: ProductsVersion,
-    /// Whether visitors are shown products: an upload that nobody sees must not look like a success.
+    /// `true` if visitors see products, so that an upload to an agent that hides them is noticed.
     shown: bool,
     /// The origin of the products.
     source: ProductSource,
@@ -85,7 +85,7 @@ pub(super) struct StoredProductsView {
     bytes: u64,
     /// The time at which they were stored.
     stored_at: Timestamp,
-    /// The rows that were not accepted.
+    /// The rejected rows.
     rejected: FeedRejections,
 }
 
@@ -106,7 +106,7 @@ struct FeedView {
     /// The error of the last fetch.
     #[schema(required)]
     error: Option<String>,
-    /// Whether a fetch is due.
+    /// `true` if a fetch is due.
     pending: bool,
 }
 
@@ -117,7 +117,7 @@ pub(super) async fn read(admin: Admin<ReadConfiguration, Agent>) -> ApiResult<Js
     Ok(Json(ProductsView::new(agent, &status)))
 }
 
-/// Replaces the products by those of the body.
+/// Replaces the products with those of the body.
 pub(super) async fn upload(
     admin: Admin<Configure, Agent>,
     headers: HeaderMap,
@@ -153,7 +153,7 @@ pub(super) async fn upload(
     }
 }
 
-/// Removes all stored products; those in the settings of the agent stay.
+/// Deletes all stored products; those in the agent's settings stay.
 pub(super) async fn delete(admin: Admin<Configure, Agent>) -> ApiResult<NoContent> {
     let (products, agent) = (&admin.state.backends.products, &admin.subject);
     refuse_beside_feed(agent)?;
@@ -166,7 +166,7 @@ pub(super) async fn delete(admin: Admin<Configure, Agent>) -> ApiResult<NoConten
 /// Requests an immediate fetch of the agent's feed.
 pub(super) async fn refresh(
     admin: Admin<Configure, Agent>,
-) -> ApiResult<Answer<202, ProductsView>> {
+) -> ApiResult<JsonResponse<202, ProductsView>> {
     let (products, agent) = (&admin.state.backends.products, &admin.subject);
     if agent.settings.ecommerce.feed.is_none() {
         let error = ApiError::new(ErrorCode::Conflict, "the agent has no feed");
@@ -177,7 +177,7 @@ pub(super) async fn refresh(
     products.ask_refresh(org, id, now).await?;
     let status = products.status(org, id).await?;
     record(&admin, &before, &status).await;
-    Ok(Answer::new(ProductsView::new(agent, &status)))
+    Ok(JsonResponse::new(ProductsView::new(agent, &status)))
 }
 
 /// Fails with 409 if the agent has a feed, whose next fetch would undo the change.
@@ -185,7 +185,7 @@ fn refuse_beside_feed(agent: &Agent) -> ApiResult<()> {
     if agent.settings.ecommerce.feed.is_none() {
         return Ok(());
     }
-    let detail = "the agent's products come from its feed; take ecommerce.feed away first";
+    let detail = "the agent's products come from its feed; remove ecommerce.feed first";
     Err(ApiError::new(ErrorCode::Conflict, detail).param("ecommerce.feed"))
 }
 
@@ -246,7 +246,7 @@ async fn read_upload(
 }
 
 fn too_large(config: &ProductsConfig) -> ApiError {
-    let detail = "the products have too many bytes";
+    let detail = "the products are too large";
     let details = json!({ "max": config.bytes_max });
     ApiError::new(ErrorCode::PayloadTooLarge, detail).details(details)
 }

@@ -158,14 +158,14 @@ async fn audit_log_records_product_changes_as_agent_changes() {
 }
 
 #[tokio::test]
-async fn where_a_piece_of_an_upload_ends_does_not_matter() {
+async fn upload_may_be_split_anywhere() {
     let world = World::new().await;
     let body = pieces(CSV.split_inclusive(|_: char| true).map(Ok).collect());
     assert_eq!(upload(&world, body).await.json()["count"], 2);
 }
 
 #[tokio::test]
-async fn a_refused_upload_leaves_the_products_as_they_were() {
+async fn rejected_upload_keeps_the_previous_products() {
     let bounds = ProductsConfig {
         bytes_max: 60,
         products_max: 3,
@@ -209,7 +209,7 @@ async fn a_refused_upload_leaves_the_products_as_they_were() {
 }
 
 #[tokio::test]
-async fn an_upload_that_does_not_end_is_given_up() {
+async fn upload_that_never_ends_times_out() {
     let world = world_with(ProductsConfig {
         upload_timeout_ms: 50,
         ..ProductsConfig::default()
@@ -221,7 +221,7 @@ async fn an_upload_that_does_not_end_is_given_up() {
 }
 
 #[tokio::test]
-async fn products_of_an_agent_with_a_feed_change_by_the_feed_only() {
+async fn products_of_a_feed_are_changed_only_by_the_feed() {
     let world = World::new().await;
     assert_eq!(upload(&world, CSV).await.status, 200);
     let refresh = format!("{}/refresh", path());
@@ -251,7 +251,7 @@ async fn products_of_an_agent_with_a_feed_change_by_the_feed_only() {
 }
 
 #[tokio::test]
-async fn a_fetch_is_pending_until_it_was_made() {
+async fn fetch_is_pending_until_it_was_attempted() {
     let world = World::new().await;
     let refresh = format!("{}/refresh", path());
     let feed = json!({ "url": "https://shop.example/feed.csv" });
@@ -295,7 +295,7 @@ async fn a_fetch_is_pending_until_it_was_made() {
 }
 
 #[tokio::test]
-async fn whether_visitors_are_shown_the_products_is_told_with_them() {
+async fn response_states_if_visitors_see_products() {
     let world = World::new().await;
     for enabled in [false, true] {
         world
@@ -311,7 +311,7 @@ async fn whether_visitors_are_shown_the_products_is_told_with_them() {
 }
 
 #[tokio::test]
-async fn what_is_kept_is_listed_page_by_page_in_the_order_of_its_file() {
+async fn stored_products_are_paged_in_file_order() {
     let world = World::new().await;
     let list = async |query: &str| {
         let answer = send(&world, "GET", &format!("{}/items{query}", path()), "", "").await;
@@ -323,7 +323,7 @@ async fn what_is_kept_is_listed_page_by_page_in_the_order_of_its_file() {
         (&nothing["items"], &nothing["total"], &nothing["version"]),
         (&json!([]), &json!(0), &Value::Null)
     );
-    // So many lie in several chunks.
+    // Enough products for several chunks.
     let count = 6_000;
     let rows: String = (0..count)
         .map(|number| format!("Tea {number},{number}.5,{}\n", "long ".repeat(20)))
@@ -398,7 +398,7 @@ async fn stored_products_are_listed_with_all_fields_of_their_file() {
 }
 
 #[tokio::test]
-async fn products_are_reached_by_administrators_of_existing_agents() {
+async fn products_need_an_administrator_and_an_existing_agent() {
     let world = World::new().await;
     let items = format!("{}/items", path());
     for (method, path) in [

@@ -1,5 +1,5 @@
-//! Resources of an organization: agents, teams, providers and keys share the handlers of this file.
-//! A change is parsed, validated and planned by the same code as a document that is applied.
+//! Generic handlers of organizations, agents, teams, providers and keys. A change is parsed, validated and planned by the
+//! same code as an applied document.
 
 pub(super) mod agents;
 pub(super) mod keys;
@@ -19,59 +19,59 @@ use switchboard_backends::catalog::{CatalogEntry, EntryKind, VersionedEntry};
 use switchboard_schemas::{audit::AuditAction, ids::OrgId};
 use utoipa::ToSchema;
 
-use self::references::{References, label, refers_to, refuse_if_referenced};
+use self::references::{ResourceReferences, label, refers_to, refuse_if_referenced};
 use super::{
-    answers::{Answer, NoContent},
     apply::{ApplyError, EntryPlanner},
-    authorization::{Admin, PathIds, Subject},
-    bodies::{Body, Fields, MergePatch},
-    edits::{Edit, edit_entry},
-    errors::{Validate, ValidationError},
+    authorization::{Admin, PathIds, PermissionSubject},
+    bodies::{JsonBody, JsonObject, MergePatch},
+    edits::{ResourceEdit, edit_entry},
+    errors::{ValidateFields, ValidationError},
     pages::{Page, PageQuery},
     permissions::{Permission, ReadConfiguration},
-    preconditions::Precondition,
+    preconditions::VersionPrecondition,
+    responses::{JsonResponse, NoContent},
 };
 use crate::{
     http::{ApiError, ApiResult, ErrorCode},
     state::AppState,
 };
 
-/// A kind of resource that an organization holds.
+/// A kind of resource that is stored in the catalog.
 pub(super) trait Resource: Send + Sync + 'static {
     /// The kind of its entries in the catalog.
     const KIND: EntryKind;
-    /// The name in operation ids.
+    /// The name in operation ids, for instance `Agent` in `readAgent`.
     const NAME: &'static str;
-    /// The segment of its path, which is also its list in a document.
+    /// The segment of its path, which is also the name of its list in a document.
     const COLLECTION: &'static str;
-    /// Kinds whose entries can refer to one.
+    /// The kinds whose entries can refer to one.
     const REFERENCED_BY: &'static [EntryKind] = &[];
-    /// Shown fields that change by themselves, and can be sent back with any value.
+    /// Fields of the view that change by themselves and can be sent back with any value.
     const VOLATILE_FIELDS: &'static [&'static str] = &[];
     /// The permission to create and change one.
     type Change: Permission;
     /// The permission to delete one.
     type Delete: Permission;
     /// The fields that a client sends.
-    type Fields: Serialize + ToSchema + Validate + Send + Sync + 'static;
-    /// The fields that an answer shows.
+    type Fields: Serialize + ToSchema + ValidateFields + Send + Sync + 'static;
+    /// The fields of a response.
     type View: Serialize + ToSchema + Send + Sync + 'static;
 
-    /// Parses the fields of one, without looking at their values.
+    /// Parses the fields of one, without validating their values.
     fn parse(fields: Value) -> Result<Self::Fields, ValidationError>;
 
-    /// Returns the fields of an entry as a client would send them; `None` for another kind.
-    fn fields(entry: &CatalogEntry, references: &References) -> Option<Self::Fields>;
+    /// Returns the fields of an entry in the form of a request; `None` for another kind.
+    fn fields(entry: &CatalogEntry, references: &ResourceReferences) -> Option<Self::Fields>;
 
-    /// Returns an entry as answers show it; `None` for another kind.
+    /// Returns an entry in the form of a response; `None` for another kind.
     fn view(
         entry: &CatalogEntry,
         version: Option<i64>,
-        references: &References,
+        references: &ResourceReferences,
     ) -> Option<Self::View>;
 
     /// Changes a merge patch before it is applied.
-    fn prepare_patch(_patch: &mut Fields) {}
+    fn prepare_patch(_patch: &mut JsonObject) {}
 
     /// Returns the entry that valid `fields` describe, in place of `current` if there is one.
     /// Reads the catalog and writes nothing.
@@ -89,17 +89,17 @@ pub(super) trait Resource: Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    /// Returns the view of an entry of this kind.
+    /// Returns the view of an entry, or an error for another kind.
     fn show(
         entry: &CatalogEntry,
         version: Option<i64>,
-        references: &References,
+        references: &ResourceReferences,
     ) -> ApiResult<Self::View> {
         Self::view(entry, version, references).ok_or_else(|| other_kind(Self::KIND))
     }
 
     /// Parses and validates fields.
-    fn parse_valid(fields: Fields) -> Result<Self::Fields, ValidationError> {
+    fn parse_valid(fields: JsonObject) -> Result<Self::Fields, ValidationError> {
         let parsed = Self::parse(fields.into());
         let parsed = parsed.map_err(ValidationError::naming_missing_field)?;
         parsed.validate()?;
@@ -107,13 +107,13 @@ pub(super) trait Resource: Send + Sync + 'static {
     }
 }
 
-/// The fields that only the service sets on each resource.
+/// The fields that the service sets on every resource.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Identity {
+pub(super) struct ResourceIdentity {
     /// The id of the resource.
     id: String,
-    /// The organization that it belongs to.
+    /// The id of the organization that it belongs to.
     organization_id: OrgId,
     /// The version of the resource, also in `ETag`; absent in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,10 +121,10 @@ pub(super) struct Identity {
     version: Option<String>,
 }
 
-/// The id of the resource that a path names, which is the organization if the path ends with it.
+/// The id of the resource in a path; the id of the organization if the path names nothing below it.
 pub(super) struct ResourceId(pub(super) String);
 
-impl Identity {
+impl ResourceIdentity {
     /// Creates the identity of an entry.
     pub(super) fn new(entry: &CatalogEntry, version: Option<i64>) -> Self {
         Self {
@@ -167,11 +167,11 @@ pub(super) async fn list<R: Resource>(
 ) -> ApiResult<Json<Page<R::View>>> {
     let context = &admin.state.apply;
     let entries = context.catalog.list(R::KIND, Some(admin.org())).await?;
-    let references = References::load(context, admin.org(), R::KIND).await?;
+    let references = ResourceReferences::load(context, admin.org(), R::KIND).await?;
     list_entries(entries, &page, |entry| R::show(entry, None, &references))
 }
 
-/// Returns a page of `entries` by label, each as `show` returns it.
+/// Returns a page of `entries`, sorted by label and converted by `show`.
 pub(super) fn list_entries<T>(
     mut entries: Vec<CatalogEntry>,
     page: &PageQuery,
@@ -187,26 +187,29 @@ pub(super) fn list_entries<T>(
 pub(super) async fn read<R: Resource>(
     admin: Admin<ReadConfiguration>,
     ResourceId(id): ResourceId,
-) -> ApiResult<Answer<200, R::View>> {
+) -> ApiResult<JsonResponse<200, R::View>> {
     let found = find(&admin.state, admin.org(), R::KIND, &id).await?;
-    answer::<R, 200>(&admin.state, &found).await
+    resource_response::<R, 200>(&admin.state, &found).await
 }
 
 /// Creates a resource.
 pub(super) async fn create<R: Resource>(
     admin: Admin<R::Change>,
-    body: Body<R::Fields>,
-) -> ApiResult<Answer<201, R::View>> {
+    body: JsonBody<R::Fields>,
+) -> ApiResult<JsonResponse<201, R::View>> {
     let fields = R::parse_valid(body.fields(&admin.state).await?)?;
     create_in::<R, _>(&admin, admin.org(), &fields).await
 }
 
-/// Creates a resource of an organization, which is the resource itself if it is an organization.
-pub(super) async fn create_in<R: Resource, S: Subject>(
+/// Writes a new entry of an organization and returns its view.
+///
+/// # Errors
+/// 409 if an entry of this id exists.
+pub(super) async fn create_in<R: Resource, S: PermissionSubject>(
     admin: &Admin<impl Permission, S>,
     org: &OrgId,
     fields: &R::Fields,
-) -> ApiResult<Answer<201, R::View>> {
+) -> ApiResult<JsonResponse<201, R::View>> {
     let state = &admin.state;
     let write_lock = state.apply.write_lock.lock().await;
     let entry = R::plan(&EntryPlanner::of_one(&state.apply, org), fields, None).await?;
@@ -228,50 +231,50 @@ pub(super) async fn create_in<R: Resource, S: Subject>(
         .await;
     drop(write_lock);
     let found = find(state, org, R::KIND, entry.id()).await?;
-    let answer = answer::<R, 201>(state, &found).await?;
-    Ok(answer.location(path_of(&entry, R::COLLECTION)))
+    let response = resource_response::<R, 201>(state, &found).await?;
+    Ok(response.location(path_of(&entry, R::COLLECTION)))
 }
 
 /// Replaces all fields of a resource: omitted ones get their defaults, except a provider's key.
 pub(super) async fn replace<R: Resource>(
     admin: Admin<R::Change>,
     id: ResourceId,
-    precondition: Precondition,
-    body: Body<R::Fields>,
-) -> ApiResult<Answer<200, R::View>> {
-    change::<R, _>(admin, id, precondition, body, Edit::Replace).await
+    precondition: VersionPrecondition,
+    body: JsonBody<R::Fields>,
+) -> ApiResult<JsonResponse<200, R::View>> {
+    change::<R, _>(admin, id, precondition, body, ResourceEdit::Replace).await
 }
 
 /// Merges fields into those of a resource (RFC 7396).
 pub(super) async fn patch<R: Resource>(
     admin: Admin<R::Change>,
     id: ResourceId,
-    precondition: Precondition,
-    body: Body<MergePatch<R::Fields>>,
-) -> ApiResult<Answer<200, R::View>> {
-    change::<R, _>(admin, id, precondition, body, Edit::Merge).await
+    precondition: VersionPrecondition,
+    body: JsonBody<MergePatch<R::Fields>>,
+) -> ApiResult<JsonResponse<200, R::View>> {
+    change::<R, _>(admin, id, precondition, body, ResourceEdit::Merge).await
 }
 
 async fn change<R: Resource, T>(
     admin: Admin<R::Change>,
     ResourceId(id): ResourceId,
-    precondition: Precondition,
-    body: Body<T>,
-    edit: fn(Fields) -> Edit,
-) -> ApiResult<Answer<200, R::View>> {
-    // A missing resource is reported before the body is read, as everywhere.
+    precondition: VersionPrecondition,
+    body: JsonBody<T>,
+    edit: fn(JsonObject) -> ResourceEdit,
+) -> ApiResult<JsonResponse<200, R::View>> {
+    // A missing resource is reported before the body is read, as in all routes.
     find(&admin.state, admin.org(), R::KIND, &id).await?;
     let mut fields = body.fields(&admin.state).await?;
     let precondition = precondition.with_body(&mut fields)?;
     let changed = edit_entry::<R>(&admin, &id, &precondition, &edit(fields)).await?;
-    answer::<R, 200>(&admin.state, &changed).await
+    resource_response::<R, 200>(&admin.state, &changed).await
 }
 
 /// Deletes a resource that no other one refers to.
 pub(super) async fn delete<R: Resource>(
     admin: Admin<R::Delete>,
     ResourceId(id): ResourceId,
-    precondition: Precondition,
+    precondition: VersionPrecondition,
 ) -> ApiResult<NoContent> {
     let (catalog, org) = (&admin.state.apply.catalog, admin.org());
     let _write_lock = admin.state.apply.write_lock.lock().await;
@@ -291,14 +294,14 @@ pub(super) async fn delete<R: Resource>(
     Ok(NoContent)
 }
 
-/// Returns the answer that shows a stored resource.
-pub(super) async fn answer<R: Resource, const STATUS: u16>(
+/// Returns the response with a stored resource.
+pub(super) async fn resource_response<R: Resource, const STATUS: u16>(
     state: &AppState,
     found: &VersionedEntry,
-) -> ApiResult<Answer<STATUS, R::View>> {
-    let references = References::load(&state.apply, found.entry.org_id(), R::KIND).await?;
+) -> ApiResult<JsonResponse<STATUS, R::View>> {
+    let references = ResourceReferences::load(&state.apply, found.entry.org_id(), R::KIND).await?;
     let view = R::show(&found.entry, Some(found.version), &references)?;
-    Ok(Answer::new(view).version(found.version))
+    Ok(JsonResponse::new(view).version(found.version))
 }
 
 /// Returns the path of a resource of this collection.
@@ -315,7 +318,7 @@ pub(super) fn not_found(kind: &str) -> ApiError {
     ApiError::new(ErrorCode::NotFound, format!("there is no such {kind}"))
 }
 
-/// Creates the error for a stored entry of another kind than its id says.
+/// Creates the error for a stored entry whose kind does not match its id.
 pub(super) fn other_kind(kind: EntryKind) -> ApiError {
     let kind = kind.name();
     ApiError::internal(&format_args!(

@@ -8,8 +8,8 @@ use super::{
     operations::AdminRoutes,
     product_items, products,
     resources::{
-        self, Resource, agents::Agents, keys, keys::Keys, organizations,
-        organizations::Organizations, providers::Providers, teams::Teams,
+        self, Resource, agents::AgentResource, keys, keys::KeyResource, organizations,
+        organizations::OrganizationResource, providers::ProviderResource, teams::TeamResource,
     },
     trials, users,
 };
@@ -22,7 +22,7 @@ macro_rules! add_operations {
     };
 }
 
-/// Returns all routes below `/api/admin`, and the routes of people below `/api/dashboard`.
+/// Returns all routes below `/api/admin`, and the routes of accounts below `/api/dashboard`.
 pub(crate) fn routes() -> Router<AppState> {
     accounts::routes()
         .merge(api_document::routes())
@@ -37,15 +37,15 @@ pub(super) fn admin_routes() -> AdminRoutes {
         Get "/organizations" "listOrganizations" "List organizations" organizations::list;
         Post "/organizations" "createOrganization" "Create an organization" organizations::create;
     }
-    add_shared::<Organizations>(&mut routes, "/api/admin/organizations/{org}");
-    add_collection::<Agents>(&mut routes);
-    add_collection::<Teams>(&mut routes);
-    add_collection::<Providers>(&mut routes);
-    add_collection::<Keys>(&mut routes);
+    add_shared::<OrganizationResource>(&mut routes, "/api/admin/organizations/{org}");
+    add_collection::<AgentResource>(&mut routes);
+    add_collection::<TeamResource>(&mut routes);
+    add_collection::<ProviderResource>(&mut routes);
+    add_collection::<KeyResource>(&mut routes);
     add_operations! { routes, "/api/admin/organizations/{org}";
-        Post "/agents" "createAgent" "Create one agent" resources::create::<Agents>;
-        Post "/teams" "createTeam" "Create one team" resources::create::<Teams>;
-        Post "/providers" "createProvider" "Create one provider" resources::create::<Providers>;
+        Post "/agents" "createAgent" "Create one agent" resources::create::<AgentResource>;
+        Post "/teams" "createTeam" "Create one team" resources::create::<TeamResource>;
+        Post "/providers" "createProvider" "Create one provider" resources::create::<ProviderResource>;
         Post "/keys" "createKey" "Create an API key" keys::create;
         Post "/keys/{id}/rotate" "rotateKey" "Rotate an API key" keys::rotate;
 
@@ -58,12 +58,12 @@ pub(super) fn admin_routes() -> AdminRoutes {
         Get "/agents/{id}/products/items" "listProducts" "List an agent's products" product_items::list;
         Post "/agents/{id}/products/refresh" "refreshProducts" "Fetch an agent's feed now" products::refresh;
 
-        Get "/users" "listUsers" "List people" users::list;
-        Post "/users" "createUser" "Invite a person" users::create;
-        Get "/users/{id}" "readUser" "Read a person" users::read;
-        Patch "/users/{id}" "patchUser" "Change a person" users::patch;
-        Delete "/users/{id}" "deleteUser" "Remove a person" users::delete;
-        Post "/users/{id}/link" "createUserLink" "Create a link for a person" users::create_link;
+        Get "/users" "listUsers" "List users" users::list;
+        Post "/users" "createUser" "Invite a user" users::create;
+        Get "/users/{id}" "readUser" "Read a user" users::read;
+        Patch "/users/{id}" "patchUser" "Change a user" users::patch;
+        Delete "/users/{id}" "deleteUser" "Delete a user" users::delete;
+        Post "/users/{id}/link" "createUserLink" "Create a link for a user" users::create_link;
 
         Get "/audit" "listAuditEntries" "List audit entries" audit_log::list;
         Get "/analytics" "readAnalytics" "Read analytics" analytics::read;
@@ -94,7 +94,7 @@ fn add_collection<R: Resource>(routes: &mut AdminRoutes) {
     add_shared::<R>(routes, &format!("{all}/{{id}}"));
 }
 
-/// Adds the operations on one resource that all resources have.
+/// Adds the operations on one resource that are the same for all kinds.
 fn add_shared<R: Resource>(routes: &mut AdminRoutes, path: &str) {
     let names = |verb: &str, summary: &str| {
         let kind = R::KIND.name();

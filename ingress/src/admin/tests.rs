@@ -1,4 +1,4 @@
-//! Tests of single resources over embedded backends: answers, refusals and concurrent editors.
+//! Tests of single resources over embedded backends: responses, errors and concurrent editors.
 
 mod keys;
 mod versions;
@@ -37,7 +37,7 @@ async fn admin_with(
         .await
 }
 
-/// The path of something of the world's organization.
+/// Returns the path of a resource of the world's organization.
 fn of(path: &str) -> String {
     format!("/{}{path}", org_id())
 }
@@ -59,7 +59,7 @@ async fn made(world: &World, list: &str, thing: Value) -> Value {
 }
 
 #[tokio::test]
-async fn every_route_asks_for_the_administrators_token() {
+async fn every_route_needs_the_admin_token() {
     let world = World::new().await;
     for (method, path) in [
         ("GET", String::new()),

@@ -1,5 +1,5 @@
-//! Rules for theme values. They end up in style sheets of other people's pages, so that only a color, a length or a list of
-//! fonts is accepted.
+//! Validation of theme values. They are inserted into style sheets of other pages, so that only colors, lengths and lists of
+//! fonts are accepted.
 
 use switchboard_schemas::agent::WidgetTheme;
 
@@ -7,7 +7,7 @@ use super::errors::ValidationError;
 
 const VALUE_BYTES_MAX: usize = 200;
 
-/// Fails with the first field of a theme that has a value of another form.
+/// Fails with the first invalid field of a theme.
 pub(super) fn check_theme(theme: &WidgetTheme) -> Result<(), ValidationError> {
     let colors = [
         ("primaryColor", &theme.primary_color),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_could_inject_styles_are_refused() {
+    fn values_that_could_inject_styles_are_rejected() {
         for text in [
             "",
             "red;",

@@ -1,16 +1,16 @@
-//! The body of a playground run: a message, an optional draft of the resource, and the messages before.
+//! The body of a playground run: a message, an optional draft of the resource, and the earlier messages.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use switchboard_schemas::{ids::AgentId, playground::PlaygroundMessage};
 use utoipa::ToSchema;
 
-use super::bodies::{Fields, refuse_unknown};
+use super::bodies::{JsonObject, refuse_unknown};
 use crate::http::{ApiError, ApiResult, fields};
 
-/// The most earlier messages of one run.
+/// The largest number of earlier messages of one run.
 const HISTORY_MAX: usize = 40;
-/// Longest message, in bytes. The limit for visitors is a setting of the draft and does not apply here.
+/// The longest message, in bytes. The limit for visitors is a setting of the draft and does not apply here.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
 const DRAFT: &str = "draft";
 const HISTORY: &str = "history";
@@ -25,8 +25,8 @@ pub(super) struct TrialRequest {
     /// The fields that differ from the saved resource, as in a merge patch; all of them where the id is `new`.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    pub(super) draft: Option<Fields>,
-    /// The messages before this one, oldest first.
+    pub(super) draft: Option<JsonObject>,
+    /// The earlier messages, oldest first.
     #[serde(default)]
     #[schema(max_items = 40)]
     pub(super) history: Vec<TrialMessage>,
@@ -40,7 +40,7 @@ pub(super) struct TrialMessage {
     role: TrialRole,
     /// The text of the message.
     content: String,
-    /// The agent that answered; required for answers of a team.
+    /// The id of the agent that replied; required in runs of a team.
     #[serde(default)]
     agent_id: Option<AgentId>,
     /// The products or other data that were shown with the text.
@@ -62,7 +62,7 @@ impl TrialRequest {
     ///
     /// # Errors
     /// 400 with the first wrong field, in the order message, draft, history, unknown fields.
-    pub(super) fn parse(mut body: Fields) -> ApiResult<Self> {
+    pub(super) fn parse(mut body: JsonObject) -> ApiResult<Self> {
         let message = fields::required_text(&body, "message")?.to_owned();
         fields::check_bytes("message", &message, MESSAGE_BYTES_MAX)?;
         let draft = match body.remove(DRAFT) {
@@ -100,10 +100,10 @@ fn parse_history(history: Option<Value>) -> ApiResult<Vec<TrialMessage>> {
     messages.into_iter().enumerate().map(parse).collect()
 }
 
-/// Returns the history as a worker reads it. Answers without an agent are attributed to `default_agent`.
+/// Returns the history in the form of the job. Replies without an agent are attributed to `default_agent`.
 ///
 /// # Errors
-/// 400 for an answer without an agent if there is no default.
+/// 400 for a reply without an agent if there is no default.
 pub(super) fn utterances(
     history: Vec<TrialMessage>,
     default_agent: Option<&AgentId>,

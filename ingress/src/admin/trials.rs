@@ -1,7 +1,7 @@
 //! Playground runs: an editor's message to an agent or a team, saved or as a draft.
 //!
-//! A run takes the way of a visitor's message through bus, workers and relay, so that it shows what visitors get. Its
-//! conversation exists nowhere else: nothing is stored, listed or counted, and the request brings the messages before.
+//! A run passes through bus, workers and relay like a visitor's message, so that its reply is the one that visitors would
+//! get. Nothing is stored, listed or counted; the request contains the earlier messages.
 
 use std::{collections::HashMap, convert::identity, time::Duration};
 
@@ -28,12 +28,12 @@ use switchboard_schemas::{
 use utoipa::ToSchema;
 
 use super::{
-    answers::EventStream,
     authorization::Admin,
-    bodies::Body,
+    bodies::JsonBody,
     edits::drafted,
     permissions::Configure,
-    resources::{Resource, ResourceId, agents::Agents, other_kind, teams::Teams},
+    resources::{Resource, ResourceId, agents::AgentResource, other_kind, teams::TeamResource},
+    responses::EventStream,
     trial_requests::{TrialRequest, utterances},
 };
 use crate::{
@@ -44,19 +44,19 @@ use crate::{
     state::AppState,
 };
 
-/// The longest wait for a team's decision; a model may be asked for a second opinion.
+/// The longest wait for a team's decision, which may take a call of a model.
 const DECISION_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A team's decision in a playground run.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TeamTrialView {
-    /// The agent that would answer; `null` if no member can.
+    /// The agent that would reply; `null` if no member can.
     #[schema(required)]
     agent: Option<AgentName>,
     /// The reason of the decision.
     reason: String,
-    /// The stage of routing that decided; `null` for other strategies than `intent`.
+    /// The stage of routing that made the decision; `null` for other strategies than `intent`.
     #[schema(required)]
     stage: Option<RoutingStage>,
     /// The time that routing took, in milliseconds.
@@ -72,9 +72,9 @@ pub(super) struct TeamTrialView {
 struct TrialMemberView {
     /// The agent.
     agent: AgentName,
-    /// The subjects that it answers.
+    /// The subjects of the agent.
     specialization: String,
-    /// Whether visitors can reach it: routing skips other agents.
+    /// `true` if visitors can reach the agent; routing skips other agents.
     can_answer: bool,
     /// The score of the member, in thousandths.
     #[schema(required)]
@@ -94,15 +94,15 @@ struct AgentName {
     name: Option<String>,
 }
 
-/// Runs a message against an agent or its draft and streams the answer.
+/// Sends a message to an agent or its draft and streams the reply.
 pub(super) async fn try_agent(
     admin: Admin<Configure>,
     ResourceId(id): ResourceId,
     Extension(request_id): Extension<RequestId>,
     Extension(ArrivedAt(arrived)): Extension<ArrivedAt>,
-    body: Body<TrialRequest>,
+    body: JsonBody<TrialRequest>,
 ) -> ApiResult<EventStream> {
-    let (request, drafted) = parse_and_draft::<Agents>(&admin, &id, body).await?;
+    let (request, drafted) = parse_and_draft::<AgentResource>(&admin, &id, body).await?;
     let (state, CatalogEntry::Agent(agent)) = (admin.state, drafted) else {
         return Err(other_kind(EntryKind::Agent));
     };
@@ -124,7 +124,7 @@ pub(super) async fn try_agent(
         job,
         idempotency_key: None,
         shape: ReplyShape::Events,
-        // Nothing of a run is stored, so that no model needs to finish it after the page was closed.
+        // A run is not stored, so that its reply is useless after the page was closed.
         on_disconnect: OnDisconnect::Cancel,
         context: ResponseContext {
             request_id,
@@ -140,9 +140,9 @@ pub(super) async fn try_team(
     admin: Admin<Configure>,
     ResourceId(id): ResourceId,
     Extension(request_id): Extension<RequestId>,
-    body: Body<TrialRequest>,
+    body: JsonBody<TrialRequest>,
 ) -> ApiResult<Json<TeamTrialView>> {
-    let (request, drafted) = parse_and_draft::<Teams>(&admin, &id, body).await?;
+    let (request, drafted) = parse_and_draft::<TeamResource>(&admin, &id, body).await?;
     let (state, CatalogEntry::Team(team)) = (&admin.state, drafted) else {
         return Err(other_kind(EntryKind::Team));
     };
@@ -181,11 +181,11 @@ pub(super) async fn try_team(
     Ok(Json(view))
 }
 
-/// Admits a run, parses its body and returns it with the resource that the run is about.
+/// Checks the rate limit of a run, parses its body and returns it with the resource, changed by the draft.
 async fn parse_and_draft<R: Resource>(
     admin: &Admin<Configure>,
     id: &str,
-    body: Body<TrialRequest>,
+    body: JsonBody<TrialRequest>,
 ) -> ApiResult<(TrialRequest, CatalogEntry)> {
     let (state, subject) = (&admin.state, admin.administrator.rate_limit_subject());
     state.limits.admit_trial(subject).await?;
@@ -194,7 +194,7 @@ async fn parse_and_draft<R: Resource>(
     Ok((request, entry))
 }
 
-/// Stores the input of a run where its worker finds it.
+/// Stores the input of a run in the relay, from which its worker reads it.
 async fn store_trial(state: &AppState, trial: &MessageId, input: &impl Serialize) -> ApiResult<()> {
     let text = serde_json::to_string(input).map_err(|error| ApiError::internal(&error))?;
     if text.len() > PLAYGROUND_RUN_BYTES_MAX {
@@ -209,7 +209,7 @@ async fn store_trial(state: &AppState, trial: &MessageId, input: &impl Serialize
     })
 }
 
-/// Returns a session that no other message belongs to.
+/// Returns a session that only this run belongs to.
 fn session_of(request_id: &RequestId) -> ApiResult<SessionId> {
     format!("try-{request_id}")
         .parse()
@@ -261,7 +261,7 @@ impl TeamTrialView {
             stage: facts.map(|facts| facts.stage),
             took_ms: facts.map(|facts| facts.took_ms),
             agent: agent.map(|agent| AgentName::new(agent, agents)),
-            reason: chosen.map_or_else(|| "nobody of the team can answer".into(), |it| it.reason),
+            reason: chosen.map_or_else(|| "no member of the team can reply".into(), |it| it.reason),
         }
     }
 }

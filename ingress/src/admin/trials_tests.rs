@@ -36,7 +36,7 @@ fn shop() -> String {
     format!("/agents/{}/try", agent_id())
 }
 
-/// Tries the shop's agent; `worker` does with the job what a worker does.
+/// Sends a playground run of the shop's agent; `worker` processes its job.
 async fn tried(world: &World, body: &Value, worker: impl AsyncFnOnce(&ReplyJob)) -> Answer {
     let work = async {
         world.published().await;
@@ -123,7 +123,7 @@ async fn unavailable_relay_or_bus_is_503_and_publishes_no_job() {
 }
 
 #[tokio::test]
-async fn a_draft_that_is_too_large_is_refused() {
+async fn oversized_draft_is_rejected() {
     let world = World::new().await;
     let product = json!({"title": "t".repeat(3_000), "price": "", "image": "", "url": ""});
     let draft = json!({"ecommerce": {"enabled": true, "products": vec![product; 900]}});
@@ -191,7 +191,7 @@ async fn team_run_shows_names_and_a_score_for_each_member() {
 }
 
 #[tokio::test]
-async fn nobody_and_an_agent_that_has_gone_are_told_as_such() {
+async fn team_run_reports_no_agent_and_a_deleted_agent() {
     let world = World::new().await;
     let body = json!({"message": "tea?", "draft": {"slug": "desk", "name": "Desk"}});
     let gone = AgentId::derive(&secret(), &org_id(), "gone");

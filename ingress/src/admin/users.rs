@@ -1,4 +1,4 @@
-//! People of an organization. The answer that invites a person holds a link for them; its text is shown nowhere else.
+//! Users of an organization. Only the response that creates a link for a user contains its text.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -17,13 +17,13 @@ use switchboard_schemas::{
 use utoipa::ToSchema;
 
 use super::{
-    answers::{Answer, NoContent},
     authorization::Admin,
-    bodies::{Body, Fields, MergePatch, refuse_unknown, take_field},
+    bodies::{JsonBody, JsonObject, MergePatch, refuse_unknown, take_field},
     pages::{Page, PageQuery},
     permissions::{ManageOrganizations, ManageUsers},
-    preconditions::Precondition,
-    resources::{Identity, ResourceId, find, list_entries, other_kind, path_of},
+    preconditions::VersionPrecondition,
+    resources::{ResourceId, ResourceIdentity, find, list_entries, other_kind, path_of},
+    responses::{JsonResponse, NoContent},
     validation::check_name,
 };
 use crate::{
@@ -37,63 +37,63 @@ use crate::{
 
 const ROLE_RULE: &str = "must be owner, editor, operator or viewer";
 
-/// A person who is invited.
+/// The body of an invitation.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewUser {
-    /// The address with which the person signs in.
+    /// The e-mail address with which the user signs in.
     email: EmailAddress,
-    /// The permissions of the person.
+    /// The role of the user.
     role: UserRole,
-    /// The name that others see; the address by default.
+    /// The name that other users see; the address by default.
     #[serde(default)]
     name: Option<String>,
 }
 
-/// The fields of a person that can be changed.
+/// The fields of a user that can be changed.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UserFields {
-    /// The name that others see.
+    /// The name that other users see.
     #[serde(default)]
     name: Option<String>,
-    /// The permissions of the person.
+    /// The role of the user.
     #[serde(default)]
     role: Option<UserRole>,
-    /// Whether the person can sign in: `active` or `disabled`.
+    /// The state of the account: `active` or `disabled`.
     #[serde(default)]
     state: Option<UserState>,
 }
 
-/// The request for a new link, which has no fields.
+/// The body of a request for a link, an empty object.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LinkRequest {}
 
-/// A person as others see them.
+/// A user in a response.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UserView {
     #[serde(flatten)]
-    identity: Identity,
-    /// The address with which the person signs in.
+    identity: ResourceIdentity,
+    /// The e-mail address with which the user signs in.
     email: EmailAddress,
-    /// The name that others see.
+    /// The name that other users see.
     name: String,
-    /// The permissions of the person.
+    /// The role of the user.
     role: UserRole,
-    /// Whether the person can sign in.
+    /// The state of the account; only active users can sign in.
     state: UserState,
     /// The time of the invitation.
     created_at: Timestamp,
-    /// Whether the person has set a password.
+    /// `true` if the user has set a password.
     has_password: bool,
-    /// The end of the link that was sent last; `null` without one.
+    /// The expiry of the latest link; `null` without one.
     #[schema(required)]
     link_expires_at: Option<Timestamp>,
 }
 
-/// A person together with a new link for them.
+/// A user and a new link for them.
 #[derive(Serialize, ToSchema)]
 pub(super) struct LinkedUserView {
     #[serde(flatten)]
@@ -102,21 +102,21 @@ pub(super) struct LinkedUserView {
     link: LinkView,
 }
 
-/// A link that proves who uses it, once.
+/// A link with which a user can sign in once.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct LinkView {
-    /// The address to open.
+    /// The URL to open.
     url: String,
-    /// The effect of the link.
+    /// The purpose of the link.
     #[schema(required)]
     purpose: Option<LinkPurpose>,
-    /// The time from which it does not work.
+    /// The time from which it is rejected.
     #[schema(required)]
     expires_at: Option<Timestamp>,
 }
 
-/// Lists a page of the people, by address.
+/// Lists a page of the users, by e-mail address.
 pub(super) async fn list(
     admin: Admin<ManageUsers>,
     Query(page): Query<PageQuery>,
@@ -126,19 +126,19 @@ pub(super) async fn list(
     list_entries(entries, &page, |entry| UserView::new(entry, None))
 }
 
-/// Reads one person.
+/// Reads one user.
 pub(super) async fn read(
     admin: Admin<ManageUsers>,
     ResourceId(id): ResourceId,
-) -> ApiResult<Answer<200, UserView>> {
+) -> ApiResult<JsonResponse<200, UserView>> {
     show(&admin, &id).await
 }
 
-/// Invites a person.
+/// Invites a user.
 pub(super) async fn create(
     admin: Admin<ManageUsers>,
-    body: Body<NewUser>,
-) -> ApiResult<Answer<201, LinkedUserView>> {
+    body: JsonBody<NewUser>,
+) -> ApiResult<JsonResponse<201, LinkedUserView>> {
     let state = &admin.state;
     let NewUser { email, role, name } = NewUser::parse(body.fields(state).await?)?;
     let name = name.unwrap_or_else(|| email.as_str().to_owned());
@@ -150,17 +150,17 @@ pub(super) async fn create(
     admin
         .record_entry(AuditAction::Create, None, Some(&entry))
         .await;
-    let answer = show_linked(&admin, entry.id(), link).await?;
-    Ok(answer.location(path_of(&entry, "users")))
+    let response = show_linked(&admin, entry.id(), link).await?;
+    Ok(response.location(path_of(&entry, "users")))
 }
 
-/// Changes the name or the role of a person, or whether they can sign in.
+/// Changes the name, the role or the state of a user.
 pub(super) async fn patch(
     admin: Admin<ManageUsers>,
     ResourceId(id): ResourceId,
-    precondition: Precondition,
-    body: Body<MergePatch<UserFields>>,
-) -> ApiResult<Answer<200, UserView>> {
+    precondition: VersionPrecondition,
+    body: JsonBody<MergePatch<UserFields>>,
+) -> ApiResult<JsonResponse<200, UserView>> {
     find(&admin.state, admin.org(), EntryKind::User, &id).await?;
     let mut fields = body.fields(&admin.state).await?;
     let precondition = precondition.with_body(&mut fields)?;
@@ -175,11 +175,11 @@ pub(super) async fn patch(
     show(&admin, &id).await
 }
 
-/// Removes a person and ends their sessions.
+/// Deletes a user and ends their sessions.
 pub(super) async fn delete(
     admin: Admin<ManageUsers>,
     ResourceId(id): ResourceId,
-    precondition: Precondition,
+    precondition: VersionPrecondition,
 ) -> ApiResult<NoContent> {
     let edit = |account: UserAccount, version, others: &[UserAccount]| {
         precondition.check(version)?;
@@ -190,12 +190,12 @@ pub(super) async fn delete(
     Ok(NoContent)
 }
 
-/// Creates a link for a person who has not signed in yet or has lost the password; an earlier link stops working.
+/// Creates a link for a user who was invited or has lost the password. An earlier link stops working.
 pub(super) async fn create_link(
     admin: Admin<ManageUsers>,
     ResourceId(id): ResourceId,
-    body: Body<LinkRequest>,
-) -> ApiResult<Answer<201, LinkedUserView>> {
+    body: JsonBody<LinkRequest>,
+) -> ApiResult<JsonResponse<201, LinkedUserView>> {
     let state = &admin.state;
     find(state, admin.org(), EntryKind::User, &id).await?;
     refuse_unknown(&body.fields(state).await?, "unknown field")?;
@@ -256,7 +256,7 @@ async fn change(
 }
 
 impl NewUser {
-    fn parse(mut fields: Fields) -> ApiResult<Self> {
+    fn parse(mut fields: JsonObject) -> ApiResult<Self> {
         let email = take_field(&mut fields, "email", "must be an e-mail address")?;
         let email = email.ok_or_else(|| ApiError::field("email", "is missing"))?;
         let role = take_field(&mut fields, "role", ROLE_RULE)?;
@@ -268,7 +268,7 @@ impl NewUser {
 }
 
 impl UserFields {
-    fn parse(mut fields: Fields) -> ApiResult<Self> {
+    fn parse(mut fields: JsonObject) -> ApiResult<Self> {
         let patch = Self {
             name: take_name(&mut fields)?,
             role: take_field(&mut fields, "role", ROLE_RULE)?,
@@ -291,7 +291,7 @@ impl UserFields {
                 account.link = None;
                 account.end_sessions();
             }
-            // A person without a password is invited again; a link makes them active.
+            // A user without a password becomes active with the next link.
             (UserState::Disabled, Some(UserState::Active)) => {
                 let has_password = account.password.is_some();
                 account.user.state = if has_password {
@@ -301,7 +301,7 @@ impl UserFields {
                 };
             }
             _ => {
-                let rule = "becomes active by the invitation alone";
+                let rule = "becomes active only by the invitation";
                 return Err(ApiError::field("state", rule));
             }
         }
@@ -309,7 +309,7 @@ impl UserFields {
     }
 }
 
-fn take_name(fields: &mut Fields) -> ApiResult<Option<String>> {
+fn take_name(fields: &mut JsonObject) -> ApiResult<Option<String>> {
     let name: Option<String> = take_field(fields, "name", "must be a string")?;
     name.as_deref().map(check_name).transpose()?;
     Ok(name)
@@ -324,20 +324,20 @@ fn give_link(state: &AppState, account: &mut UserAccount, purpose: LinkPurpose) 
     LinkText::issue_for(&state.secret, account, purpose, lifetime)
 }
 
-async fn show(admin: &Admin<ManageUsers>, id: &str) -> ApiResult<Answer<200, UserView>> {
+async fn show(admin: &Admin<ManageUsers>, id: &str) -> ApiResult<JsonResponse<200, UserView>> {
     let found = find(&admin.state, admin.org(), EntryKind::User, id).await?;
     let user = UserView::new(&found.entry, Some(found.version))?;
-    Ok(Answer::new(user).version(found.version))
+    Ok(JsonResponse::new(user).version(found.version))
 }
 
 async fn show_linked(
     admin: &Admin<ManageUsers>,
     id: &str,
     link: LinkView,
-) -> ApiResult<Answer<201, LinkedUserView>> {
+) -> ApiResult<JsonResponse<201, LinkedUserView>> {
     let found = find(&admin.state, admin.org(), EntryKind::User, id).await?;
     let user = UserView::new(&found.entry, Some(found.version))?;
-    Ok(Answer::new(LinkedUserView { user, link }).version(found.version))
+    Ok(JsonResponse::new(LinkedUserView { user, link }).version(found.version))
 }
 
 impl UserView {
@@ -347,7 +347,7 @@ impl UserView {
         };
         let user = &account.user;
         Ok(Self {
-            identity: Identity::new(entry, version),
+            identity: ResourceIdentity::new(entry, version),
             email: user.email.clone(),
             name: user.name.clone(),
             role: user.role,

@@ -1,17 +1,17 @@
-//! Rules for the values of an admin request, checked before the first write.
+//! Validation of the values of an admin request, before anything is written.
 
 use std::collections::HashSet;
 
 use switchboard_schemas::agent::{AgentSettings, ProductFeed};
 
 use super::{
-    document::{Document, OrganizationDocument},
-    errors::{Validate, ValidationError},
+    document::{ApplyDocument, OrganizationDocument},
+    errors::{ValidateFields, ValidationError},
     themes,
 };
 use crate::http::origin::OriginPattern;
 
-/// The most members of a team.
+/// The largest number of members of a team.
 pub(super) const MEMBERS_MAX: usize = 100;
 const SLUG_BYTES_MAX: usize = 63;
 const NAME_CHARS_MAX: usize = 200;
@@ -20,19 +20,18 @@ const FEED_URL_BYTES_MAX: usize = 2048;
 const FEED_MINUTES_MAX: u32 = 7 * 24 * 60;
 const ALLOWED_DOMAINS_MAX: usize = 100;
 const TEMPERATURE_MAX: f32 = 2.0;
+/// The rule for addresses that [`is_web_address`] checks.
+pub(super) const WEB_ADDRESS_RULE: &str = "must be an http or https address";
 
-impl Validate for Document {
+impl ValidateFields for ApplyDocument {
     fn validate(&self) -> Result<(), ValidationError> {
-        let slugs = self
-            .organizations
-            .iter()
-            .map(|organization| organization.slug.as_str());
+        let slugs = self.organizations.iter().map(|it| it.slug.as_str());
         check_unique(slugs, "organizations", "slug")?;
         validate_each(&self.organizations, "organizations")
     }
 }
 
-impl Validate for OrganizationDocument {
+impl ValidateFields for OrganizationDocument {
     fn validate(&self) -> Result<(), ValidationError> {
         check_slug(&self.slug)?;
         check_name(&self.name)?;
@@ -43,16 +42,10 @@ impl Validate for OrganizationDocument {
             keys,
             ..
         } = self;
-        check_unique(
-            providers.iter().map(|it| it.slug.as_str()),
-            "providers",
-            "slug",
-        )?;
-        check_unique(
-            agents.iter().map(|it| it.names.slug.as_str()),
-            "agents",
-            "slug",
-        )?;
+        let provider_slugs = providers.iter().map(|it| it.slug.as_str());
+        let agent_slugs = agents.iter().map(|it| it.names.slug.as_str());
+        check_unique(provider_slugs, "providers", "slug")?;
+        check_unique(agent_slugs, "agents", "slug")?;
         check_unique(teams.iter().map(|it| it.slug.as_str()), "teams", "slug")?;
         check_unique(keys.iter().map(|it| it.name.as_str()), "keys", "name")?;
         validate_each(providers, "providers")?;
@@ -62,7 +55,7 @@ impl Validate for OrganizationDocument {
     }
 }
 
-fn validate_each<T: Validate>(items: &[T], list: &str) -> Result<(), ValidationError> {
+fn validate_each<T: ValidateFields>(items: &[T], list: &str) -> Result<(), ValidationError> {
     items.iter().enumerate().try_for_each(|(index, item)| {
         item.validate()
             .map_err(|error| error.below(&format!("{list}[{index}]")))
@@ -71,26 +64,18 @@ fn validate_each<T: Validate>(items: &[T], list: &str) -> Result<(), ValidationE
 
 /// Checks the settings of an agent.
 pub(super) fn check_settings(settings: &AgentSettings) -> Result<(), ValidationError> {
+    let limits = &settings.limits;
     check_at_least_one(settings.max_output_tokens, "maxOutputTokens")?;
-    check_at_least_one(
-        settings.limits.max_message_length,
-        "limits.maxMessageLength",
-    )?;
-    check_at_least_one(
-        settings.limits.rate_limit_per_minute,
-        "limits.rateLimitPerMinute",
-    )?;
+    check_at_least_one(limits.max_message_length, "limits.maxMessageLength")?;
+    check_at_least_one(limits.rate_limit_per_minute, "limits.rateLimitPerMinute")?;
     let in_range = |temperature| (0.0..=TEMPERATURE_MAX).contains(&temperature);
     if !settings.temperature.is_none_or(in_range) {
         return Err(ValidationError::new("temperature", "must be from 0 to 2"));
     }
     themes::check_theme(&settings.theme).map_err(|error| error.below("theme"))?;
-    check_at_most(
-        settings.allowed_domains.len(),
-        ALLOWED_DOMAINS_MAX,
-        "allowedDomains",
-    )?;
-    for (index, entry) in settings.allowed_domains.iter().enumerate() {
+    let domains = &settings.allowed_domains;
+    check_at_most(domains.len(), ALLOWED_DOMAINS_MAX, "allowedDomains")?;
+    for (index, entry) in domains.iter().enumerate() {
         if let Err(error) = entry.parse::<OriginPattern>() {
             let path = format!("allowedDomains[{index}]");
             return Err(ValidationError::new(path, error.to_string()));
@@ -102,25 +87,20 @@ pub(super) fn check_settings(settings: &AgentSettings) -> Result<(), ValidationE
     })
 }
 
-/// Checks the form of an address only: a worker checks the network that it leads to with each fetch.
+/// Checks only the form of the URL, because a worker checks its network address with each fetch.
 fn check_feed(feed: &ProductFeed) -> Result<(), ValidationError> {
     if !is_web_address(&feed.url) || feed.url.len() > FEED_URL_BYTES_MAX {
-        return Err(ValidationError::new(
-            "url",
-            "must be an http or https address",
-        ));
+        return Err(ValidationError::new("url", WEB_ADDRESS_RULE));
     }
     let uri = feed.url.parse::<http::Uri>().ok();
     let authority = uri.as_ref().and_then(http::Uri::authority);
     if authority.is_some_and(|authority| authority.as_str().contains('@')) {
-        let reason = "must hold no user and no password: they would be shown";
+        let reason = "must not contain a user or a password, because responses show it";
         return Err(ValidationError::new("url", reason));
     }
     if !(1..=FEED_MINUTES_MAX).contains(&feed.every_minutes) {
-        return Err(ValidationError::new(
-            "everyMinutes",
-            "must be from 1 to 10080, a week",
-        ));
+        let reason = "must be from 1 to 10080, a week";
+        return Err(ValidationError::new("everyMinutes", reason));
     }
     Ok(())
 }
@@ -130,19 +110,14 @@ fn check_products(settings: &AgentSettings) -> Result<(), ValidationError> {
     check_at_most(products.len(), PRODUCTS_MAX, "")?;
     for (index, product) in products.iter().enumerate() {
         if product.title.trim().is_empty() {
-            return Err(ValidationError::new(
-                format!("[{index}].title"),
-                "must not be blank",
-            ));
+            let path = format!("[{index}].title");
+            return Err(ValidationError::new(path, "must not be blank"));
         }
-        // Other schemes, for instance `javascript:`, would run in the visitor's page.
+        // Other schemes, for instance `javascript:`, could run code in the visitor's page.
         for (field, address) in [("image", &product.image), ("url", &product.url)] {
             if !address.is_empty() && !is_web_address(address) {
                 let path = format!("[{index}].{field}");
-                return Err(ValidationError::new(
-                    path,
-                    "must be an http or https address",
-                ));
+                return Err(ValidationError::new(path, WEB_ADDRESS_RULE));
             }
         }
     }
@@ -184,10 +159,8 @@ pub(super) fn check_unique<'a>(
     let mut seen = HashSet::new();
     for (index, value) in values.enumerate() {
         if !seen.insert(value) {
-            return Err(ValidationError::new(
-                format!("{list}[{index}].{field}"),
-                "is named twice",
-            ));
+            let path = format!("{list}[{index}].{field}");
+            return Err(ValidationError::new(path, "occurs twice"));
         }
     }
     Ok(())
@@ -195,29 +168,26 @@ pub(super) fn check_unique<'a>(
 
 /// Checks a limit that must not be zero.
 pub(super) fn check_at_least_one(value: u32, path: &str) -> Result<(), ValidationError> {
-    if value >= 1 {
-        Ok(())
-    } else {
-        Err(ValidationError::new(path, "must be at least 1"))
+    match value {
+        0 => Err(ValidationError::new(path, "must be at least 1")),
+        _ => Ok(()),
     }
 }
 
 /// Checks the length of a list.
 pub(super) fn check_at_most(count: usize, max: usize, path: &str) -> Result<(), ValidationError> {
     if count <= max {
-        Ok(())
-    } else {
-        Err(ValidationError::new(
-            path,
-            format!("must have at most {max} entries"),
-        ))
+        return Ok(());
     }
+    let reason = format!("must have at most {max} entries");
+    Err(ValidationError::new(path, reason))
 }
 
 /// Returns whether a text is an absolute URL of `http` or `https`.
 pub(super) fn is_web_address(text: &str) -> bool {
-    text.parse::<http::Uri>()
-        .is_ok_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some())
+    let is_web =
+        |uri: http::Uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some();
+    text.parse().is_ok_and(is_web)
 }
 
 #[cfg(test)]
@@ -229,7 +199,7 @@ mod tests {
     fn path_of_error(kind: &str, entry: Value) -> Option<String> {
         let document =
             json!({ "organizations": [{ "slug": "acme", "name": "Acme", kind: [entry] }] });
-        Document::from_json(document)
+        ApplyDocument::from_json(document)
             .unwrap()
             .validate()
             .err()
@@ -237,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_names_the_field_that_breaks_it() {
+    fn error_names_the_invalid_field() {
         let agent = |field: &str, value: Value| {
             ("agents", json!({ "slug": "a", "name": "A", field: value }))
         };
@@ -308,10 +278,10 @@ mod tests {
     }
 
     #[test]
-    fn two_resources_of_one_name_are_refused() {
+    fn duplicate_slug_is_rejected() {
         let agent = json!({ "slug": "a", "name": "A" });
         let document = json!({ "organizations": [{ "slug": "acme", "name": "Acme", "agents": [agent, agent] }] });
-        let error = Document::from_json(document)
+        let error = ApplyDocument::from_json(document)
             .unwrap()
             .validate()
             .unwrap_err();

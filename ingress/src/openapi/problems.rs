@@ -106,7 +106,7 @@ macro_rules! problems {
         impl IntoResponses for $name {
             fn responses() -> BTreeMap<String, RefOr<Response>> {
                 let parts: &[&[ProblemCase]] = &[$($part),*];
-                responses(&parts.concat())
+                responses(&parts.concat(), true)
             }
         }
     )*};
@@ -188,8 +188,11 @@ impl ProblemCase {
     }
 }
 
-/// Returns the responses of these errors by status.
-pub(crate) fn responses(cases: &[ProblemCase]) -> BTreeMap<String, RefOr<Response>> {
+/// Returns the responses of these errors by status, with an example of each error if wanted.
+pub(crate) fn responses(
+    cases: &[ProblemCase],
+    has_examples: bool,
+) -> BTreeMap<String, RefOr<Response>> {
     let mut by_status = BTreeMap::<u16, Vec<ProblemCase>>::new();
     for case in cases {
         let of_status = by_status.entry(case.status().as_u16()).or_default();
@@ -199,11 +202,11 @@ pub(crate) fn responses(cases: &[ProblemCase]) -> BTreeMap<String, RefOr<Respons
     }
     by_status
         .into_iter()
-        .map(|(status, cases)| (status.to_string(), response(&cases).into()))
+        .map(|(status, cases)| (status.to_string(), response(&cases, has_examples).into()))
         .collect()
 }
 
-fn response(cases: &[ProblemCase]) -> Response {
+fn response(cases: &[ProblemCase], has_examples: bool) -> Response {
     let titles = cases.iter().map(|case| match case {
         Coded(code) => format!("`{}`: {}.", code.name(), code.title()),
         Plain(status) => format!(
@@ -211,7 +214,7 @@ fn response(cases: &[ProblemCase]) -> Response {
             status.canonical_reason().unwrap_or("Error")
         ),
     });
-    let examples = cases.iter().map(|case| {
+    let examples = cases.iter().filter(|_| has_examples).map(|case| {
         let example = ExampleBuilder::new()
             .summary(case.name())
             .value(Some(case.example()));

@@ -1,5 +1,5 @@
-//! The document against itself and against the router: everything that it refers to exists, its examples are what it says
-//! they are, and it names exactly what is served.
+//! Tests of the public document: its references resolve, its examples match its schemas, and it describes exactly the routes
+//! that are served.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ struct Operation {
     value: Value,
 }
 
-fn shown() -> Value {
+fn public_document() -> Value {
     serde_json::to_value(document(public_routes().into_openapi())).unwrap()
 }
 
@@ -33,7 +33,7 @@ fn operations(document: &Value) -> Vec<Operation> {
     found
 }
 
-/// Each part of the document, with the way to it.
+/// Visits each part of the document with its path.
 fn walk<'a>(at: &str, value: &'a Value, visit: &mut impl FnMut(&str, &'a Value)) {
     visit(at, value);
     match value {
@@ -48,8 +48,8 @@ fn walk<'a>(at: &str, value: &'a Value, visit: &mut impl FnMut(&str, &'a Value))
     }
 }
 
-/// What is wrong with `instance` in the eyes of a schema of the document.
-fn complaints(document: &Value, schema: &Value, instance: &Value) -> Vec<String> {
+/// Returns the errors of `instance` under a schema of the document.
+fn schema_errors(document: &Value, schema: &Value, instance: &Value) -> Vec<String> {
     let whole = json!({ "allOf": [schema], "components": document["components"] });
     let validator = jsonschema::options()
         .should_validate_formats(true)
@@ -61,8 +61,8 @@ fn complaints(document: &Value, schema: &Value, instance: &Value) -> Vec<String>
         .collect()
 }
 
-/// The path with an id of each kind.
-fn filled(path: &str) -> String {
+/// Returns the path with a value for each parameter.
+fn with_parameters(path: &str) -> String {
     ["agentId", "teamId", "messageId", "sessionId"]
         .iter()
         .fold(path.to_owned(), |path, name| {
@@ -71,8 +71,8 @@ fn filled(path: &str) -> String {
 }
 
 #[test]
-fn every_reference_leads_somewhere() {
-    let document = shown();
+fn references_resolve() {
+    let document = public_document();
     walk("", &document, &mut |at, value| {
         if let Some(reference) = value.get("$ref").and_then(Value::as_str) {
             let pointer = reference
@@ -87,8 +87,8 @@ fn every_reference_leads_somewhere() {
 }
 
 #[test]
-fn every_example_is_what_its_schema_says() {
-    let document = shown();
+fn examples_match_their_schemas() {
+    let document = public_document();
     let mut seen = 0;
     walk("", &document, &mut |at, value| {
         let Some(schema) = value.get("schema") else {
@@ -102,7 +102,7 @@ fn every_example_is_what_its_schema_says() {
         for example in value.get("example").into_iter().chain(named) {
             seen += 1;
             assert_eq!(
-                complaints(&document, schema, example),
+                schema_errors(&document, schema, example),
                 Vec::<String>::new(),
                 "{at}: {example}"
             );
@@ -113,7 +113,7 @@ fn every_example_is_what_its_schema_says() {
 
 #[test]
 fn operation_has_a_unique_id_and_a_request_id_header() {
-    let document = shown();
+    let document = public_document();
     let tags: BTreeSet<&str> = document["tags"]
         .as_array()
         .unwrap()
@@ -151,9 +151,9 @@ fn operation_has_a_unique_id_and_a_request_id_header() {
 }
 
 #[test]
-fn every_code_is_shown_where_it_can_come() {
+fn every_error_code_is_documented() {
     let mut shown_codes = BTreeSet::new();
-    let document = shown();
+    let document = public_document();
     walk("", &document["paths"], &mut |_, value| {
         let codes = value
             .pointer("/code/enum")
@@ -163,7 +163,7 @@ fn every_code_is_shown_where_it_can_come() {
         shown_codes.extend(codes.filter_map(Value::as_str));
     });
     for code in ErrorCode::ALL {
-        // Who uses another method has left the operation.
+        // No operation has this error, because it is about other methods.
         assert_eq!(
             shown_codes.contains(code.name()),
             *code != ErrorCode::MethodNotAllowed,
@@ -174,13 +174,15 @@ fn every_code_is_shown_where_it_can_come() {
 }
 
 #[tokio::test]
-async fn what_is_shown_is_served_and_no_other_method_of_it() {
+async fn documented_methods_are_the_served_methods() {
     let world = World::new().await;
-    let document = shown();
+    let document = public_document();
     for path in document["paths"].as_object().unwrap().keys() {
         for method in METHODS {
             let is_shown = document["paths"][path].get(method.to_lowercase()).is_some();
-            let answer = world.send_with(method, &filled(path), &[], "").await;
+            let answer = world
+                .send_with(method, &with_parameters(path), &[], "")
+                .await;
             let (status, code) = answer.problem();
             if !is_shown {
                 assert_eq!(
@@ -201,9 +203,9 @@ async fn what_is_shown_is_served_and_no_other_method_of_it() {
     }
 }
 
-/// A router does not tell its routes, but there is one place that makes them.
+/// A router does not list its routes, so that this test reads the only file that adds them.
 #[test]
-fn what_is_served_is_shown() {
+fn served_routes_are_documented() {
     let added = ROUTER
         .split(".route(")
         .skip(1)
@@ -251,7 +253,7 @@ async fn openapi_document_needs_no_key_and_is_cacheable() {
 }
 
 #[tokio::test]
-async fn the_page_loads_nothing_from_elsewhere_and_no_inline_code() {
+async fn docs_page_loads_only_its_own_files() {
     let world = World::new().await;
     let page = world.send_with("GET", "/docs", &[], "").await;
     let policy = page.headers["content-security-policy"].to_str().unwrap();

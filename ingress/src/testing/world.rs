@@ -37,7 +37,7 @@ use crate::{
     Ingress, IngressConfig,
     admin::{
         apply::{AppliedDocument, ApplyContext, apply},
-        document::Document,
+        document::ApplyDocument,
     },
     http::PeerAddress,
     state::AppState,
@@ -219,7 +219,8 @@ impl World {
 
     async fn apply(&self, organization: Value) -> AppliedDocument {
         let context = ApplyContext::new(&self.state.backends, secret());
-        let document = Document::from_json(json!({ "organizations": [organization] })).unwrap();
+        let document =
+            ApplyDocument::from_json(json!({ "organizations": [organization] })).unwrap();
         apply(&context, document).await.unwrap()
     }
 

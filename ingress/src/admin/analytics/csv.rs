@@ -33,7 +33,7 @@ const HEAD: [&str; 22] = [
     "averageRating",
 ];
 
-/// Returns the table as a file to download, whose name begins with `slug`.
+/// Returns the table as a download; the file name begins with `slug`.
 pub(super) fn response(data: &AnalyticsData, slug: &str) -> Response {
     let (first, last) = (data.days.first, data.days.last);
     let name = format!("attachment; filename=\"{slug}-{first}-{last}.csv\"");

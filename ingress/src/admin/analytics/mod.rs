@@ -24,13 +24,13 @@ use self::{
     query::{AnalyticsFormat, AnalyticsQuery},
     report::AnalyticsReport,
 };
-use super::{answers::TableAnswer, authorization::Admin, permissions::ReadConversations};
+use super::{authorization::Admin, permissions::ReadConversations, responses::TableResponse};
 use crate::{
     http::{ApiError, ApiResult},
     state::AppState,
 };
 
-/// The counted replies of a request, with the names to show for ids.
+/// The totals of a range of days, and the names of agents and teams.
 #[derive(Debug)]
 struct AnalyticsData {
     days: DayRange,
@@ -44,7 +44,7 @@ pub(super) async fn read(
     Admin { state, subject, .. }: Admin<ReadConversations>,
     Query(query): Query<AnalyticsQuery>,
     headers: HeaderMap,
-) -> ApiResult<TableAnswer<AnalyticsReport>> {
+) -> ApiResult<TableResponse<AnalyticsReport>> {
     let Organization { id: org, slug, .. } = subject;
     let (days, filter) = (query.days(Day::of(Timestamp::now()))?, query.filter()?);
     let format = query.format(&headers)?;
@@ -58,8 +58,8 @@ pub(super) async fn read(
         names: load_names(&state, &org).await?,
     };
     Ok(match format {
-        AnalyticsFormat::Json => TableAnswer::Json(Json(AnalyticsReport::new(&data))),
-        AnalyticsFormat::Csv => TableAnswer::Csv(csv::response(&data, &slug)),
+        AnalyticsFormat::Json => TableResponse::Json(Json(AnalyticsReport::new(&data))),
+        AnalyticsFormat::Csv => TableResponse::Csv(csv::response(&data, &slug)),
     })
 }
 
@@ -83,7 +83,7 @@ impl From<AnalyticsError> for ApiError {
         match error {
             AnalyticsError::Store(error) => error.into(),
             AnalyticsError::Unfinished => {
-                Self::unavailable("so many days are still being counted; ask again")
+                Self::unavailable("the totals of this range are still being computed; try again")
             }
         }
     }

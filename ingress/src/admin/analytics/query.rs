@@ -16,7 +16,7 @@ use crate::{
 
 /// The number of days without `from`, the last day included.
 const DAYS_DEFAULT: i64 = 30;
-/// The most days of one request: a year, and the month before it to compare with.
+/// The largest number of days of one request: a year and a month to compare with.
 const DAYS_MAX: i64 = 400;
 
 /// The range, the filters and the format of analytics.
@@ -32,12 +32,12 @@ pub(in crate::admin) struct AnalyticsQuery {
     agent: Option<String>,
     /// The id of a team.
     team: Option<String>,
-    /// The format of the answer; by default the one that `Accept` names first.
+    /// The format of the response; by default the first one in `Accept`.
     #[param(value_type = Option<AnalyticsFormat>, inline)]
     format: Option<String>,
 }
 
-/// The agent and the team whose replies are counted.
+/// The agent and the team to include.
 #[derive(Debug)]
 pub(super) struct AnalyticsFilter {
     agent: Option<AgentId>,

@@ -26,56 +26,56 @@ pub(in crate::admin) struct AnalyticsReport {
     to: String,
     /// The time zone of the days, always `UTC`.
     timezone: &'static str,
-    /// The figures of all days together.
-    totals: Figures,
-    /// The figures of each day.
-    days: Vec<DayFigures>,
-    /// The figures of each agent, busiest first.
-    agents: Vec<AgentFigures>,
-    /// The figures of each team, busiest first.
-    teams: Vec<TeamFigures>,
+    /// The totals of all days.
+    totals: AnalyticsTotals,
+    /// The totals of each day.
+    days: Vec<DayTotals>,
+    /// The totals of each agent, sorted by the number of messages.
+    agents: Vec<AgentTotals>,
+    /// The totals of each team, sorted by the number of messages.
+    teams: Vec<TeamTotals>,
 }
 
-/// The figures of one day.
+/// The totals of one day.
 #[derive(Serialize, ToSchema)]
-struct DayFigures {
+struct DayTotals {
     /// The day.
     #[schema(format = Date)]
     day: String,
     #[serde(flatten)]
-    figures: Figures,
+    figures: AnalyticsTotals,
 }
 
-/// The figures of one agent.
+/// The totals of one agent.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct AgentFigures {
+struct AgentTotals {
     /// The id of the agent.
     agent_id: String,
     /// The name of the agent; `null` if it no longer exists.
     #[schema(required)]
     agent_name: Option<String>,
     #[serde(flatten)]
-    figures: Figures,
+    figures: AnalyticsTotals,
 }
 
-/// The figures of one team.
+/// The totals of one team.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct TeamFigures {
+struct TeamTotals {
     /// The id of the team.
     team_id: String,
     /// The name of the team; `null` if it no longer exists.
     #[schema(required)]
     team_name: Option<String>,
     #[serde(flatten)]
-    figures: Figures,
+    figures: AnalyticsTotals,
 }
 
 /// Counts of conversations and replies.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Figures {
+struct AnalyticsTotals {
     /// Conversations that began.
     conversations: u64,
     /// Messages of visitors.
@@ -83,13 +83,13 @@ struct Figures {
     /// Replies by their final state.
     replies: ReplyCounts,
     /// Times from acceptance to the end of replies with text.
-    response_time: TimeFigures,
+    response_time: TimeStatistics,
     /// Times from acceptance to the first text.
-    first_text_time: TimeFigures,
+    first_text_time: TimeStatistics,
     /// Tokens that were used.
     tokens: TokenCounts,
     /// Ratings of the conversations that began.
-    ratings: RatingFigures,
+    ratings: RatingStatistics,
 }
 
 /// Replies by their final state.
@@ -104,7 +104,7 @@ struct ReplyCounts {
 /// Statistics of times, in milliseconds; `null` without any.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct TimeFigures {
+struct TimeStatistics {
     /// The number of times.
     count: u64,
     #[schema(required)]
@@ -123,13 +123,13 @@ struct TokenCounts {
     prompt: u64,
     /// Tokens that models wrote.
     completion: u64,
-    /// Replies whose tokens are estimates, because the provider gave none.
+    /// Replies whose tokens are estimates, because the provider reported none.
     estimated_replies: u64,
 }
 
 /// Ratings of conversations.
 #[derive(Serialize, ToSchema)]
-struct RatingFigures {
+struct RatingStatistics {
     /// The number of ratings.
     count: u64,
     /// The average, from 1 to 5; `null` without ratings.
@@ -153,28 +153,28 @@ impl AnalyticsReport {
                 .flat_map(|tallies| tallies.0.values());
             tallies.for_each(|tally| of_day.merge(tally));
             totals.merge(&of_day);
-            days.push(DayFigures {
+            days.push(DayTotals {
                 day: day.to_string(),
-                figures: Figures::from(&of_day),
+                figures: AnalyticsTotals::from(&of_day),
             });
         }
         let agents = busiest_first(data, |group| group.agent_id.as_ref().map(|id| id.as_str()));
         let teams = busiest_first(data, |group| group.team_id.as_ref().map(|id| id.as_str()));
-        let agents = agents.into_iter().map(|(id, tally)| AgentFigures {
+        let agents = agents.into_iter().map(|(id, tally)| AgentTotals {
             agent_id: id.to_owned(),
             agent_name: data.names.get(id).cloned(),
-            figures: Figures::from(&tally),
+            figures: AnalyticsTotals::from(&tally),
         });
-        let teams = teams.into_iter().map(|(id, tally)| TeamFigures {
+        let teams = teams.into_iter().map(|(id, tally)| TeamTotals {
             team_id: id.to_owned(),
             team_name: data.names.get(id).cloned(),
-            figures: Figures::from(&tally),
+            figures: AnalyticsTotals::from(&tally),
         });
         Self {
             from: data.days.first.to_string(),
             to: data.days.last.to_string(),
             timezone: "UTC",
-            totals: Figures::from(&totals),
+            totals: AnalyticsTotals::from(&totals),
             days,
             agents: agents.collect(),
             teams: teams.collect(),
@@ -204,7 +204,7 @@ fn busiest_first(
     sorted
 }
 
-impl From<&DailyTotals> for Figures {
+impl From<&DailyTotals> for AnalyticsTotals {
     fn from(tally: &DailyTotals) -> Self {
         Self {
             conversations: tally.conversations,
@@ -215,14 +215,14 @@ impl From<&DailyTotals> for Figures {
                 failed: tally.failed,
                 cancelled: tally.cancelled,
             },
-            response_time: TimeFigures::from(&tally.response_time),
-            first_text_time: TimeFigures::from(&tally.first_text),
+            response_time: TimeStatistics::from(&tally.response_time),
+            first_text_time: TimeStatistics::from(&tally.first_text),
             tokens: TokenCounts {
                 prompt: tally.prompt_tokens,
                 completion: tally.completion_tokens,
                 estimated_replies: tally.estimated,
             },
-            ratings: RatingFigures {
+            ratings: RatingStatistics {
                 count: tally.rated(),
                 average: tally.average_rating().map(stars_of),
                 stars: (1..=RATING_MAX)
@@ -233,7 +233,7 @@ impl From<&DailyTotals> for Figures {
     }
 }
 
-impl From<&DurationHistogram> for TimeFigures {
+impl From<&DurationHistogram> for TimeStatistics {
     fn from(times: &DurationHistogram) -> Self {
         Self {
             count: times.count(),

@@ -28,7 +28,7 @@ async fn get(world: &World, query: &str, headers: &[(&str, &str)]) -> Answer {
         .await
 }
 
-/// A conversation of one turn, whose reply took that long, on a day after the first of March.
+/// Stores a conversation of one turn with this response time, on a day after the first of March.
 async fn put(
     world: &World,
     org: &OrgId,
@@ -184,7 +184,7 @@ async fn totals_are_the_sums_of_days_and_agents() {
 }
 
 #[tokio::test]
-async fn figures_of_one_agent_hold_nothing_of_another() {
+async fn totals_of_one_agent_exclude_other_agents() {
     let world = busy_world().await;
     let figures = get(
         &world,
@@ -211,7 +211,7 @@ async fn figures_of_one_agent_hold_nothing_of_another() {
 }
 
 #[tokio::test]
-async fn a_table_has_a_row_for_each_day_and_agent() {
+async fn csv_has_a_row_for_each_day_and_agent() {
     let world = busy_world().await;
     let range = "?from=2026-03-01&to=2026-03-04";
     let answer = get(&world, &format!("{range}&format=csv"), &[]).await;
@@ -251,7 +251,7 @@ async fn a_table_has_a_row_for_each_day_and_agent() {
 }
 
 #[tokio::test]
-async fn without_a_range_the_last_thirty_days_are_told() {
+async fn default_range_is_the_last_thirty_days() {
     let world = World::new().await;
     let figures = get(&world, "", &[]).await.json();
     assert_eq!(figures["days"].as_array().unwrap().len(), 30);
@@ -262,7 +262,7 @@ async fn without_a_range_the_last_thirty_days_are_told() {
 }
 
 #[tokio::test]
-async fn what_is_no_range_and_no_filter_is_told_with_its_parameter() {
+async fn invalid_range_or_filter_names_its_parameter() {
     let world = World::new().await;
     for (query, param) in [
         ("from=yesterday", "from"),

@@ -1,6 +1,6 @@
-//! Deletion of one conversation. The worker that owns the conversation deletes it, in the order of its turns, so that no running
-//! reply restores anything: a running reply is cancelled, waiting messages are deleted too, and a later message begins the
-//! conversation anew.
+//! Deletion of one conversation. The worker that owns the conversation deletes it in the order of its turns, so that no
+//! running reply restores anything. A running reply is cancelled, waiting messages are deleted too, and a later message
+//! begins a new conversation.
 
 use axum::Extension;
 use switchboard_backends::store::ConversationStore;
@@ -15,15 +15,15 @@ use switchboard_schemas::{
 use super::find;
 use crate::{
     admin::{
-        answers::DeletionAnswer, authorization::Admin, permissions::ActOnConversations,
-        resources::ResourceId,
+        authorization::Admin, permissions::ActOnConversations, resources::ResourceId,
+        responses::DeletionResponse,
     },
     http::ApiResult,
     jobs::conversation_job::PublishedJob,
     state::AppState,
 };
 
-/// The number of messages at the end of a team's conversation among which the last answer is searched.
+/// The number of messages at the end of a team's conversation in which the last reply is searched.
 const LAST_MESSAGES_MAX: u32 = 20;
 
 /// Deletes a conversation, or accepts the deletion while its worker is busy.
@@ -31,22 +31,22 @@ pub(in crate::admin) async fn delete(
     admin: Admin<ActOnConversations>,
     ResourceId(id): ResourceId,
     Extension(request_id): Extension<RequestId>,
-) -> ApiResult<DeletionAnswer> {
+) -> ApiResult<DeletionResponse> {
     let conversation = find(&admin.state, admin.org(), &id).await?;
     let event_id = EventId::of(request_id.as_str(), &id);
-    let answer = delete_conversation(&admin.state, &conversation, event_id, &request_id).await?;
+    let response = delete_conversation(&admin.state, &conversation, event_id, &request_id).await?;
     let subject = ("conversation", id.as_str());
     admin.record(subject, AuditAction::Delete, Vec::new()).await;
-    Ok(answer)
+    Ok(response)
 }
 
-/// Publishes the deletion of a conversation and waits a while for it. Two calls with one event are one deletion.
+/// Publishes the deletion of a conversation and waits for it for a limited time. Calls with the same event are one deletion.
 pub(super) async fn delete_conversation(
     state: &AppState,
     conversation: &Conversation,
     event_id: EventId,
     request_id: &RequestId,
-) -> ApiResult<DeletionAnswer> {
+) -> ApiResult<DeletionResponse> {
     let (agent_id, team_id) = find_owner(state, conversation).await?;
     let job = DeleteJob {
         event_id: event_id.clone(),
@@ -64,10 +64,10 @@ pub(super) async fn delete_conversation(
     let outcome = published
         .wait_for_outcome(|| is_deleted(&*state.backends.store, &job))
         .await;
-    Ok(outcome.map_or(DeletionAnswer::Accepted, |_| DeletionAnswer::Done))
+    Ok(outcome.map_or(DeletionResponse::Accepted, |_| DeletionResponse::Done))
 }
 
-/// Cancels the running reply, which nobody will read. If that fails, the deletion waits for its end.
+/// Cancels the running reply. If that fails, the deletion waits for its end.
 async fn stop_running(state: &AppState, conversation: &Conversation) {
     let Some(reply) = &conversation.active_message_id else {
         return;
@@ -83,7 +83,7 @@ async fn is_deleted(store: &dyn ConversationStore, job: &DeleteJob) -> bool {
     tombstone.is_some_and(|tombstone| tombstone.event_id == job.event_id)
 }
 
-/// Returns the agent and the team that the event about the deletion names; of a team, the agent that answered last.
+/// Returns the agent and the team for the event about the deletion. For a team, the agent is the one that replied last.
 async fn find_owner(
     state: &AppState,
     conversation: &Conversation,
@@ -108,7 +108,7 @@ async fn find_owner(
     if answered.is_some() {
         return Ok((answered, Some(team.clone())));
     }
-    // No reply has text. The default agent is the most likely choice of the team.
+    // Without a reply, the default agent is the most likely choice of the team.
     let stored = state.catalog.team(team).await?;
     let default_agent = stored.and_then(|team| team.default_agent.clone());
     Ok((default_agent, Some(team.clone())))

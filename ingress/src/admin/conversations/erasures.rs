@@ -1,7 +1,7 @@
-//! Erasures: all conversations of one visitor are deleted and a receipt stays.
+//! Erasures: all conversations of one visitor are deleted, and a receipt is kept.
 //!
-//! The receipt holds digests only, so that each request names the visitor again. A request erases for a limited time and
-//! stores its progress in the receipt; a further request continues, on any process, until the erasure is finished.
+//! The receipt contains only digests of the visitor, so that each request must name the visitor again. A request erases for a
+//! limited time and stores its progress in the receipt; further requests, to any process, continue the erasure to its end.
 
 use std::time::Duration;
 
@@ -27,27 +27,27 @@ use super::{
 };
 use crate::{
     admin::{
-        answers::{Answer, DeletionAnswer},
         authorization::Admin,
-        bodies::{Body, Fields},
+        bodies::{JsonBody, JsonObject},
         pages::{CURSOR_RULE, CursorPage, page_limit, parse_parameter},
         permissions::{ActOnConversations, ReadConversations},
         resources::{ResourceId, not_found},
+        responses::{DeletionResponse, JsonResponse},
     },
     http::{ApiError, ApiResult, fields},
     state::AppState,
 };
 
-/// The time for which one request erases; the conversation at its end is completed.
+/// The time for which one request erases. A deletion that has begun is finished.
 const RUN_TIME: Duration = Duration::from_secs(10);
-/// Longest id or address of a visitor, in bytes.
+/// The longest id or address of a visitor, in bytes.
 const VISITOR_BYTES_MAX: usize = 1024;
 
-/// The visitor of an erasure: an id, an address or both.
+/// The visitor of an erasure, by id, e-mail address or both.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::admin) struct ErasedVisitor {
-    /// The visitor's id, as the widget sent it.
+    /// The id of the visitor that the widget sent.
     visitor_id: Option<String>,
     /// The visitor's e-mail address, regardless of case.
     visitor_email: Option<String>,
@@ -73,9 +73,9 @@ pub(in crate::admin) struct ErasureView {
     state: ErasureState,
     /// Keyed hashes of the visitor's id and address.
     visitor: VisitorDigest,
-    /// The author of the request.
+    /// The user or token that requested the erasure.
     by: ErasureRequester,
-    /// The time of the first request; later conversations are kept.
+    /// The time of the first request; conversations that began later are kept.
     began_at: Timestamp,
     /// The time of the end.
     #[schema(required)]
@@ -96,12 +96,12 @@ enum ErasureState {
     Finished,
 }
 
-/// Begins an erasure and runs it for some seconds.
+/// Starts an erasure and runs it for up to [`RUN_TIME`].
 pub(in crate::admin) async fn create(
     admin: Admin<ActOnConversations>,
     Extension(request_id): Extension<RequestId>,
-    body: Body<ErasedVisitor>,
-) -> ApiResult<Answer<201, ErasureView>> {
+    body: JsonBody<ErasedVisitor>,
+) -> ApiResult<JsonResponse<201, ErasureView>> {
     let state = &admin.state;
     let visitor = ErasedVisitor::parse(&body.fields(state).await?)?;
     let erasure = Erasure {
@@ -125,7 +125,7 @@ pub(in crate::admin) async fn create(
     let subject = ("erasure", erasure.id.as_str());
     admin.record(subject, AuditAction::Create, Vec::new()).await;
     let erasure = run_erasure(state, erasure, &visitor, &request_id).await?;
-    Ok(Answer::new(ErasureView::from(erasure)))
+    Ok(JsonResponse::new(ErasureView::from(erasure)))
 }
 
 /// Continues an erasure.
@@ -133,7 +133,7 @@ pub(in crate::admin) async fn proceed(
     admin: Admin<ActOnConversations>,
     ResourceId(id): ResourceId,
     Extension(request_id): Extension<RequestId>,
-    body: Body<ErasedVisitor>,
+    body: JsonBody<ErasedVisitor>,
 ) -> ApiResult<Json<ErasureView>> {
     let erasure = find(&admin.state, admin.org(), &id).await?;
     let visitor = ErasedVisitor::parse(&body.fields(&admin.state).await?)?;
@@ -187,7 +187,7 @@ async fn find(state: &AppState, org: &OrgId, id: &str) -> ApiResult<Erasure> {
     found.ok_or_else(|| not_found("erasure"))
 }
 
-/// Erases for a limited time and stores the progress, even after a failure.
+/// Erases for up to [`RUN_TIME`] and stores the progress, even after a failure.
 async fn run_erasure(
     state: &AppState,
     erasure: Erasure,
@@ -205,12 +205,12 @@ async fn run_erasure(
     }
     state.backends.store.put_erasure(&after).await?;
     if outcome.is_err() {
-        tracing::warn!(erasure.id = %after.id, "erasure stopped before its end; a further request continues it");
+        tracing::warn!(erasure.id = %after.id, "erasure interrupted, another request continues it");
     }
     Ok(after)
 }
 
-/// Erases in one part of the list.
+/// Erases the conversations of the visitor in one part of the list.
 async fn erase_part(
     state: &AppState,
     erasure: &mut Erasure,
@@ -251,7 +251,7 @@ async fn erase_part(
     Ok(())
 }
 
-/// Deletes one conversation. Every try uses the same event, so that it is one deletion.
+/// Deletes one conversation. Every attempt uses the same event, so that it is one deletion.
 async fn erase_conversation(
     state: &AppState,
     erasure: &mut Erasure,
@@ -260,7 +260,7 @@ async fn erase_conversation(
 ) -> ApiResult<()> {
     let event = EventId::of(erasure.id.as_str(), conversation.id.as_str());
     let deletion = delete_conversation(state, conversation, event, request).await?;
-    if deletion == DeletionAnswer::Accepted {
+    if deletion == DeletionResponse::Accepted {
         return Err(ApiError::unavailable("a conversation is not deleted yet"));
     }
     erasure.conversations += 1;
@@ -289,7 +289,7 @@ impl From<Erasure> for ErasureView {
 }
 
 impl ErasedVisitor {
-    fn parse(fields: &Fields) -> ApiResult<Self> {
+    fn parse(fields: &JsonObject) -> ApiResult<Self> {
         let visitor_id = parse_name(fields, "visitorId")?;
         let visitor_email = parse_name(fields, "visitorEmail")?;
         if visitor_id.is_none() && visitor_email.is_none() {
@@ -318,7 +318,7 @@ impl ErasedVisitor {
     }
 }
 
-fn parse_name(body: &Fields, field: &'static str) -> ApiResult<Option<String>> {
+fn parse_name(body: &JsonObject, field: &'static str) -> ApiResult<Option<String>> {
     let text = fields::optional_text(body, field)?.filter(|text| !text.trim().is_empty());
     if let Some(text) = text {
         fields::check_bytes(field, text, VISITOR_BYTES_MAX)?;

@@ -1,6 +1,6 @@
-//! Exports of conversations as JSON lines or CSV, under the filters of the list. The file is written while it is sent, one page of
-//! messages at a time, so that its length costs no memory. A failure breaks the transfer, so that no client takes half a
-//! file for a whole one.
+//! Exports of conversations as JSON lines or CSV, with the filters of the list. The file is written while it is sent, one
+//! page of messages at a time, so that memory does not depend on its length. A failure aborts the transfer, so that clients
+//! notice an incomplete file.
 
 use std::{collections::VecDeque, io};
 
@@ -27,7 +27,7 @@ use super::{
     with_failures,
 };
 use crate::{
-    admin::{answers::FileDownload, authorization::Admin, csv, permissions::ActOnConversations},
+    admin::{authorization::Admin, csv, permissions::ActOnConversations, responses::FileDownload},
     http::{ApiError, ApiResult},
     state::AppState,
 };
@@ -67,13 +67,13 @@ pub(super) enum ExportFormat {
 }
 
 /// The progress of an export.
-struct Exporter {
+struct ConversationExporter {
     state: AppState,
     org: OrgId,
     format: ExportFormat,
     filter: ConversationFilter,
     query: ListQuery,
-    /// `true` when the last part of the list was read.
+    /// `true` if the last part of the list was read.
     is_last: bool,
     listed: VecDeque<ListedConversation>,
     ready: VecDeque<Conversation>,
@@ -81,7 +81,7 @@ struct Exporter {
     current: Option<(Conversation, u64)>,
 }
 
-/// Line of an export in JSON.
+/// A line of an export in JSON.
 #[derive(Serialize)]
 #[serde(
     tag = "type",
@@ -122,7 +122,7 @@ pub(in crate::admin) async fn export(
         ),
         (header::CACHE_CONTROL, "no-store, no-transform".to_owned()),
     ];
-    let exporter = Exporter {
+    let exporter = ConversationExporter {
         state: admin.state,
         org: admin.subject.id,
         format,
@@ -134,7 +134,7 @@ pub(in crate::admin) async fn export(
         current: None,
     };
     let head = stream::once(async move { Ok(format.head()) });
-    let rest = stream::try_unfold(exporter, Exporter::step);
+    let rest = stream::try_unfold(exporter, ConversationExporter::step);
     let body = Body::from_stream(futures::StreamExt::chain(head, rest));
     Ok(FileDownload((headers, body).into_response()))
 }
@@ -172,13 +172,13 @@ impl ExportFormat {
     }
 }
 
-impl Exporter {
+impl ConversationExporter {
     /// Returns the next part of the file; `None` at its end.
     async fn step(self) -> io::Result<Option<(Bytes, Self)>> {
         self.next_part().await.map_err(|error| {
             let facts = error.into_parts();
-            tracing::warn!(detail = %facts.detail, "export broken off");
-            io::Error::other("the export breaks off")
+            tracing::warn!(detail = %facts.detail, "export aborted");
+            io::Error::other("the export was aborted")
         })
     }
 
@@ -279,7 +279,7 @@ fn push_message(
         AuthorView::Assistant(reply) => Some(&**reply),
     };
     let metadata = |key: &str| conversation.metadata.get(key).map(text).unwrap_or_default();
-    // A message without an answer has the state of its reply.
+    // A message without a reply shows the final state of its reply.
     let unanswered = shown.unanswered.as_ref().map(|end| end.status);
     let status = reply.map(|reply| reply.status).or(unanswered);
     let cells = [

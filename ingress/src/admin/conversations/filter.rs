@@ -1,4 +1,4 @@
-//! Filters of the list of conversations and of their export.
+//! Filters of the list and the export of conversations.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};

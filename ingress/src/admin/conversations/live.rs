@@ -1,4 +1,4 @@
-//! The stream of a reply that is being written, for a signed-in person without an API key. It is the stream of the public API.
+//! The stream of a reply that is being written, in the form of the public API, for users who have no API key.
 
 use std::convert::identity;
 
@@ -9,10 +9,10 @@ use switchboard_schemas::ids::{MessageId, RequestId};
 use super::find;
 use crate::{
     admin::{
-        answers::EventStream,
         authorization::{Admin, PathIds},
         permissions::ReadConversations,
         resources::not_found,
+        responses::EventStream,
     },
     chat::message_lookup::AuthorizedMessage,
     http::{ApiResult, ArrivedAt},

@@ -13,7 +13,7 @@ async fn get(world: &World, path: &str) -> Answer {
         .await
 }
 
-/// All pages of a list.
+/// Returns the ids of all pages of a list.
 async fn walk(world: &World, query: &str) -> Vec<String> {
     let (mut found, mut cursor) = (Vec::new(), String::new());
     loop {
@@ -35,7 +35,7 @@ async fn walk(world: &World, query: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_list_is_walked_latest_first_whatever_few_pass_its_filter() {
+async fn list_is_walked_latest_first_with_any_filter() {
     let world = World::new().await;
     let other = AgentId::derive(&secret(), &org_id(), "other");
     let put = async |number| {
@@ -102,7 +102,7 @@ async fn a_list_is_walked_latest_first_whatever_few_pass_its_filter() {
 }
 
 #[tokio::test]
-async fn one_request_looks_at_a_bounded_part_of_a_list() {
+async fn request_reads_a_bounded_part_of_the_list() {
     let world = World::new().await;
     let put =
         async |number| put_conversation(&world, &org_id(), &agent_id(), number, json!({})).await;
@@ -116,7 +116,7 @@ async fn one_request_looks_at_a_bounded_part_of_a_list() {
 }
 
 #[tokio::test]
-async fn what_is_no_filter_is_told_with_its_parameter() {
+async fn invalid_filter_names_its_parameter() {
     let world = World::new().await;
     for (query, param) in [
         ("agent=shop", "agent"),
@@ -139,7 +139,7 @@ async fn what_is_no_filter_is_told_with_its_parameter() {
 }
 
 #[tokio::test]
-async fn a_conversation_of_another_organization_is_not_there() {
+async fn conversation_of_another_organization_is_not_found() {
     let world = World::new().await;
     let theirs = put_conversation(
         &world,

@@ -24,17 +24,17 @@ use crate::admin::pages::Page;
 pub(in crate::admin) struct ConversationView {
     /// The id of the conversation.
     pub(super) id: ConversationId,
-    /// The session in which the visitor began it.
+    /// The id of the visitor's session.
     pub(super) session_id: SessionId,
-    /// The agent; `null` for a conversation with a team.
+    /// The id of the agent; `null` for a conversation with a team.
     #[schema(required)]
     pub(super) agent_id: Option<AgentId>,
-    /// The team; `null` for a conversation with an agent.
+    /// The id of the team; `null` for a conversation with an agent.
     #[schema(required)]
     pub(super) team_id: Option<TeamId>,
-    /// The number of messages, answers included.
+    /// The number of messages, including replies.
     message_count: u64,
-    /// The reply that is being written.
+    /// The id of the reply that is being written.
     #[schema(required)]
     active_message_id: Option<MessageId>,
     /// The time of the first message.
@@ -61,11 +61,11 @@ pub(in crate::admin) struct MessageView {
     pub(super) id: MessageId,
     /// The text of the message.
     content: String,
-    /// The time at which it was accepted or finished.
+    /// The time of acceptance of a visitor's message, or of the end of a reply.
     pub(super) timestamp: Timestamp,
     #[serde(flatten)]
     pub(super) author: AuthorView,
-    /// The end of a reply that has no text, at the message of the visitor.
+    /// The end of the reply to this message, if the reply has no text.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub(super) unanswered: Option<UnansweredView>,
@@ -85,7 +85,7 @@ pub(super) enum AuthorView {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ReplyView {
-    /// The agent that answered.
+    /// The id of the agent that replied.
     agent_id: AgentId,
     /// The name of the agent at that time.
     pub(super) agent_name: String,
@@ -98,28 +98,28 @@ pub(super) struct ReplyView {
     pub(super) usage: TokenUsage,
     /// Milliseconds from acceptance to the end.
     pub(super) response_time: u64,
-    /// The model that answered.
+    /// The model that wrote the reply.
     pub(super) model: String,
     /// The reason for which a team chose the agent.
     #[schema(required)]
     pub(super) routing_reason: Option<String>,
-    /// The facts behind that decision.
+    /// The facts on which that choice is based.
     #[schema(required)]
     routing: Option<RoutingFacts>,
     /// The products or other data that were shown with the text.
     #[schema(required, value_type = Option<Object>)]
     ui_spec: Option<Value>,
-    /// The earlier messages that the model did not see; `null` if it saw all.
+    /// The earlier messages that did not fit into the context window; `null` if all did.
     #[schema(required)]
     left_out: Option<ContextTruncation>,
-    /// The summary that stood for earlier messages.
+    /// The summary that replaced earlier messages.
     #[schema(required)]
     summary: Option<String>,
     /// The steps of the reply whose times are known.
     timeline: Vec<TimelineStep>,
 }
 
-/// A step in the making of a reply.
+/// A step of a reply.
 #[derive(Serialize, ToSchema)]
 struct TimelineStep {
     /// The step.
@@ -128,7 +128,7 @@ struct TimelineStep {
     ms: u64,
 }
 
-/// The name of a step in the making of a reply.
+/// The name of a step of a reply.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 enum StepName {

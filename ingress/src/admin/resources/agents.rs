@@ -9,13 +9,13 @@ use switchboard_schemas::{
 };
 use utoipa::ToSchema;
 
-use super::{Identity, References, Resource};
+use super::{Resource, ResourceIdentity, ResourceReferences};
 use crate::{
     admin::{
         apply::{ApplyError, EntryPlanner},
         authorization::Admin,
         bodies::parse_value,
-        errors::{Validate, ValidationError},
+        errors::{ValidateFields, ValidationError},
         permissions::Configure,
         unknown_fields::unknown_field,
         validation::{check_name, check_settings, check_slug},
@@ -24,9 +24,9 @@ use crate::{
 };
 
 /// The resource "agent".
-pub(in crate::admin) struct Agents;
+pub(in crate::admin) struct AgentResource;
 
-/// An agent as it is configured.
+/// The configuration of an agent.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::admin) struct AgentFields {
     #[serde(flatten)]
@@ -39,23 +39,23 @@ pub(in crate::admin) struct AgentFields {
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::admin) struct AgentNames {
-    /// The name in references; never changes.
+    /// The name in references, from which the id is derived; never changes.
     pub(in crate::admin) slug: String,
     /// The name that visitors see.
     pub(in crate::admin) name: String,
     /// The slug of its provider.
     #[serde(default)]
     pub(in crate::admin) provider: Option<String>,
-    /// The slug of the provider that is asked when the first one fails.
+    /// The slug of the provider that is used when the first one fails.
     #[serde(default)]
     pub(in crate::admin) fallback_provider: Option<String>,
 }
 
-/// An agent as it is shown.
+/// An agent in a response.
 #[derive(Serialize, ToSchema)]
 pub(in crate::admin) struct AgentView {
     #[serde(flatten)]
-    identity: Identity,
+    identity: ResourceIdentity,
     #[serde(flatten)]
     fields: AgentFields,
 }
@@ -68,7 +68,7 @@ impl AgentFields {
             names: parse_value(value.clone())?,
             settings: parse_value(value.clone())?,
         };
-        let known: Vec<Value> = serde_json::to_value(&agent).into_iter().collect();
+        let known = serde_json::to_value(&agent).unwrap_or_default();
         match unknown_field(&value, &known) {
             Some(field) => Err(ValidationError::new(field, "unknown field")),
             None => Ok(agent),
@@ -76,7 +76,7 @@ impl AgentFields {
     }
 }
 
-impl Validate for AgentFields {
+impl ValidateFields for AgentFields {
     fn validate(&self) -> Result<(), ValidationError> {
         check_slug(&self.names.slug)?;
         check_name(&self.names.name)?;
@@ -84,7 +84,7 @@ impl Validate for AgentFields {
     }
 }
 
-impl Resource for Agents {
+impl Resource for AgentResource {
     const KIND: EntryKind = EntryKind::Agent;
     const NAME: &'static str = "Agent";
     const COLLECTION: &'static str = "agents";
@@ -98,7 +98,7 @@ impl Resource for Agents {
         AgentFields::parse(value)
     }
 
-    fn fields(entry: &CatalogEntry, references: &References) -> Option<AgentFields> {
+    fn fields(entry: &CatalogEntry, references: &ResourceReferences) -> Option<AgentFields> {
         let CatalogEntry::Agent(agent) = entry else {
             return None;
         };
@@ -117,10 +117,10 @@ impl Resource for Agents {
     fn view(
         entry: &CatalogEntry,
         version: Option<i64>,
-        references: &References,
+        references: &ResourceReferences,
     ) -> Option<AgentView> {
         Some(AgentView {
-            identity: Identity::new(entry, version),
+            identity: ResourceIdentity::new(entry, version),
             fields: Self::fields(entry, references)?,
         })
     }

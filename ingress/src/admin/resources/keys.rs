@@ -1,5 +1,5 @@
-//! API keys of an organization. The text of a key is in the answer that creates it and nowhere else; a
-//! successor can take the place of a key while both work.
+//! API keys of an organization. Only the response that creates a key contains its text. A key can be rotated: its successor
+//! and the key both work for a while.
 
 use std::time::Duration;
 
@@ -18,19 +18,20 @@ use switchboard_schemas::{
 use utoipa::ToSchema;
 
 use super::{
-    Identity, References, Resource, ResourceId, find, other_kind, path_of, references::label,
+    Resource, ResourceId, ResourceIdentity, ResourceReferences, find, other_kind, path_of,
+    references::label,
 };
 use crate::{
     admin::{
         announcements::publish_changes,
-        answers::Answer,
         applied_keys::{find_concurrently_created, new_key},
         apply::{ApplyError, EntryPlanner},
         authorization::Admin,
-        bodies::{Body, parse_fields, parse_value},
-        errors::{Validate, ValidationError},
+        bodies::{JsonBody, parse_fields, parse_value},
+        errors::{ValidateFields, ValidationError},
         permissions::ManageKeys,
-        preconditions::Precondition,
+        preconditions::VersionPrecondition,
+        responses::JsonResponse,
         validation::{check_at_least_one, check_name},
     },
     http::{ApiError, ApiResult},
@@ -41,32 +42,32 @@ const OVERLAP_SECONDS_DEFAULT: u64 = 24 * 60 * 60;
 const OVERLAP_SECONDS_MAX: u64 = 90 * 24 * 60 * 60;
 
 /// The resource "API key".
-pub(in crate::admin) struct Keys;
+pub(in crate::admin) struct KeyResource;
 
-/// An API key as it is configured.
+/// The configuration of an API key.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::admin) struct KeyFields {
     /// The name, which no other key of the organization has.
     pub(in crate::admin) name: String,
-    /// The parts of the public API that it opens; none opens all of them.
+    /// The parts of the public API that it gives access to; an empty list means all.
     #[serde(default)]
     pub(in crate::admin) scopes: Vec<KeyScope>,
-    /// The time from which it is refused; `null` for never.
+    /// The time from which it is rejected; `null` for never.
     #[serde(default)]
     pub(in crate::admin) expires_at: Option<Timestamp>,
-    /// Requests that it allows in a minute.
+    /// The rate limits of the key.
     #[serde(default)]
     #[schema(value_type = KeyLimits)]
     pub(in crate::admin) limits: Option<KeyLimits>,
 }
 
-/// An API key as it is shown.
+/// An API key in a response.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::admin) struct KeyView {
     #[serde(flatten)]
-    identity: Identity,
+    identity: ResourceIdentity,
     #[serde(flatten)]
     fields: KeyFields,
     /// The last four characters of its text.
@@ -78,7 +79,7 @@ pub(in crate::admin) struct KeyView {
     last_used_at: Option<Timestamp>,
 }
 
-/// An API key in the only answer that shows its text.
+/// A new API key, in the only response that contains its text.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::admin) struct NewKeyView {
@@ -86,22 +87,22 @@ pub(in crate::admin) struct NewKeyView {
     key: KeyView,
     /// The text of the key.
     value: String,
-    /// The key that it follows.
+    /// The key that it replaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     replaces: Option<KeyView>,
 }
 
-/// The terms on which a key gets a successor.
+/// The body of a key rotation.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::admin) struct KeyRotation {
-    /// Seconds for which the old key still works: a day by default, at most 90 days.
+    /// The time for which the old key still works, in seconds: a day by default, at most 90 days.
     #[serde(default)]
     #[schema(maximum = 7_776_000)]
     overlap_seconds: Option<u64>,
-    /// The time from which the successor is refused, `null` for never. Absent, it lives as long as the
-    /// old key was given.
+    /// The time from which the successor is rejected; `null` for never. By default, it has the same
+    /// lifetime as the old key had.
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Option<Timestamp>)]
     expires_at: Option<Option<Timestamp>>,
@@ -113,7 +114,7 @@ fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     T::deserialize(value).map(Some)
 }
 
-impl Validate for KeyFields {
+impl ValidateFields for KeyFields {
     fn validate(&self) -> Result<(), ValidationError> {
         check_name(&self.name)?;
         let limits = self.limits.clone().unwrap_or_default();
@@ -125,7 +126,7 @@ impl Validate for KeyFields {
     }
 }
 
-impl Resource for Keys {
+impl Resource for KeyResource {
     const KIND: EntryKind = EntryKind::Key;
     const NAME: &'static str = "Key";
     const COLLECTION: &'static str = "keys";
@@ -139,7 +140,7 @@ impl Resource for Keys {
         parse_value(fields)
     }
 
-    fn fields(entry: &CatalogEntry, _: &References) -> Option<KeyFields> {
+    fn fields(entry: &CatalogEntry, _: &ResourceReferences) -> Option<KeyFields> {
         let CatalogEntry::Key { key, .. } = entry else {
             return None;
         };
@@ -154,13 +155,13 @@ impl Resource for Keys {
     fn view(
         entry: &CatalogEntry,
         version: Option<i64>,
-        references: &References,
+        references: &ResourceReferences,
     ) -> Option<KeyView> {
         let CatalogEntry::Key { key, .. } = entry else {
             return None;
         };
         Some(KeyView {
-            identity: Identity::new(entry, version),
+            identity: ResourceIdentity::new(entry, version),
             fields: Self::fields(entry, references)?,
             last_four: key.last_four.clone(),
             created_at: key.created_at,
@@ -168,7 +169,7 @@ impl Resource for Keys {
         })
     }
 
-    /// Plans a change only: the text of a new key is generated by [`create`].
+    /// Returns a changed key only; [`create`] generates the text of a new one.
     async fn plan(
         planner: &EntryPlanner<'_>,
         fields: &KeyFields,
@@ -191,12 +192,12 @@ impl Resource for Keys {
     }
 }
 
-/// Creates a key and shows its text.
+/// Creates a key and returns its text.
 pub(in crate::admin) async fn create(
     admin: Admin<ManageKeys>,
-    body: Body<KeyFields>,
-) -> ApiResult<Answer<201, NewKeyView>> {
-    let fields = Keys::parse_valid(body.fields(&admin.state).await?)?;
+    body: JsonBody<KeyFields>,
+) -> ApiResult<JsonResponse<201, NewKeyView>> {
+    let fields = KeyResource::parse_valid(body.fields(&admin.state).await?)?;
     let context = &admin.state.apply;
     let _write_lock = context.write_lock.lock().await;
     refuse_taken_name(&EntryPlanner::of_one(context, admin.org()), &fields.name).await?;
@@ -212,13 +213,13 @@ pub(in crate::admin) async fn create(
     show_once(&admin.state, &entry, &text, None).await
 }
 
-/// Creates a key's successor of the same name, scopes and limits; the old key ends after the overlap.
+/// Creates a successor of a key with the same name, scopes and limits. The old key ends after the overlap.
 pub(in crate::admin) async fn rotate(
     admin: Admin<ManageKeys>,
     ResourceId(id): ResourceId,
-    precondition: Precondition,
-    body: Body<KeyRotation>,
-) -> ApiResult<Answer<201, NewKeyView>> {
+    precondition: VersionPrecondition,
+    body: JsonBody<KeyRotation>,
+) -> ApiResult<JsonResponse<201, NewKeyView>> {
     let (state, org) = (&admin.state, admin.org());
     find(state, org, EntryKind::Key, &id).await?;
     let mut fields = body.fields(state).await?;
@@ -248,22 +249,22 @@ pub(in crate::admin) async fn rotate(
         .await;
     let (before, after) = (Some(&old.entry), Some(&ended));
     admin.record_entry(AuditAction::Rotate, before, after).await;
-    let replaces = Keys::show(&ended, None, &References::default())?;
+    let replaces = KeyResource::show(&ended, None, &ResourceReferences::default())?;
     show_once(state, &entry, &text, Some(replaces)).await
 }
 
-/// Removes a successor whose text was never shown. If that fails too, a key stays that nobody holds.
+/// Removes a successor whose text was not returned. If that fails too, an unused key remains.
 async fn roll_back(state: &AppState, org: &OrgId, successor: &CatalogEntry) {
     let removed = state
         .apply
         .catalog
         .remove(EntryKind::Key, org, successor.id());
     if let Err(error) = removed.await {
-        tracing::warn!(%error, key.id = successor.id(), "successor of a key not rolled back");
+        tracing::warn!(%error, key.id = successor.id(), "key successor not rolled back");
     }
 }
 
-/// Fails with 409 if a key has this name: documents find a key by its name.
+/// Fails with 409 if a key has this name, because documents identify keys by name.
 async fn refuse_taken_name(planner: &EntryPlanner<'_>, name: &str) -> Result<(), ApplyError> {
     let catalog = &planner.context.catalog;
     let keys = catalog.list(EntryKind::Key, Some(planner.org)).await?;
@@ -285,15 +286,19 @@ async fn show_once(
     entry: &CatalogEntry,
     text: &ApiKeyText,
     replaces: Option<KeyView>,
-) -> ApiResult<Answer<201, NewKeyView>> {
+) -> ApiResult<JsonResponse<201, NewKeyView>> {
     let found = find(state, entry.org_id(), EntryKind::Key, entry.id()).await?;
     let view = NewKeyView {
-        key: Keys::show(&found.entry, Some(found.version), &References::default())?,
+        key: KeyResource::show(
+            &found.entry,
+            Some(found.version),
+            &ResourceReferences::default(),
+        )?,
         value: text.expose().to_owned(),
         replaces,
     };
-    let answer = Answer::new(view).version(found.version);
-    Ok(answer.location(path_of(entry, Keys::COLLECTION)))
+    let response = JsonResponse::new(view).version(found.version);
+    Ok(response.location(path_of(entry, KeyResource::COLLECTION)))
 }
 
 impl KeyRotation {
@@ -327,7 +332,7 @@ impl KeyRotation {
     }
 }
 
-/// Returns the old key, which ends with the overlap, and no later than it would have ended anyway.
+/// Returns the old key with an expiry at the end of the overlap, or earlier if it had one.
 fn ended_after(overlap: Duration, old: ApiKey, now: Timestamp) -> ApiKey {
     let end = now.after(overlap);
     ApiKey {

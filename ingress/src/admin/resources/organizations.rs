@@ -7,16 +7,16 @@ use switchboard_backends::catalog::{CatalogEntry, EntryKind};
 use switchboard_schemas::ids::OrgId;
 use utoipa::ToSchema;
 
-use super::{References, Resource, create_in, list_entries};
+use super::{Resource, ResourceReferences, create_in, list_entries};
 use crate::{
     admin::{
-        answers::Answer,
         apply::{ApplyError, EntryPlanner},
-        authorization::{Admin, Installation, VisibleOrganizations},
-        bodies::{Body, parse_value},
-        errors::{Validate, ValidationError},
+        authorization::{Admin, InstallationSubject, VisibleOrganizations},
+        bodies::{JsonBody, parse_value},
+        errors::{ValidateFields, ValidationError},
         pages::{Page, PageQuery},
         permissions::{Configure, ManageOrganizations, ReadConfiguration},
+        responses::JsonResponse,
         users,
         validation::{check_name, check_slug},
     },
@@ -24,19 +24,19 @@ use crate::{
 };
 
 /// The resource "organization".
-pub(in crate::admin) struct Organizations;
+pub(in crate::admin) struct OrganizationResource;
 
-/// An organization as it is configured.
+/// The configuration of an organization.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::admin) struct OrganizationFields {
     /// The name from which its id is derived; never changes.
     pub(in crate::admin) slug: String,
-    /// The name that people see.
+    /// The name that users see.
     pub(in crate::admin) name: String,
 }
 
-/// An organization as it is shown.
+/// An organization in a response.
 #[derive(Serialize, ToSchema)]
 pub(in crate::admin) struct OrganizationView {
     /// The id of the organization.
@@ -49,14 +49,14 @@ pub(in crate::admin) struct OrganizationView {
     version: Option<String>,
 }
 
-impl Validate for OrganizationFields {
+impl ValidateFields for OrganizationFields {
     fn validate(&self) -> Result<(), ValidationError> {
         check_slug(&self.slug)?;
         check_name(&self.name)
     }
 }
 
-impl Resource for Organizations {
+impl Resource for OrganizationResource {
     const KIND: EntryKind = EntryKind::Organization;
     const NAME: &'static str = "Organization";
     const COLLECTION: &'static str = "organizations";
@@ -75,7 +75,7 @@ impl Resource for Organizations {
         parse_value(fields)
     }
 
-    fn fields(entry: &CatalogEntry, _: &References) -> Option<OrganizationFields> {
+    fn fields(entry: &CatalogEntry, _: &ResourceReferences) -> Option<OrganizationFields> {
         let CatalogEntry::Organization(organization) = entry else {
             return None;
         };
@@ -88,7 +88,7 @@ impl Resource for Organizations {
     fn view(
         entry: &CatalogEntry,
         version: Option<i64>,
-        references: &References,
+        references: &ResourceReferences,
     ) -> Option<OrganizationView> {
         Some(OrganizationView {
             id: entry.org_id().clone(),
@@ -105,8 +105,8 @@ impl Resource for Organizations {
         Ok(planner.organization(&fields.slug, &fields.name))
     }
 
-    /// Deletes the people of the organization. Its conversations stay in the store, where nobody
-    /// reaches them.
+    /// Deletes the users of the organization. Its conversations stay in the store but cannot be
+    /// accessed.
     async fn clean_up(admin: &Admin<ManageOrganizations>, _: &CatalogEntry) -> ApiResult<()> {
         users::delete_all(admin).await
     }
@@ -120,16 +120,16 @@ pub(in crate::admin) async fn list(
     let catalog = &admin.state.apply.catalog;
     let mut entries = catalog.list(EntryKind::Organization, None).await?;
     entries.retain(|entry| admin.administrator.can_see(entry.org_id()));
-    let show = |entry: &_| Organizations::show(entry, None, &References::default());
+    let show = |entry: &_| OrganizationResource::show(entry, None, &ResourceReferences::default());
     list_entries(entries, &page, show)
 }
 
 /// Creates an organization.
 pub(in crate::admin) async fn create(
-    admin: Admin<ManageOrganizations, Installation>,
-    body: Body<OrganizationFields>,
-) -> ApiResult<Answer<201, OrganizationView>> {
-    let fields = Organizations::parse_valid(body.fields(&admin.state).await?)?;
+    admin: Admin<ManageOrganizations, InstallationSubject>,
+    body: JsonBody<OrganizationFields>,
+) -> ApiResult<JsonResponse<201, OrganizationView>> {
+    let fields = OrganizationResource::parse_valid(body.fields(&admin.state).await?)?;
     let id = OrgId::derive(&admin.state.secret, &fields.slug);
-    create_in::<Organizations, _>(&admin, &id, &fields).await
+    create_in::<OrganizationResource, _>(&admin, &id, &fields).await
 }

@@ -10,23 +10,23 @@ use switchboard_backends::{
 use switchboard_schemas::{ids::ProviderId, provider::Provider};
 use utoipa::ToSchema;
 
-use super::{Identity, References, Resource};
+use super::{Resource, ResourceIdentity, ResourceReferences};
 use crate::admin::{
     apply::{ApplyError, EntryPlanner},
-    bodies::{Fields, parse_value},
-    errors::{Validate, ValidationError},
+    bodies::{JsonObject, parse_value},
+    errors::{ValidateFields, ValidationError},
     permissions::Configure,
-    validation::{check_slug, is_web_address},
+    validation::{WEB_ADDRESS_RULE, check_slug, is_web_address},
 };
 
 /// The resource "model provider".
-pub(in crate::admin) struct Providers;
+pub(in crate::admin) struct ProviderResource;
 
-/// A model provider as it is configured.
+/// The configuration of a model provider.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::admin) struct ProviderFields {
-    /// The name in references; never changes.
+    /// The name in references, from which the id is derived; never changes.
     pub(in crate::admin) slug: String,
     /// The base URL of an OpenAI-compatible API.
     #[serde(default = "default_base_url")]
@@ -35,26 +35,26 @@ pub(in crate::admin) struct ProviderFields {
     #[serde(default, skip_serializing)]
     #[schema(value_type = Option<String>, write_only)]
     pub(in crate::admin) api_key: Option<SecretString>,
-    /// The model of agents that name none.
+    /// The model of agents without a model of their own.
     #[serde(default = "default_model")]
     pub(in crate::admin) model: String,
     /// The model that computes embeddings.
     #[serde(default)]
     pub(in crate::admin) embedding_model: Option<String>,
-    /// Whether the model continues an answer that it is given the beginning of.
+    /// `true` if the model can continue the beginning of a reply.
     #[serde(default)]
     pub(in crate::admin) continues_prefix: bool,
 }
 
-/// A model provider as it is shown.
+/// A model provider in a response.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::admin) struct ProviderView {
     #[serde(flatten)]
-    identity: Identity,
+    identity: ResourceIdentity,
     #[serde(flatten)]
     fields: ProviderFields,
-    /// Whether a key is stored.
+    /// `true` if a key is stored.
     has_api_key: bool,
 }
 
@@ -66,12 +66,11 @@ fn default_model() -> String {
     "gpt-4o-mini".to_owned()
 }
 
-impl Validate for ProviderFields {
+impl ValidateFields for ProviderFields {
     fn validate(&self) -> Result<(), ValidationError> {
         check_slug(&self.slug)?;
         if !is_web_address(&self.base_url) {
-            let reason = "must be an http or https address";
-            return Err(ValidationError::new("baseUrl", reason));
+            return Err(ValidationError::new("baseUrl", WEB_ADDRESS_RULE));
         }
         if self.model.trim().is_empty() {
             return Err(ValidationError::new("model", "must not be blank"));
@@ -80,7 +79,7 @@ impl Validate for ProviderFields {
     }
 }
 
-impl Resource for Providers {
+impl Resource for ProviderResource {
     const KIND: EntryKind = EntryKind::Provider;
     const NAME: &'static str = "Provider";
     const COLLECTION: &'static str = "providers";
@@ -94,7 +93,7 @@ impl Resource for Providers {
         parse_value(fields)
     }
 
-    fn fields(entry: &CatalogEntry, _: &References) -> Option<ProviderFields> {
+    fn fields(entry: &CatalogEntry, _: &ResourceReferences) -> Option<ProviderFields> {
         let CatalogEntry::Provider { provider, .. } = entry else {
             return None;
         };
@@ -111,20 +110,20 @@ impl Resource for Providers {
     fn view(
         entry: &CatalogEntry,
         version: Option<i64>,
-        references: &References,
+        references: &ResourceReferences,
     ) -> Option<ProviderView> {
         let CatalogEntry::Provider { sealed_key, .. } = entry else {
             return None;
         };
         Some(ProviderView {
-            identity: Identity::new(entry, version),
+            identity: ResourceIdentity::new(entry, version),
             fields: Self::fields(entry, references)?,
             has_api_key: !sealed_key.is_empty(),
         })
     }
 
-    /// Turns `null` into the empty key: absent means unchanged, and the stored key is not in the merged fields.
-    fn prepare_patch(patch: &mut Fields) {
+    /// Turns `null` into the empty key, because the merged fields never contain the stored key and an absent key means no change.
+    fn prepare_patch(patch: &mut JsonObject) {
         if patch.get("apiKey") == Some(&Value::Null) {
             patch.insert("apiKey".into(), "".into());
         }
@@ -158,7 +157,7 @@ impl Resource for Providers {
     }
 }
 
-/// Seals a provider's key. An equal stored key is kept, because sealing it again gives other bytes.
+/// Seals a provider's key. An equal stored key is kept, because every sealing yields different bytes.
 fn seal_key(
     EntryPlanner { context, org, .. }: &EntryPlanner<'_>,
     key: Option<&SecretString>,

@@ -1,4 +1,4 @@
-//! References between resources, and the facts of a resource that lie outside its own entry.
+//! References between resources, and data of a resource that is stored outside of its entry.
 
 use std::collections::HashMap;
 
@@ -11,18 +11,18 @@ use crate::{
     http::{ApiError, ApiResult, ErrorCode},
 };
 
-/// Referring resources that an error names.
+/// The largest number of referring resources in an error.
 const SHOWN_REFERENCES_MAX: usize = 20;
 
 /// Slugs of the resources that others refer to, and last uses of keys, by id.
 #[derive(Default)]
-pub(in crate::admin) struct References {
+pub(in crate::admin) struct ResourceReferences {
     slugs: HashMap<String, String>,
     last_uses: HashMap<String, Timestamp>,
 }
 
-impl References {
-    /// Loads what views of `kind` need in an organization.
+impl ResourceReferences {
+    /// Loads the data that the views of `kind` need in an organization.
     pub(in crate::admin) async fn load(
         context: &ApplyContext,
         org: &OrgId,
@@ -52,13 +52,13 @@ impl References {
         self.slugs.get(id).cloned()
     }
 
-    /// Returns the time at which the key with this id was last used, as far as that was noted.
+    /// Returns the recorded time of the last use of the key with this id.
     pub(super) fn last_use(&self, id: &str) -> Option<Timestamp> {
         self.last_uses.get(id).copied()
     }
 }
 
-/// Returns the name by which people know an entry: its slug, a key's name or a person's address.
+/// Returns the name that users know an entry by: its slug, a key's name or a user's e-mail address.
 pub(in crate::admin) fn label(entry: &CatalogEntry) -> &str {
     match entry {
         CatalogEntry::Organization(organization) => &organization.slug,
@@ -70,7 +70,7 @@ pub(in crate::admin) fn label(entry: &CatalogEntry) -> &str {
     }
 }
 
-/// Returns whether `entry` refers to the resource with this id, be it its organization.
+/// Returns whether `entry` refers to the resource with this id or belongs to the organization with it.
 pub(super) fn refers_to(entry: &CatalogEntry, id: &str) -> bool {
     let is_inside = match entry {
         CatalogEntry::Agent(agent) => {

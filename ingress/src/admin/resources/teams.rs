@@ -10,42 +10,42 @@ use switchboard_schemas::{
 };
 use utoipa::ToSchema;
 
-use super::{Identity, References, Resource};
+use super::{Resource, ResourceIdentity, ResourceReferences};
 use crate::admin::{
     apply::{ApplyError, EntryPlanner},
     bodies::parse_value,
-    errors::{Validate, ValidationError},
+    errors::{ValidateFields, ValidationError},
     permissions::Configure,
     validation::{MEMBERS_MAX, check_at_most, check_name, check_slug, check_unique},
 };
 
 /// The resource "team".
-pub(in crate::admin) struct Teams;
+pub(in crate::admin) struct TeamResource;
 
-/// A team as it is configured.
+/// The configuration of a team.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::admin) struct TeamFields {
-    /// The name in references; never changes.
+    /// The name in references, from which the id is derived; never changes.
     pub(in crate::admin) slug: String,
-    /// The name that people see.
+    /// The name that users see.
     pub(in crate::admin) name: String,
-    /// The purpose of the team, for people.
+    /// The purpose of the team; not shown to visitors.
     #[serde(default)]
     pub(in crate::admin) description: String,
-    /// The way in which a member is chosen.
+    /// The strategy by which a member is chosen.
     #[serde(default = "default_routing")]
     pub(in crate::admin) routing: RoutingStrategy,
-    /// The slug of the agent that answers when no member matches.
+    /// The slug of the agent that replies when no member matches.
     #[serde(default)]
     pub(in crate::admin) default_agent: Option<String>,
     /// The members, at most 100.
     #[serde(default)]
     pub(in crate::admin) members: Vec<MemberFields>,
-    /// Whether a key's scope suffices to chat with it.
+    /// `true` if API keys may chat with it.
     #[serde(default = "default_public")]
     pub(in crate::admin) public: bool,
-    /// Whether visitors reach it.
+    /// Only active teams reply.
     #[serde(default = "default_status")]
     pub(in crate::admin) status: ActivationStatus,
 }
@@ -56,16 +56,16 @@ pub(in crate::admin) struct TeamFields {
 pub(in crate::admin) struct MemberFields {
     /// The slug of the agent.
     pub(in crate::admin) agent: String,
-    /// The subjects that it answers, in a few words.
+    /// The subjects of the agent, in a few words.
     #[serde(default)]
     pub(in crate::admin) specialization: String,
 }
 
-/// A team as it is shown.
+/// A team in a response.
 #[derive(Serialize, ToSchema)]
 pub(in crate::admin) struct TeamView {
     #[serde(flatten)]
-    identity: Identity,
+    identity: ResourceIdentity,
     #[serde(flatten)]
     fields: TeamFields,
 }
@@ -82,7 +82,7 @@ const fn default_status() -> ActivationStatus {
     ActivationStatus::Active
 }
 
-impl Validate for TeamFields {
+impl ValidateFields for TeamFields {
     fn validate(&self) -> Result<(), ValidationError> {
         check_slug(&self.slug)?;
         check_name(&self.name)?;
@@ -95,7 +95,7 @@ impl Validate for TeamFields {
     }
 }
 
-impl Resource for Teams {
+impl Resource for TeamResource {
     const KIND: EntryKind = EntryKind::Team;
     const NAME: &'static str = "Team";
     const COLLECTION: &'static str = "teams";
@@ -108,7 +108,7 @@ impl Resource for Teams {
         parse_value(fields)
     }
 
-    fn fields(entry: &CatalogEntry, references: &References) -> Option<TeamFields> {
+    fn fields(entry: &CatalogEntry, references: &ResourceReferences) -> Option<TeamFields> {
         let CatalogEntry::Team(team) = entry else {
             return None;
         };
@@ -134,10 +134,10 @@ impl Resource for Teams {
     fn view(
         entry: &CatalogEntry,
         version: Option<i64>,
-        references: &References,
+        references: &ResourceReferences,
     ) -> Option<TeamView> {
         Some(TeamView {
-            identity: Identity::new(entry, version),
+            identity: ResourceIdentity::new(entry, version),
             fields: Self::fields(entry, references)?,
         })
     }

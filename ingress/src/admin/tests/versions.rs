@@ -67,7 +67,7 @@ async fn change_of_an_outdated_version_is_refused() {
     );
 }
 
-/// Two processes share catalogue and relay, and nothing else.
+/// Two processes share only catalog and relay.
 #[tokio::test]
 async fn concurrent_changes_of_one_version_are_detected() {
     let world = World::new().await;

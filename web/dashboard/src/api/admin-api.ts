@@ -19,7 +19,7 @@ export interface components {
          * @enum {string}
          */
         ActivationStatus: "draft" | "active" | "inactive";
-        /** @description An agent as it is configured. */
+        /** @description The configuration of an agent. */
         AgentFields: {
             /**
              * @description Origins that may use the widget; empty means any.
@@ -40,7 +40,7 @@ export interface components {
              *     }
              */
             ecommerce: components["schemas"]["EcommerceSettings"];
-            /** @description The slug of the provider that is asked when the first one fails. */
+            /** @description The slug of the provider that is used when the first one fails. */
             fallbackProvider?: string | null;
             /**
              * @description Features that are switched on or off in the widget.
@@ -96,7 +96,7 @@ export interface components {
              * @default true
              */
             public: boolean;
-            /** @description The name in references; never changes. */
+            /** @description The name in references, from which the id is derived; never changes. */
             slug: string;
             /**
              * @description Activation status; only an active agent answers.
@@ -146,14 +146,14 @@ export interface components {
              */
             widget: components["schemas"]["WidgetSettings"];
         };
-        /** @description An agent as it is configured. */
+        /** @description The configuration of an agent. */
         AgentFieldsPatch: {
             /** @description Origins that may use the widget; empty means any. */
             allowedDomains?: string[] | null;
             /** @description Public description of the agent's purpose. */
             description?: string | null;
             ecommerce?: null | components["schemas"]["EcommerceSettings"];
-            /** @description The slug of the provider that is asked when the first one fails. */
+            /** @description The slug of the provider that is used when the first one fails. */
             fallbackProvider?: string | null;
             features?: null | components["schemas"]["Features"];
             /** @description System prompt; never shown to the public. */
@@ -175,7 +175,7 @@ export interface components {
             provider?: string | null;
             /** @description `true` if the public API can reach the agent. */
             public?: boolean | null;
-            /** @description The name in references; never changes. */
+            /** @description The name in references, from which the id is derived; never changes. */
             slug?: string | null;
             status?: null | components["schemas"]["ActivationStatus"];
             /**
@@ -187,33 +187,6 @@ export interface components {
             /** @description Greeting shown before the first message. */
             welcomeMessage?: string | null;
             widget?: null | components["schemas"]["WidgetSettings"];
-        };
-        /** @description The figures of one agent. */
-        AgentFigures: {
-            /** @description The id of the agent. */
-            agentId: string;
-            /** @description The name of the agent; `null` if it no longer exists. */
-            agentName: string | null;
-            /**
-             * Format: int64
-             * @description Conversations that began.
-             */
-            conversations: number;
-            /** @description Times from acceptance to the first text. */
-            firstTextTime: components["schemas"]["TimeFigures"];
-            /**
-             * Format: int64
-             * @description Messages of visitors.
-             */
-            messages: number;
-            /** @description Ratings of the conversations that began. */
-            ratings: components["schemas"]["RatingFigures"];
-            /** @description Replies by their final state. */
-            replies: components["schemas"]["ReplyCounts"];
-            /** @description Times from acceptance to the end of replies with text. */
-            responseTime: components["schemas"]["TimeFigures"];
-            /** @description Tokens that were used. */
-            tokens: components["schemas"]["TokenCounts"];
         };
         /**
          * @description An opaque id that begins with `agt_`.
@@ -246,13 +219,13 @@ export interface components {
         };
         /** @description The names of an agent and of the providers that it refers to. */
         AgentNames: {
-            /** @description The slug of the provider that is asked when the first one fails. */
+            /** @description The slug of the provider that is used when the first one fails. */
             fallbackProvider?: string | null;
             /** @description The name that visitors see. */
             name: string;
             /** @description The slug of its provider. */
             provider?: string | null;
-            /** @description The name in references; never changes. */
+            /** @description The name in references, from which the id is derived; never changes. */
             slug: string;
         };
         /** @description The settings of an agent that are the same in a document, in the store and in a worker. */
@@ -374,7 +347,34 @@ export interface components {
              */
             widget: components["schemas"]["WidgetSettings"];
         };
-        /** @description An agent as it is shown. */
+        /** @description The totals of one agent. */
+        AgentTotals: {
+            /** @description The id of the agent. */
+            agentId: string;
+            /** @description The name of the agent; `null` if it no longer exists. */
+            agentName: string | null;
+            /**
+             * Format: int64
+             * @description Conversations that began.
+             */
+            conversations: number;
+            /** @description Times from acceptance to the first text. */
+            firstTextTime: components["schemas"]["TimeStatistics"];
+            /**
+             * Format: int64
+             * @description Messages of visitors.
+             */
+            messages: number;
+            /** @description Ratings of the conversations that began. */
+            ratings: components["schemas"]["RatingStatistics"];
+            /** @description Replies by their final state. */
+            replies: components["schemas"]["ReplyCounts"];
+            /** @description Times from acceptance to the end of replies with text. */
+            responseTime: components["schemas"]["TimeStatistics"];
+            /** @description Tokens that were used. */
+            tokens: components["schemas"]["TokenCounts"];
+        };
+        /** @description An agent in a response. */
         AgentView: {
             /**
              * @description Origins that may use the widget; empty means any.
@@ -395,7 +395,7 @@ export interface components {
              *     }
              */
             ecommerce: components["schemas"]["EcommerceSettings"];
-            /** @description The slug of the provider that is asked when the first one fails. */
+            /** @description The slug of the provider that is used when the first one fails. */
             fallbackProvider: string | null;
             /**
              * @description Features that are switched on or off in the widget.
@@ -441,7 +441,7 @@ export interface components {
              * @default continue
              */
             onDisconnect: components["schemas"]["OnDisconnect"];
-            /** @description The organization that it belongs to. */
+            /** @description The id of the organization that it belongs to. */
             organizationId: components["schemas"]["OrgId"];
             /**
              * @description Placeholder of the input field.
@@ -455,7 +455,7 @@ export interface components {
              * @default true
              */
             public: boolean;
-            /** @description The name in references; never changes. */
+            /** @description The name in references, from which the id is derived; never changes. */
             slug: string;
             /**
              * @description Activation status; only an active agent answers.
@@ -509,17 +509,17 @@ export interface components {
         };
         /** @description Analytics of a range of days. */
         AnalyticsReport: {
-            /** @description The figures of each agent, busiest first. */
-            agents: components["schemas"]["AgentFigures"][];
-            /** @description The figures of each day. */
-            days: components["schemas"]["DayFigures"][];
+            /** @description The totals of each agent, sorted by the number of messages. */
+            agents: components["schemas"]["AgentTotals"][];
+            /** @description The totals of each day. */
+            days: components["schemas"]["DayTotals"][];
             /**
              * Format: date
              * @description The first day.
              */
             from: string;
-            /** @description The figures of each team, busiest first. */
-            teams: components["schemas"]["TeamFigures"][];
+            /** @description The totals of each team, sorted by the number of messages. */
+            teams: components["schemas"]["TeamTotals"][];
             /** @description The time zone of the days, always `UTC`. */
             timezone: string;
             /**
@@ -527,40 +527,40 @@ export interface components {
              * @description The last day.
              */
             to: string;
-            /** @description The figures of all days together. */
-            totals: components["schemas"]["Figures"];
+            /** @description The totals of all days. */
+            totals: components["schemas"]["AnalyticsTotals"];
         };
-        /** @description An applied document with the ids of its resources. It holds the texts of new keys and must not be logged. */
-        Applied: {
+        /** @description Counts of conversations and replies. */
+        AnalyticsTotals: {
+            /**
+             * Format: int64
+             * @description Conversations that began.
+             */
+            conversations: number;
+            /** @description Times from acceptance to the first text. */
+            firstTextTime: components["schemas"]["TimeStatistics"];
+            /**
+             * Format: int64
+             * @description Messages of visitors.
+             */
+            messages: number;
+            /** @description Ratings of the conversations that began. */
+            ratings: components["schemas"]["RatingStatistics"];
+            /** @description Replies by their final state. */
+            replies: components["schemas"]["ReplyCounts"];
+            /** @description Times from acceptance to the end of replies with text. */
+            responseTime: components["schemas"]["TimeStatistics"];
+            /** @description Tokens that were used. */
+            tokens: components["schemas"]["TokenCounts"];
+        };
+        /** @description The ids of the resources of an applied document. Contains the texts of new keys and must not be logged. */
+        AppliedDocument: {
             /** @description The organizations, in the order of the document. */
             organizations: components["schemas"]["AppliedOrganization"][];
         };
         /** @description A resource of an applied document. */
-        AppliedEntry_AgentId: {
-            /**
-             * @description An opaque id that begins with `agt_`.
-             * @example agt_77777777777777777777777777
-             */
-            id: string;
-            /** @description The slug in the document. */
-            slug: string;
-        };
-        /** @description A resource of an applied document. */
-        AppliedEntry_ProviderId: {
-            /**
-             * @description An opaque id that begins with `prov_`.
-             * @example prov_77777777777777777777777777
-             */
-            id: string;
-            /** @description The slug in the document. */
-            slug: string;
-        };
-        /** @description A resource of an applied document. */
-        AppliedEntry_TeamId: {
-            /**
-             * @description An opaque id that begins with `team_`.
-             * @example team_77777777777777777777777777
-             */
+        AppliedEntry: {
+            /** @description The id of the resource. */
             id: string;
             /** @description The slug in the document. */
             slug: string;
@@ -571,23 +571,28 @@ export interface components {
             id: components["schemas"]["KeyId"];
             /** @description The name in the document. */
             name: string;
-            /** @description The text of the key; only in the answer to the document that created it. */
+            /** @description The text of the key; only in the response to the document that created it. */
             value?: string;
         };
         /** @description An organization of an applied document. */
         AppliedOrganization: {
             /** @description The agents that the document names. */
-            agents: components["schemas"]["AppliedEntry_AgentId"][];
+            agents: components["schemas"]["AppliedEntry"][];
             /** @description The id of the organization. */
             id: components["schemas"]["OrgId"];
             /** @description The API keys that the document names. */
             keys: components["schemas"]["AppliedKey"][];
             /** @description The model providers that the document names. */
-            providers: components["schemas"]["AppliedEntry_ProviderId"][];
+            providers: components["schemas"]["AppliedEntry"][];
             /** @description The slug in the document. */
             slug: string;
             /** @description The teams that the document names. */
-            teams: components["schemas"]["AppliedEntry_TeamId"][];
+            teams: components["schemas"]["AppliedEntry"][];
+        };
+        /** @description The desired configuration of organizations. Resources that are not in the document stay unchanged. */
+        ApplyDocument: {
+            /** @description The organizations to create or update. */
+            organizations: components["schemas"]["OrganizationDocument"][];
         };
         /**
          * @description The kind of a change.
@@ -613,7 +618,7 @@ export interface components {
         AuditEntryView: {
             /** @description The action. */
             action: components["schemas"]["AuditAction"];
-            /** @description The author of the change. */
+            /** @description The user, token or command that made the change. */
             actor: components["schemas"]["AuditActor"];
             /** @description The network address that the request came from, shortened; `null` if unknown. */
             address: string | null;
@@ -623,10 +628,10 @@ export interface components {
             fields: components["schemas"]["FieldChange"][];
             /** @description The id of the entry. */
             id: components["schemas"]["AuditId"];
-            /** @description The kind of what changed. */
+            /** @description The kind of the changed resource. */
             kind: string;
             requestId: components["schemas"]["RequestId"] | null;
-            /** @description The id of what changed. */
+            /** @description The id of the changed resource. */
             subject: string;
         };
         /**
@@ -665,7 +670,7 @@ export interface components {
             id: components["schemas"]["ConversationId"];
             /**
              * Format: int64
-             * @description The number of messages, answers included.
+             * @description The number of messages, including replies.
              */
             messageCount: number;
             /** @description The messages, oldest first. */
@@ -674,7 +679,7 @@ export interface components {
             metadata: {
                 [key: string]: unknown;
             };
-            /** @description The session in which the visitor began it. */
+            /** @description The id of the visitor's session. */
             sessionId: components["schemas"]["SessionId"];
             teamId: components["schemas"]["TeamId"] | null;
             /** @description The time of the last change. */
@@ -695,48 +700,48 @@ export interface components {
             id: components["schemas"]["ConversationId"];
             /**
              * Format: int64
-             * @description The number of messages, answers included.
+             * @description The number of messages, including replies.
              */
             messageCount: number;
             /** @description The visitor, the rating, the feedback and keys of the client. */
             metadata: {
                 [key: string]: unknown;
             };
-            /** @description The session in which the visitor began it. */
+            /** @description The id of the visitor's session. */
             sessionId: components["schemas"]["SessionId"];
             teamId: components["schemas"]["TeamId"] | null;
             /** @description The time of the last change. */
             updatedAt: components["schemas"]["Timestamp"];
         };
-        /** @description A part of a list that is read from a cursor on. */
+        /** @description A page of a list that is read from a cursor on. */
         CursorPage_AuditEntryView: {
-            /** @description The items that pass the filter, which can be fewer than `limit` before the end. */
+            /** @description The matching items, which can be fewer than `limit` before the end. */
             items: components["schemas"]["AuditEntryView"][];
-            /** @description The most items that a page has. */
+            /** @description The largest number of items of a page. */
             limit: number;
             /** @description The `cursor` of the next page; `null` at the end. */
             nextCursor: string | null;
         };
-        /** @description A part of a list that is read from a cursor on. */
+        /** @description A page of a list that is read from a cursor on. */
         CursorPage_ConversationView: {
-            /** @description The items that pass the filter, which can be fewer than `limit` before the end. */
+            /** @description The matching items, which can be fewer than `limit` before the end. */
             items: components["schemas"]["ConversationView"][];
-            /** @description The most items that a page has. */
+            /** @description The largest number of items of a page. */
             limit: number;
             /** @description The `cursor` of the next page; `null` at the end. */
             nextCursor: string | null;
         };
-        /** @description A part of a list that is read from a cursor on. */
+        /** @description A page of a list that is read from a cursor on. */
         CursorPage_ErasureView: {
-            /** @description The items that pass the filter, which can be fewer than `limit` before the end. */
+            /** @description The matching items, which can be fewer than `limit` before the end. */
             items: components["schemas"]["ErasureView"][];
-            /** @description The most items that a page has. */
+            /** @description The largest number of items of a page. */
             limit: number;
             /** @description The `cursor` of the next page; `null` at the end. */
             nextCursor: string | null;
         };
-        /** @description The figures of one day. */
-        DayFigures: {
+        /** @description The totals of one day. */
+        DayTotals: {
             /**
              * Format: int64
              * @description Conversations that began.
@@ -748,25 +753,20 @@ export interface components {
              */
             day: string;
             /** @description Times from acceptance to the first text. */
-            firstTextTime: components["schemas"]["TimeFigures"];
+            firstTextTime: components["schemas"]["TimeStatistics"];
             /**
              * Format: int64
              * @description Messages of visitors.
              */
             messages: number;
             /** @description Ratings of the conversations that began. */
-            ratings: components["schemas"]["RatingFigures"];
+            ratings: components["schemas"]["RatingStatistics"];
             /** @description Replies by their final state. */
             replies: components["schemas"]["ReplyCounts"];
             /** @description Times from acceptance to the end of replies with text. */
-            responseTime: components["schemas"]["TimeFigures"];
+            responseTime: components["schemas"]["TimeStatistics"];
             /** @description Tokens that were used. */
             tokens: components["schemas"]["TokenCounts"];
-        };
-        /** @description Organizations as they should be configured. Resources that the document does not name stay unchanged. */
-        Document: {
-            /** @description The organizations to create or update. */
-            organizations: components["schemas"]["OrganizationDocument"][];
         };
         /** @description The product catalog of an agent. */
         EcommerceSettings: {
@@ -788,11 +788,11 @@ export interface components {
          * @example ada@example.org
          */
         EmailAddress: string;
-        /** @description The visitor of an erasure: an id, an address or both. */
+        /** @description The visitor of an erasure, by id, e-mail address or both. */
         ErasedVisitor: {
             /** @description The visitor's e-mail address, regardless of case. */
             visitorEmail?: string | null;
-            /** @description The visitor's id, as the widget sent it. */
+            /** @description The id of the visitor that the widget sent. */
             visitorId?: string | null;
         };
         /**
@@ -820,9 +820,9 @@ export interface components {
         ErasureState: "running" | "finished";
         /** @description The receipt of an erasure. */
         ErasureView: {
-            /** @description The time of the first request; later conversations are kept. */
+            /** @description The time of the first request; conversations that began later are kept. */
             beganAt: components["schemas"]["Timestamp"];
-            /** @description The author of the request. */
+            /** @description The user or token that requested the erasure. */
             by: components["schemas"]["ErasureRequester"];
             /**
              * Format: int64
@@ -901,7 +901,7 @@ export interface components {
             everyMinutes: number;
             lastAttemptAt: components["schemas"]["Timestamp"] | null;
             lastSuccessAt: components["schemas"]["Timestamp"] | null;
-            /** @description Whether a fetch is due. */
+            /** @description `true` if a fetch is due. */
             pending: boolean;
             /** @description The address of the feed. */
             url: string;
@@ -915,60 +915,28 @@ export interface components {
             /** @description Path of the field, separated by dots. */
             field: string;
         };
-        /** @description Counts of conversations and replies. */
-        Figures: {
-            /**
-             * Format: int64
-             * @description Conversations that began.
-             */
-            conversations: number;
-            /** @description Times from acceptance to the first text. */
-            firstTextTime: components["schemas"]["TimeFigures"];
-            /**
-             * Format: int64
-             * @description Messages of visitors.
-             */
-            messages: number;
-            /** @description Ratings of the conversations that began. */
-            ratings: components["schemas"]["RatingFigures"];
-            /** @description Replies by their final state. */
-            replies: components["schemas"]["ReplyCounts"];
-            /** @description Times from acceptance to the end of replies with text. */
-            responseTime: components["schemas"]["TimeFigures"];
-            /** @description Tokens that were used. */
-            tokens: components["schemas"]["TokenCounts"];
-        };
         /**
          * @description The reason why the provider stopped.
          * @enum {string}
          */
         FinishReason: "stop" | "length" | "content_filter" | "cancelled";
-        /** @description The fields that only the service sets on each resource. */
-        Identity: {
-            /** @description The id of the resource. */
-            id: string;
-            /** @description The organization that it belongs to. */
-            organizationId: components["schemas"]["OrgId"];
-            /** @description The version of the resource, also in `ETag`; absent in lists. */
-            version?: string;
-        };
-        /** @description An API key as it is configured. */
+        /** @description The configuration of an API key. */
         KeyFields: {
             expiresAt?: components["schemas"]["Timestamp"] | null;
-            /** @description Requests that it allows in a minute. */
+            /** @description The rate limits of the key. */
             limits?: components["schemas"]["KeyLimits"];
             /** @description The name, which no other key of the organization has. */
             name: string;
-            /** @description The parts of the public API that it opens; none opens all of them. */
+            /** @description The parts of the public API that it gives access to; an empty list means all. */
             scopes?: components["schemas"]["KeyScope"][];
         };
-        /** @description An API key as it is configured. */
+        /** @description The configuration of an API key. */
         KeyFieldsPatch: {
             expiresAt?: null | (components["schemas"]["Timestamp"] | null);
             limits?: null | components["schemas"]["KeyLimits"];
             /** @description The name, which no other key of the organization has. */
             name?: string | null;
-            /** @description The parts of the public API that it opens; none opens all of them. */
+            /** @description The parts of the public API that it gives access to; an empty list means all. */
             scopes?: components["schemas"]["KeyScope"][] | null;
         };
         /**
@@ -997,12 +965,12 @@ export interface components {
              */
             conversationsPerMinute: number | null;
         };
-        /** @description The terms on which a key gets a successor. */
+        /** @description The body of a key rotation. */
         KeyRotation: {
             expiresAt?: components["schemas"]["Timestamp"] | null;
             /**
              * Format: int64
-             * @description Seconds for which the old key still works: a day by default, at most 90 days.
+             * @description The time for which the old key still works, in seconds: a day by default, at most 90 days.
              */
             overlapSeconds?: number | null;
         };
@@ -1011,7 +979,7 @@ export interface components {
          * @enum {string}
          */
         KeyScope: "chat" | "config" | "conversations";
-        /** @description An API key as it is shown. */
+        /** @description An API key in a response. */
         KeyView: {
             /** @description The time of its creation. */
             createdAt: components["schemas"]["Timestamp"];
@@ -1021,13 +989,13 @@ export interface components {
             /** @description The last four characters of its text. */
             lastFour: string;
             lastUsedAt: components["schemas"]["Timestamp"] | null;
-            /** @description Requests that it allows in a minute. */
+            /** @description The rate limits of the key. */
             limits: components["schemas"]["KeyLimits"];
             /** @description The name, which no other key of the organization has. */
             name: string;
-            /** @description The organization that it belongs to. */
+            /** @description The id of the organization that it belongs to. */
             organizationId: components["schemas"]["OrgId"];
-            /** @description The parts of the public API that it opens; none opens all of them. */
+            /** @description The parts of the public API that it gives access to; an empty list means all. */
             scopes: components["schemas"]["KeyScope"][];
             /** @description The version of the resource, also in `ETag`; absent in lists. */
             version?: string;
@@ -1037,35 +1005,35 @@ export interface components {
          * @enum {string}
          */
         LinkPurpose: "invitation" | "reset" | "sign-in";
-        /** @description The request for a new link, which has no fields. */
+        /** @description The body of a request for a link, an empty object. */
         LinkRequest: Record<string, never>;
-        /** @description A link that proves who uses it, once. */
+        /** @description A link with which a user can sign in once. */
         LinkView: {
             expiresAt: components["schemas"]["Timestamp"] | null;
             purpose: components["schemas"]["LinkPurpose"] | null;
-            /** @description The address to open. */
+            /** @description The URL to open. */
             url: string;
         };
-        /** @description A person together with a new link for them. */
+        /** @description A user and a new link for them. */
         LinkedUserView: {
             /** @description The time of the invitation. */
             createdAt: components["schemas"]["Timestamp"];
-            /** @description The address with which the person signs in. */
+            /** @description The e-mail address with which the user signs in. */
             email: components["schemas"]["EmailAddress"];
-            /** @description Whether the person has set a password. */
+            /** @description `true` if the user has set a password. */
             hasPassword: boolean;
             /** @description The id of the resource. */
             id: string;
             /** @description The link. */
             link: components["schemas"]["LinkView"];
             linkExpiresAt: components["schemas"]["Timestamp"] | null;
-            /** @description The name that others see. */
+            /** @description The name that other users see. */
             name: string;
-            /** @description The organization that it belongs to. */
+            /** @description The id of the organization that it belongs to. */
             organizationId: components["schemas"]["OrgId"];
-            /** @description The permissions of the person. */
+            /** @description The role of the user. */
             role: components["schemas"]["UserRole"];
-            /** @description Whether the person can sign in. */
+            /** @description The state of the account; only active users can sign in. */
             state: components["schemas"]["UserState"];
             /** @description The version of the resource, also in `ETag`; absent in lists. */
             version?: string;
@@ -1074,14 +1042,14 @@ export interface components {
         MemberFields: {
             /** @description The slug of the agent. */
             agent: string;
-            /** @description The subjects that it answers, in a few words. */
+            /** @description The subjects of the agent, in a few words. */
             specialization?: string;
         };
         /** @description A member of a team. */
         MemberFieldsPatch: {
             /** @description The slug of the agent. */
             agent?: string | null;
-            /** @description The subjects that it answers, in a few words. */
+            /** @description The subjects of the agent, in a few words. */
             specialization?: string | null;
         };
         /** @description The probability that one member was meant. */
@@ -1099,7 +1067,7 @@ export interface components {
          * @example msg_7777777777777777777777777777777777777777777777777777
          */
         MessageId: string;
-        /** @description An API key in the only answer that shows its text. */
+        /** @description A new API key, in the only response that contains its text. */
         NewKeyView: {
             /** @description The time of its creation. */
             createdAt: components["schemas"]["Timestamp"];
@@ -1109,28 +1077,28 @@ export interface components {
             /** @description The last four characters of its text. */
             lastFour: string;
             lastUsedAt: components["schemas"]["Timestamp"] | null;
-            /** @description Requests that it allows in a minute. */
+            /** @description The rate limits of the key. */
             limits: components["schemas"]["KeyLimits"];
             /** @description The name, which no other key of the organization has. */
             name: string;
-            /** @description The organization that it belongs to. */
+            /** @description The id of the organization that it belongs to. */
             organizationId: components["schemas"]["OrgId"];
-            /** @description The key that it follows. */
+            /** @description The key that it replaces. */
             replaces?: components["schemas"]["KeyView"];
-            /** @description The parts of the public API that it opens; none opens all of them. */
+            /** @description The parts of the public API that it gives access to; an empty list means all. */
             scopes: components["schemas"]["KeyScope"][];
             /** @description The text of the key. */
             value: string;
             /** @description The version of the resource, also in `ETag`; absent in lists. */
             version?: string;
         };
-        /** @description A person who is invited. */
+        /** @description The body of an invitation. */
         NewUser: {
-            /** @description The address with which the person signs in. */
+            /** @description The e-mail address with which the user signs in. */
             email: components["schemas"]["EmailAddress"];
-            /** @description The name that others see; the address by default. */
+            /** @description The name that other users see; the address by default. */
             name?: string | null;
-            /** @description The permissions of the person. */
+            /** @description The role of the user. */
             role: components["schemas"]["UserRole"];
         };
         /**
@@ -1149,7 +1117,7 @@ export interface components {
             agents?: components["schemas"]["AgentFields"][];
             /** @description API keys to create or update. */
             keys?: components["schemas"]["KeyFields"][];
-            /** @description The name that people see. */
+            /** @description The name that users see. */
             name: string;
             /** @description Model providers to create or update. */
             providers?: components["schemas"]["ProviderFields"][];
@@ -1158,25 +1126,25 @@ export interface components {
             /** @description Teams to create or update. */
             teams?: components["schemas"]["TeamFields"][];
         };
-        /** @description An organization as it is configured. */
+        /** @description The configuration of an organization. */
         OrganizationFields: {
-            /** @description The name that people see. */
+            /** @description The name that users see. */
             name: string;
             /** @description The name from which its id is derived; never changes. */
             slug: string;
         };
-        /** @description An organization as it is configured. */
+        /** @description The configuration of an organization. */
         OrganizationFieldsPatch: {
-            /** @description The name that people see. */
+            /** @description The name that users see. */
             name?: string | null;
             /** @description The name from which its id is derived; never changes. */
             slug?: string | null;
         };
-        /** @description An organization as it is shown. */
+        /** @description An organization in a response. */
         OrganizationView: {
             /** @description The id of the organization. */
             id: components["schemas"]["OrgId"];
-            /** @description The name that people see. */
+            /** @description The name that users see. */
             name: string;
             /** @description The name from which its id is derived; never changes. */
             slug: string;
@@ -1185,20 +1153,20 @@ export interface components {
         };
         /** @description A page of a list. */
         Page_AgentView: {
-            /** @description Whether a later page has items. */
+            /** @description `true` if a later page has items. */
             hasMore: boolean;
             /** @description The items of this page. */
             items: components["schemas"]["AgentView"][];
-            /** @description The most items that this page has. */
+            /** @description The largest number of items of a page. */
             limit: number;
-            /** @description Items before this page. */
+            /** @description The number of items before this page. */
             offset: number;
-            /** @description Items in the whole list. */
+            /** @description The number of items in the whole list. */
             total: number;
         };
         /** @description A page of a list. */
         Page_CatalogProduct: {
-            /** @description Whether a later page has items. */
+            /** @description `true` if a later page has items. */
             hasMore: boolean;
             /** @description The items of this page. */
             items: (components["schemas"]["Product"] & {
@@ -1214,29 +1182,29 @@ export interface components {
                 /** @description Description by the shop, as text without markup. */
                 description?: string;
             })[];
-            /** @description The most items that this page has. */
+            /** @description The largest number of items of a page. */
             limit: number;
-            /** @description Items before this page. */
+            /** @description The number of items before this page. */
             offset: number;
-            /** @description Items in the whole list. */
+            /** @description The number of items in the whole list. */
             total: number;
         };
         /** @description A page of a list. */
         Page_KeyView: {
-            /** @description Whether a later page has items. */
+            /** @description `true` if a later page has items. */
             hasMore: boolean;
             /** @description The items of this page. */
             items: components["schemas"]["KeyView"][];
-            /** @description The most items that this page has. */
+            /** @description The largest number of items of a page. */
             limit: number;
-            /** @description Items before this page. */
+            /** @description The number of items before this page. */
             offset: number;
-            /** @description Items in the whole list. */
+            /** @description The number of items in the whole list. */
             total: number;
         };
         /** @description A page of a list. */
         Page_MessageView: {
-            /** @description Whether a later page has items. */
+            /** @description `true` if a later page has items. */
             hasMore: boolean;
             /** @description The items of this page. */
             items: (components["schemas"]["AuthorView"] & {
@@ -1244,90 +1212,90 @@ export interface components {
                 content: string;
                 /** @description The id of the message. */
                 id: components["schemas"]["MessageId"];
-                /** @description The time at which it was accepted or finished. */
+                /** @description The time of acceptance of a visitor's message, or of the end of a reply. */
                 timestamp: components["schemas"]["Timestamp"];
-                /** @description The end of a reply that has no text, at the message of the visitor. */
+                /** @description The end of the reply to this message, if the reply has no text. */
                 unanswered?: components["schemas"]["UnansweredView"];
             })[];
-            /** @description The most items that this page has. */
+            /** @description The largest number of items of a page. */
             limit: number;
-            /** @description Items before this page. */
+            /** @description The number of items before this page. */
             offset: number;
-            /** @description Items in the whole list. */
+            /** @description The number of items in the whole list. */
             total: number;
         };
         /** @description A page of a list. */
         Page_OrganizationView: {
-            /** @description Whether a later page has items. */
+            /** @description `true` if a later page has items. */
             hasMore: boolean;
             /** @description The items of this page. */
             items: components["schemas"]["OrganizationView"][];
-            /** @description The most items that this page has. */
+            /** @description The largest number of items of a page. */
             limit: number;
-            /** @description Items before this page. */
+            /** @description The number of items before this page. */
             offset: number;
-            /** @description Items in the whole list. */
+            /** @description The number of items in the whole list. */
             total: number;
         };
         /** @description A page of a list. */
         Page_ProviderView: {
-            /** @description Whether a later page has items. */
+            /** @description `true` if a later page has items. */
             hasMore: boolean;
             /** @description The items of this page. */
             items: components["schemas"]["ProviderView"][];
-            /** @description The most items that this page has. */
+            /** @description The largest number of items of a page. */
             limit: number;
-            /** @description Items before this page. */
+            /** @description The number of items before this page. */
             offset: number;
-            /** @description Items in the whole list. */
+            /** @description The number of items in the whole list. */
             total: number;
         };
         /** @description A page of a list. */
         Page_TeamView: {
-            /** @description Whether a later page has items. */
+            /** @description `true` if a later page has items. */
             hasMore: boolean;
             /** @description The items of this page. */
             items: components["schemas"]["TeamView"][];
-            /** @description The most items that this page has. */
+            /** @description The largest number of items of a page. */
             limit: number;
-            /** @description Items before this page. */
+            /** @description The number of items before this page. */
             offset: number;
-            /** @description Items in the whole list. */
+            /** @description The number of items in the whole list. */
             total: number;
         };
         /** @description A page of a list. */
         Page_UserView: {
-            /** @description Whether a later page has items. */
+            /** @description `true` if a later page has items. */
             hasMore: boolean;
             /** @description The items of this page. */
             items: components["schemas"]["UserView"][];
-            /** @description The most items that this page has. */
+            /** @description The largest number of items of a page. */
             limit: number;
-            /** @description Items before this page. */
+            /** @description The number of items before this page. */
             offset: number;
-            /** @description Items in the whole list. */
+            /** @description The number of items in the whole list. */
             total: number;
         };
-        /** @description An error as its body has it (RFC 9457). */
+        /** @description The body of an error (RFC 9457). */
         Problem: {
-            /** @description For programs; never changes. */
+            /** @description The kind of problem, for programs; never changes. */
             code?: string;
-            /** @description This occurrence, for people; may change. */
+            /** @description The cause of this occurrence, for people; the text may change. */
             detail: string;
-            /** @description Further facts for programs, depending on the code. */
+            /** @description Details for programs; their fields depend on the code. */
             details?: Record<string, never>;
-            /** @description The field, query parameter or header concerned. */
+            /** @description The name of the invalid field, query parameter or header. */
             param?: string;
-            /** @description What to quote when asking for help. */
+            /** @description The id of the request, to quote when asking for help. */
             requestId: components["schemas"]["RequestId"];
             /**
              * Format: int32
-             * @description The response's status.
+             * @description The status of the response.
              */
             status: number;
-            /** @description The kind of problem, for people; may change. */
+            /** @description The kind of problem, for people; the text may change. */
             title: string;
-            /** @description A name of the kind of problem; `about:blank` where there is no code. */
+            /** @description The URI of the kind of problem; `about:blank` without a code. */
             type: string;
         };
         /** @description A product as the widget shows it (specification: Rich UI). */
@@ -1355,7 +1323,7 @@ export interface components {
         };
         /** @description A page of stored products. */
         ProductPage: {
-            /** @description Whether a later page has items. */
+            /** @description `true` if a later page has items. */
             hasMore: boolean;
             /** @description The items of this page. */
             items: (components["schemas"]["Product"] & {
@@ -1371,13 +1339,13 @@ export interface components {
                 /** @description Description by the shop, as text without markup. */
                 description?: string;
             })[];
-            /** @description The most items that this page has. */
+            /** @description The largest number of items of a page. */
             limit: number;
-            /** @description Items before this page. */
+            /** @description The number of items before this page. */
             offset: number;
-            /** @description Items in the whole list. */
+            /** @description The number of items in the whole list. */
             total: number;
-            /** @description The version that the page belongs to: pages of two versions do not join. `null` without products. */
+            /** @description The version of the products; pages of different versions do not fit together. `null` without products. */
             version: string | null;
         };
         /** @description The source of products. */
@@ -1392,64 +1360,64 @@ export interface components {
         };
         /** @description The products of an agent. */
         ProductsView: {
-            /** @description The agent. */
+            /** @description The id of the agent. */
             agentId: components["schemas"]["AgentId"];
             feed: components["schemas"]["FeedView"] | null;
             kept: components["schemas"]["StoredProductsView"] | null;
-            /** @description The number of products in the settings of the agent. */
+            /** @description The number of products in the agent's settings. */
             named: number;
-            /** @description Whether visitors are shown products. */
+            /** @description `true` if visitors see products. */
             shown: boolean;
         };
-        /** @description A model provider as it is configured. */
+        /** @description The configuration of a model provider. */
         ProviderFields: {
             /** @description The base URL of an OpenAI-compatible API. */
             baseUrl?: string;
-            /** @description Whether the model continues an answer that it is given the beginning of. */
+            /** @description `true` if the model can continue the beginning of a reply. */
             continuesPrefix?: boolean;
             /** @description The model that computes embeddings. */
             embeddingModel?: string | null;
-            /** @description The model of agents that name none. */
+            /** @description The model of agents without a model of their own. */
             model?: string;
-            /** @description The name in references; never changes. */
+            /** @description The name in references, from which the id is derived; never changes. */
             slug: string;
         };
-        /** @description A model provider as it is configured. */
+        /** @description The configuration of a model provider. */
         ProviderFieldsPatch: {
             /** @description The base URL of an OpenAI-compatible API. */
             baseUrl?: string | null;
-            /** @description Whether the model continues an answer that it is given the beginning of. */
+            /** @description `true` if the model can continue the beginning of a reply. */
             continuesPrefix?: boolean | null;
             /** @description The model that computes embeddings. */
             embeddingModel?: string | null;
-            /** @description The model of agents that name none. */
+            /** @description The model of agents without a model of their own. */
             model?: string | null;
-            /** @description The name in references; never changes. */
+            /** @description The name in references, from which the id is derived; never changes. */
             slug?: string | null;
         };
-        /** @description A model provider as it is shown. */
+        /** @description A model provider in a response. */
         ProviderView: {
             /** @description The base URL of an OpenAI-compatible API. */
             baseUrl: string;
-            /** @description Whether the model continues an answer that it is given the beginning of. */
+            /** @description `true` if the model can continue the beginning of a reply. */
             continuesPrefix: boolean;
             /** @description The model that computes embeddings. */
             embeddingModel: string | null;
-            /** @description Whether a key is stored. */
+            /** @description `true` if a key is stored. */
             hasApiKey: boolean;
             /** @description The id of the resource. */
             id: string;
-            /** @description The model of agents that name none. */
+            /** @description The model of agents without a model of their own. */
             model: string;
-            /** @description The organization that it belongs to. */
+            /** @description The id of the organization that it belongs to. */
             organizationId: components["schemas"]["OrgId"];
-            /** @description The name in references; never changes. */
+            /** @description The name in references, from which the id is derived; never changes. */
             slug: string;
             /** @description The version of the resource, also in `ETag`; absent in lists. */
             version?: string;
         };
         /** @description Ratings of conversations. */
-        RatingFigures: {
+        RatingStatistics: {
             /**
              * Format: double
              * @description The average, from 1 to 5; `null` without ratings.
@@ -1496,13 +1464,13 @@ export interface components {
         ReplyStatus: "queued" | "routing" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
         /** @description The facts about a reply. */
         ReplyView: {
-            /** @description The agent that answered. */
+            /** @description The id of the agent that replied. */
             agentId: components["schemas"]["AgentId"];
             /** @description The name of the agent at that time. */
             agentName: string;
             finishReason: components["schemas"]["FinishReason"] | null;
             leftOut: components["schemas"]["ContextTruncation"] | null;
-            /** @description The model that answered. */
+            /** @description The model that wrote the reply. */
             model: string;
             /**
              * Format: int64
@@ -1514,7 +1482,7 @@ export interface components {
             routingReason: string | null;
             /** @description The final state. */
             status: components["schemas"]["ReplyStatus"];
-            /** @description The summary that stood for earlier messages. */
+            /** @description The summary that replaced earlier messages. */
             summary: string | null;
             /** @description The steps of the reply whose times are known. */
             timeline: components["schemas"]["TimelineStep"][];
@@ -1528,6 +1496,15 @@ export interface components {
          * @example req_77777777777777777777777777
          */
         RequestId: string;
+        /** @description The fields that the service sets on every resource. */
+        ResourceIdentity: {
+            /** @description The id of the resource. */
+            id: string;
+            /** @description The id of the organization that it belongs to. */
+            organizationId: components["schemas"]["OrgId"];
+            /** @description The version of the resource, also in `ETag`; absent in lists. */
+            version?: string;
+        };
         /** @description The facts about a routing decision. */
         RoutingFacts: {
             /** @description Score of each member in the local stage; empty if nothing was compared. */
@@ -1553,7 +1530,7 @@ export interface components {
         /** @description Text of the client's own: 1 to 256 bytes of UTF-8, not blank, no control characters; compared byte for byte. */
         SessionId: string;
         /**
-         * @description The name of a step in the making of a reply.
+         * @description The name of a step of a reply.
          * @enum {string}
          */
         StepName: "accepted" | "routed" | "queued" | "claimed" | "asked" | "firstText" | "done";
@@ -1569,9 +1546,9 @@ export interface components {
              * @description The number of products.
              */
             count: number;
-            /** @description The rows that were not accepted. */
+            /** @description The rejected rows. */
             rejected: components["schemas"]["FeedRejections"];
-            /** @description Whether visitors are shown products: an upload that nobody sees must not look like a success. */
+            /** @description `true` if visitors see products, so that an upload to an agent that hides them is noticed. */
             shown: boolean;
             /** @description The origin of the products. */
             source: components["schemas"]["ProductSource"];
@@ -1580,62 +1557,67 @@ export interface components {
             /** @description The version, which changes with each upload or fetch. */
             version: string;
         };
-        /** @description A team as it is configured. */
+        /** @description The configuration of a team. */
         TeamFields: {
-            /** @description The slug of the agent that answers when no member matches. */
+            /** @description The slug of the agent that replies when no member matches. */
             defaultAgent?: string | null;
-            /** @description The purpose of the team, for people. */
+            /** @description The purpose of the team; not shown to visitors. */
             description?: string;
             /** @description The members, at most 100. */
             members?: components["schemas"]["MemberFields"][];
-            /** @description The name that people see. */
+            /** @description The name that users see. */
             name: string;
-            /** @description Whether a key's scope suffices to chat with it. */
+            /** @description `true` if API keys may chat with it. */
             public?: boolean;
-            /** @description The way in which a member is chosen. */
+            /** @description The strategy by which a member is chosen. */
             routing?: components["schemas"]["RoutingStrategy"];
-            /** @description The name in references; never changes. */
+            /** @description The name in references, from which the id is derived; never changes. */
             slug: string;
-            /** @description Whether visitors reach it. */
+            /** @description Only active teams reply. */
             status?: components["schemas"]["ActivationStatus"];
         };
-        /** @description A team as it is configured. */
+        /** @description The configuration of a team. */
         TeamFieldsPatch: {
-            /** @description The slug of the agent that answers when no member matches. */
+            /** @description The slug of the agent that replies when no member matches. */
             defaultAgent?: string | null;
-            /** @description The purpose of the team, for people. */
+            /** @description The purpose of the team; not shown to visitors. */
             description?: string | null;
             /** @description The members, at most 100. */
             members?: components["schemas"]["MemberFields"][] | null;
-            /** @description The name that people see. */
+            /** @description The name that users see. */
             name?: string | null;
-            /** @description Whether a key's scope suffices to chat with it. */
+            /** @description `true` if API keys may chat with it. */
             public?: boolean | null;
             routing?: null | components["schemas"]["RoutingStrategy"];
-            /** @description The name in references; never changes. */
+            /** @description The name in references, from which the id is derived; never changes. */
             slug?: string | null;
             status?: null | components["schemas"]["ActivationStatus"];
         };
-        /** @description The figures of one team. */
-        TeamFigures: {
+        /**
+         * @description An opaque id that begins with `team_`.
+         * @example team_77777777777777777777777777
+         */
+        TeamId: string;
+        /** @description The totals of one team. */
+        TeamTotals: {
             /**
              * Format: int64
              * @description Conversations that began.
              */
             conversations: number;
             /** @description Times from acceptance to the first text. */
-            firstTextTime: components["schemas"]["TimeFigures"];
+            firstTextTime: components["schemas"]["TimeStatistics"];
             /**
              * Format: int64
              * @description Messages of visitors.
              */
             messages: number;
             /** @description Ratings of the conversations that began. */
-            ratings: components["schemas"]["RatingFigures"];
+            ratings: components["schemas"]["RatingStatistics"];
             /** @description Replies by their final state. */
             replies: components["schemas"]["ReplyCounts"];
             /** @description Times from acceptance to the end of replies with text. */
-            responseTime: components["schemas"]["TimeFigures"];
+            responseTime: components["schemas"]["TimeStatistics"];
             /** @description The id of the team. */
             teamId: string;
             /** @description The name of the team; `null` if it no longer exists. */
@@ -1643,11 +1625,6 @@ export interface components {
             /** @description Tokens that were used. */
             tokens: components["schemas"]["TokenCounts"];
         };
-        /**
-         * @description An opaque id that begins with `team_`.
-         * @example team_77777777777777777777777777
-         */
-        TeamId: string;
         /** @description A team's decision in a playground run. */
         TeamTrialView: {
             agent: components["schemas"]["AgentName"] | null;
@@ -1662,27 +1639,27 @@ export interface components {
              */
             tookMs: number | null;
         };
-        /** @description A team as it is shown. */
+        /** @description A team in a response. */
         TeamView: {
-            /** @description The slug of the agent that answers when no member matches. */
+            /** @description The slug of the agent that replies when no member matches. */
             defaultAgent: string | null;
-            /** @description The purpose of the team, for people. */
+            /** @description The purpose of the team; not shown to visitors. */
             description: string;
             /** @description The id of the resource. */
             id: string;
             /** @description The members, at most 100. */
             members: components["schemas"]["MemberFields"][];
-            /** @description The name that people see. */
+            /** @description The name that users see. */
             name: string;
-            /** @description The organization that it belongs to. */
+            /** @description The id of the organization that it belongs to. */
             organizationId: components["schemas"]["OrgId"];
-            /** @description Whether a key's scope suffices to chat with it. */
+            /** @description `true` if API keys may chat with it. */
             public: boolean;
-            /** @description The way in which a member is chosen. */
+            /** @description The strategy by which a member is chosen. */
             routing: components["schemas"]["RoutingStrategy"];
-            /** @description The name in references; never changes. */
+            /** @description The name in references, from which the id is derived; never changes. */
             slug: string;
-            /** @description Whether visitors reach it. */
+            /** @description Only active teams reply. */
             status: components["schemas"]["ActivationStatus"];
             /** @description The version of the resource, also in `ETag`; absent in lists. */
             version?: string;
@@ -1741,7 +1718,7 @@ export interface components {
             userMessageColor: string;
         };
         /** @description Statistics of times, in milliseconds; `null` without any. */
-        TimeFigures: {
+        TimeStatistics: {
             /** Format: int64 */
             averageMs: number | null;
             /**
@@ -1754,7 +1731,7 @@ export interface components {
             /** Format: int64 */
             p95Ms: number | null;
         };
-        /** @description A step in the making of a reply. */
+        /** @description A step of a reply. */
         TimelineStep: {
             /**
              * Format: int64
@@ -1779,7 +1756,7 @@ export interface components {
             completion: number;
             /**
              * Format: int64
-             * @description Replies whose tokens are estimates, because the provider gave none.
+             * @description Replies whose tokens are estimates, because the provider reported none.
              */
             estimatedReplies: number;
             /**
@@ -1792,14 +1769,14 @@ export interface components {
         TrialMemberView: {
             /** @description The agent. */
             agent: components["schemas"]["AgentName"];
-            /** @description Whether visitors can reach it: routing skips other agents. */
+            /** @description `true` if visitors can reach the agent; routing skips other agents. */
             canAnswer: boolean;
             /**
              * Format: int32
              * @description The score of the member, in thousandths.
              */
             permille: number | null;
-            /** @description The subjects that it answers. */
+            /** @description The subjects of the agent. */
             specialization: string;
         };
         /** @description An earlier message of a playground run. */
@@ -1816,7 +1793,7 @@ export interface components {
         TrialRequest: {
             /** @description The fields that differ from the saved resource, as in a merge patch; all of them where the id is `new`. */
             draft?: Record<string, never> | null;
-            /** @description The messages before this one, oldest first. */
+            /** @description The earlier messages, oldest first. */
             history?: components["schemas"]["TrialMessage"][];
             /** @description The message. */
             message: string;
@@ -1854,16 +1831,16 @@ export interface components {
              */
             promptTokens: number;
         };
-        /** @description The fields of a person that can be changed. */
+        /** @description The fields of a user that can be changed. */
         UserFields: {
-            /** @description The name that others see. */
+            /** @description The name that other users see. */
             name?: string | null;
             role?: components["schemas"]["UserRole"] | null;
             state?: components["schemas"]["UserState"] | null;
         };
-        /** @description The fields of a person that can be changed. */
+        /** @description The fields of a user that can be changed. */
         UserFieldsPatch: {
-            /** @description The name that others see. */
+            /** @description The name that other users see. */
             name?: string | null;
             role?: null | (components["schemas"]["UserRole"] | null);
             state?: null | (components["schemas"]["UserState"] | null);
@@ -1883,24 +1860,24 @@ export interface components {
          * @enum {string}
          */
         UserState: "invited" | "active" | "disabled";
-        /** @description A person as others see them. */
+        /** @description A user in a response. */
         UserView: {
             /** @description The time of the invitation. */
             createdAt: components["schemas"]["Timestamp"];
-            /** @description The address with which the person signs in. */
+            /** @description The e-mail address with which the user signs in. */
             email: components["schemas"]["EmailAddress"];
-            /** @description Whether the person has set a password. */
+            /** @description `true` if the user has set a password. */
             hasPassword: boolean;
             /** @description The id of the resource. */
             id: string;
             linkExpiresAt: components["schemas"]["Timestamp"] | null;
-            /** @description The name that others see. */
+            /** @description The name that other users see. */
             name: string;
-            /** @description The organization that it belongs to. */
+            /** @description The id of the organization that it belongs to. */
             organizationId: components["schemas"]["OrgId"];
-            /** @description The permissions of the person. */
+            /** @description The role of the user. */
             role: components["schemas"]["UserRole"];
-            /** @description Whether the person can sign in. */
+            /** @description The state of the account; only active users can sign in. */
             state: components["schemas"]["UserState"];
             /** @description The version of the resource, also in `ETag`; absent in lists. */
             version?: string;

@@ -5,11 +5,11 @@ import { call } from './client';
 
 type Schemas = components['schemas'];
 
-export type Times = Schemas['TimeFigures'];
-export type Figures = Schemas['Figures'];
-export type DayFigures = Schemas['DayFigures'];
-export type AgentFigures = Schemas['AgentFigures'];
-export type TeamFigures = Schemas['TeamFigures'];
+export type Times = Schemas['TimeStatistics'];
+export type Figures = Schemas['AnalyticsTotals'];
+export type DayFigures = Schemas['DayTotals'];
+export type AgentFigures = Schemas['AgentTotals'];
+export type TeamFigures = Schemas['TeamTotals'];
 export type Analytics = Schemas['AnalyticsReport'];
 
 export interface AnalyticsFilter {

@@ -32,7 +32,7 @@ export type Product = Schemas['Product'];
 export type ProductFeed = Schemas['ProductFeed'];
 
 /** Fields set by the service; only responses about one resource have `version`. */
-export type Identity = Schemas['Identity'];
+export type Identity = Schemas['ResourceIdentity'];
 
 export type Agent = Schemas['AgentView'];
 export type Team = Schemas['TeamView'];

@@ -1,4 +1,4 @@
-//! Answers of the admin API. Each type stands for the status and the body of an operation, for clients and for the API description.
+//! Responses of the admin API. Each type determines the status and the body of a response and their description in the document.
 
 use axum::{
     Json,
@@ -10,24 +10,24 @@ use utoipa::ToSchema;
 
 use super::preconditions::etag;
 
-/// A JSON answer with this status.
-pub(super) struct Answer<const STATUS: u16, T> {
+/// A JSON response with this status.
+pub(super) struct JsonResponse<const STATUS: u16, T> {
     body: T,
     version: Option<i64>,
     location: Option<String>,
 }
 
-/// An answer with status 204.
+/// A response with status 204.
 pub(super) struct NoContent;
 
 /// An event stream in the form of the public API.
 pub(super) struct EventStream(pub(super) Response);
 
-/// A file that is sent while it is written.
+/// A file that is sent while it is being written.
 pub(super) struct FileDownload(pub(super) Response);
 
-/// A table in the format that the client asked for.
-pub(super) enum TableAnswer<T> {
+/// A table in the requested format.
+pub(super) enum TableResponse<T> {
     /// The table as JSON.
     Json(Json<T>),
     /// The table as a CSV file.
@@ -36,7 +36,7 @@ pub(super) enum TableAnswer<T> {
 
 /// The state of a deletion by a worker when its request stops waiting.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum DeletionAnswer {
+pub(super) enum DeletionResponse {
     /// The resource is deleted: status 204.
     Done,
     /// The deletion is published and survives crashes, but no worker has finished it: status 202.
@@ -56,8 +56,8 @@ enum AcceptedState {
     Accepted,
 }
 
-impl<const STATUS: u16, T> Answer<STATUS, T> {
-    /// Creates an answer with this body.
+impl<const STATUS: u16, T> JsonResponse<STATUS, T> {
+    /// Creates a response with this body.
     pub(super) const fn new(body: T) -> Self {
         Self {
             body,
@@ -72,14 +72,14 @@ impl<const STATUS: u16, T> Answer<STATUS, T> {
         self
     }
 
-    /// Adds the path of the resource that was created as `Location`.
+    /// Adds the path of the created resource as `Location`.
     pub(super) fn location(mut self, path: String) -> Self {
         self.location = Some(path);
         self
     }
 }
 
-impl<const STATUS: u16, T: Serialize> IntoResponse for Answer<STATUS, T> {
+impl<const STATUS: u16, T: Serialize> IntoResponse for JsonResponse<STATUS, T> {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(STATUS).unwrap_or(StatusCode::OK);
         let mut response = (status, Json(self.body)).into_response();
@@ -115,7 +115,7 @@ impl IntoResponse for FileDownload {
     }
 }
 
-impl<T: Serialize> IntoResponse for TableAnswer<T> {
+impl<T: Serialize> IntoResponse for TableResponse<T> {
     fn into_response(self) -> Response {
         match self {
             Self::Json(json) => json.into_response(),
@@ -124,7 +124,7 @@ impl<T: Serialize> IntoResponse for TableAnswer<T> {
     }
 }
 
-impl IntoResponse for DeletionAnswer {
+impl IntoResponse for DeletionResponse {
     fn into_response(self) -> Response {
         match self {
             Self::Done => StatusCode::NO_CONTENT.into_response(),
