@@ -1,6 +1,6 @@
 //! Faults of the operations of one backend, and a record of its calls.
 
-use std::{any::Any, collections::HashMap, future::Future, sync::mpsc, time::Duration};
+use std::{any::Any, collections::HashMap, future::Future, ops::Range, sync::mpsc, time::Duration};
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::watch, task, time};
@@ -50,8 +50,8 @@ pub struct Faults {
 struct FaultPlan {
     /// Fault of every operation without one of its own, with its end.
     all: Option<(Fault, Option<time::Instant>)>,
-    /// Fault of an operation and the number of calls that it applies to.
-    operations: HashMap<&'static str, (Fault, usize)>,
+    /// Fault of an operation, and the range of its next calls that it applies to.
+    operations: HashMap<&'static str, (Fault, Range<usize>)>,
     /// Functions that change the result of an operation, each a boxed [`Alteration`].
     alterations: HashMap<&'static str, Box<dyn Any + Send>>,
 }
@@ -85,7 +85,13 @@ impl Faults {
 
     /// Injects a fault into the next `times` calls of an operation.
     pub fn inject_times(&self, operation: &'static str, fault: Fault, times: usize) {
-        self.plan().operations.insert(operation, (fault, times));
+        self.plan().operations.insert(operation, (fault, 0..times));
+    }
+
+    /// Injects a fault into an operation after its next `count` calls, until it is [cleared](Self::clear).
+    pub fn inject_after(&self, operation: &'static str, fault: Fault, count: usize) {
+        let calls = count..usize::MAX;
+        self.plan().operations.insert(operation, (fault, calls));
     }
 
     /// Changes every result of an operation with `alter`, until it is [cleared](Self::clear).
@@ -164,11 +170,12 @@ impl Faults {
 
     fn next_fault(&self, operation: &'static str) -> Option<Fault> {
         let mut plan = self.plan();
-        if let Some((fault, times)) = plan.operations.get_mut(operation)
-            && *times > 0
-        {
-            *times -= 1;
-            return Some(*fault);
+        if let Some((fault, calls)) = plan.operations.get_mut(operation) {
+            let is_next = calls.contains(&0);
+            *calls = calls.start.saturating_sub(1)..calls.end.saturating_sub(1);
+            if is_next {
+                return Some(*fault);
+            }
         }
         let (fault, until) = plan.all?;
         until

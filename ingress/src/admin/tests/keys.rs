@@ -1,6 +1,17 @@
 //! Tests of secrets and of the rotation of API keys.
 
+use std::{
+    fmt::Debug,
+    sync::{Arc, Mutex},
+};
+
 use serde_json::{Value, json};
+use switchboard_backends::testing::Fault;
+use tracing::{
+    Event, Metadata, Subscriber,
+    field::Field,
+    span::{Attributes, Id, Record},
+};
 
 use super::{admin, made, of};
 use crate::testing::{ADMIN_TOKEN, Answer, World};
@@ -69,7 +80,7 @@ async fn stored_secrets_are_never_shown_again() {
     assert_eq!(cleared["hasApiKey"], false);
 }
 
-/// Rotates a key that was shown by the API.
+/// Rotates a key of an earlier response.
 async fn rotate(world: &World, key: &Value, body: Value) -> Answer {
     let path = of(&format!("/keys/{}/rotate", key["id"].as_str().unwrap()));
     admin(world, "POST", &path, body).await
@@ -153,8 +164,74 @@ async fn key_rotated_without_overlap_expires_at_once() {
     assert_eq!(read_with(&world, &rotated).await.0, 200);
 }
 
+/// Records the fields of all events of the thread.
+#[derive(Clone, Default)]
+struct EventRecorder(Arc<Mutex<Vec<String>>>);
+
+impl Subscriber for EventRecorder {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = String::new();
+        event.record(&mut |field: &Field, value: &dyn Debug| {
+            fields.push_str(&format!("{field}={value:?} "));
+        });
+        self.0.lock().unwrap().push(fields);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// Rotates a key while the store refuses to change the old one, and returns the stored keys.
+async fn fail_to_rotate(world: &World) -> Vec<Value> {
+    let key = made(world, "keys", json!({ "name": "k" })).await;
+    let faults = &world.catalog.faults;
+    faults.inject_after("put", Fault::Refuse, 1);
+    let answer = rotate(world, &key, json!({ "overlapSeconds": 0 })).await;
+    assert_eq!(answer.problem(), (503, "UNAVAILABLE".into()));
+    faults.clear("put");
+    let keys = admin(world, "GET", &of("/keys"), Value::Null).await.json();
+    let mut keys = keys["items"].as_array().unwrap().clone();
+    keys.retain(|key| key["name"] == "k");
+    keys
+}
+
 #[tokio::test]
-async fn invalid_rotation_is_refused() {
+async fn failed_rotation_leaves_the_old_key_as_it_was() {
+    let keys = fail_to_rotate(&World::new().await).await;
+    assert_eq!(keys.len(), 1, "{keys:?}");
+    assert_eq!(keys[0]["expiresAt"], Value::Null);
+}
+
+#[tokio::test]
+async fn failed_rollback_of_a_rotation_is_logged() {
+    let (world, recorder) = (World::new().await, EventRecorder::default());
+    let _recording = tracing::subscriber::set_default(recorder.clone());
+    world.catalog.faults.inject("remove", Fault::Refuse);
+    let keys = fail_to_rotate(&world).await;
+    assert_eq!(keys.len(), 2, "{keys:?}");
+    let events = recorder.0.lock().unwrap().clone();
+    let logged = |event: &String| {
+        let names_successor = |key: &Value| event.contains(key["id"].as_str().unwrap());
+        event.contains("key successor not rolled back") && keys.iter().any(names_successor)
+    };
+    assert!(events.iter().any(logged), "{events:?}");
+}
+
+#[tokio::test]
+async fn invalid_rotation_is_rejected() {
     let world = World::new().await;
     let key = made(&world, "keys", json!({ "name": "k" })).await;
     for body in [
