@@ -1,5 +1,6 @@
-//! Puts the built dashboard into the program: a table of its files, each as it is and compressed. Done here and not by a
-//! macro, because the names of the files change with their content, and cargo has to notice files that are new.
+//! Embeds the built dashboard: generates a table of its files, each plain and compressed. A build
+//! script and not a macro, because file names change with their content and cargo has to notice new
+//! files.
 
 use std::{
     env,
@@ -30,7 +31,7 @@ fn main() -> io::Result<()> {
             .unwrap_or(file)
             .to_string_lossy()
             .replace('\\', "/");
-        // Debug output is a literal of Rust, whatever stands in a path.
+        // Debug formatting escapes any path as a Rust literal.
         let _ = writeln!(
             table,
             "    DashboardFile {{ name: {name:?}, plain: include_bytes!({file:?}), gzip: include_bytes!({compressed:?}) }},"

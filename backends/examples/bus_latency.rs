@@ -1,7 +1,7 @@
-//! Prints how long a publish takes and how long a record travels, on either twin of the bus.
+//! Prints the latencies of a publish and of its delivery on the embedded bus or on Kafka.
 //!
 //! `cargo run -p switchboard-backends --example bus_latency -- <file or broker:port>`
-#![expect(clippy::print_stdout, reason = "printing figures is all it does")]
+#![expect(clippy::print_stdout, reason = "the example prints its measurements")]
 
 use std::{
     error::Error,
@@ -27,35 +27,39 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let place = std::env::args().nth(1).ok_or("name a file or a broker")?;
-    let bus: Arc<dyn MessageBus> = if place.contains(':') {
-        kafka(place)?
+    let target = std::env::args().nth(1).ok_or("name a file or a broker")?;
+    let bus: Arc<dyn MessageBus> = if target.contains(':') {
+        open_kafka(target)?
     } else {
-        embedded(place)?
+        open_embedded(target)?
     };
     bus.migrate().await?;
     bus.check().await?;
     let mut consumer = bus.consume("latency", &[Topic::Jobs]).await?;
-    publish(&*bus, 0).await?;
-    travel(&mut *consumer).await?;
+    publish_record(&*bus, 0).await?;
+    receive_record(&mut *consumer).await?;
 
     let (mut acknowledged, mut consumed) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let begun = Instant::now();
-        let publish = async { publish(&*bus, round).await.map(|()| begun.elapsed()) };
-        let travel = async { travel(&mut *consumer).await.map(|()| begun.elapsed()) };
+        let publish = async { publish_record(&*bus, round).await.map(|()| begun.elapsed()) };
+        let travel = async {
+            receive_record(&mut *consumer)
+                .await
+                .map(|()| begun.elapsed())
+        };
         let (publish, travel) = tokio::join!(publish, travel);
         acknowledged.push(publish?);
         consumed.push(travel?);
     }
-    report("publish, one at a time", acknowledged);
-    report("publish to consume, one at a time", consumed);
-    crowd(&bus).await?;
+    print_percentiles("publish, one at a time", acknowledged);
+    print_percentiles("publish to consume, one at a time", consumed);
+    measure_concurrent_publishes(&bus).await?;
     consumer.close().await?;
     Ok(())
 }
 
-async fn crowd(bus: &Arc<dyn MessageBus>) -> Result<(), Box<dyn Error>> {
+async fn measure_concurrent_publishes(bus: &Arc<dyn MessageBus>) -> Result<(), Box<dyn Error>> {
     let (begun, mut publishers, mut times) = (Instant::now(), JoinSet::new(), Vec::new());
     for publisher in 0..PUBLISHERS {
         let bus = bus.clone();
@@ -63,7 +67,7 @@ async fn crowd(bus: &Arc<dyn MessageBus>) -> Result<(), Box<dyn Error>> {
             let mut times = Vec::new();
             for _ in 0..ROUNDS / 10 {
                 let begun = Instant::now();
-                publish(&*bus, publisher).await?;
+                publish_record(&*bus, publisher).await?;
                 times.push(begun.elapsed());
             }
             Ok::<_, switchboard_backends::bus::BusError>(times)
@@ -76,11 +80,11 @@ async fn crowd(bus: &Arc<dyn MessageBus>) -> Result<(), Box<dyn Error>> {
         "{:.0} publishes/s with {PUBLISHERS} at a time",
         times.len() as f64 / begun.elapsed().as_secs_f64()
     );
-    report("publish among them", times);
+    print_percentiles("publish, concurrent", times);
     Ok(())
 }
 
-async fn publish(
+async fn publish_record(
     bus: &dyn MessageBus,
     number: u32,
 ) -> Result<(), switchboard_backends::bus::BusError> {
@@ -97,25 +101,27 @@ async fn publish(
     .await
 }
 
-async fn travel(consumer: &mut dyn BusConsumer) -> Result<(), switchboard_backends::bus::BusError> {
+async fn receive_record(
+    consumer: &mut dyn BusConsumer,
+) -> Result<(), switchboard_backends::bus::BusError> {
     while !matches!(consumer.next().await?, BusEvent::Record(_)) {}
     Ok(())
 }
 
-fn report(what: &str, mut times: Vec<Duration>) {
+fn print_percentiles(what: &str, mut times: Vec<Duration>) {
     times.sort_unstable();
     let at = |share: usize| times[(times.len() - 1) * share / 100].as_secs_f64() * 1000.0;
     println!("{what}: p50 {:.3} ms, p99 {:.3} ms", at(50), at(99));
 }
 
-fn embedded(path: String) -> Result<Arc<dyn MessageBus>, Box<dyn Error>> {
+fn open_embedded(path: String) -> Result<Arc<dyn MessageBus>, Box<dyn Error>> {
     Ok(Arc::new(EmbeddedBus::open(
         &PathBuf::from(path),
         PARTITIONS,
     )?))
 }
 
-fn kafka(brokers: String) -> Result<Arc<dyn MessageBus>, Box<dyn Error>> {
+fn open_kafka(brokers: String) -> Result<Arc<dyn MessageBus>, Box<dyn Error>> {
     let config = BusConfig {
         brokers,
         partitions: PARTITIONS,

@@ -1,13 +1,14 @@
-//! Runs each sentence of a contract on both twins of what is stored: a test of its own for each, named as the sentence.
+//! Macro that runs conformance functions as tests of the embedded and the Scylla backend.
 
-/// Expects `embedded_subject` and, where real services are at hand, `scylla_subject` beside it.
+/// Creates one test for each function and backend. Expects `embedded_subject` and, with the feature
+/// `real-services`, `scylla_subject`.
 macro_rules! conformance_tests {
-    ($($claim:ident,)*) => {
+    ($($test:ident,)*) => {
         mod embedded {
             $(
                 #[tokio::test(flavor = "multi_thread")]
-                async fn $claim() {
-                    super::$claim(super::embedded_subject()).await;
+                async fn $test() {
+                    super::$test(super::embedded_subject()).await;
                 }
             )*
         }
@@ -16,8 +17,8 @@ macro_rules! conformance_tests {
         mod scylla {
             $(
                 #[tokio::test(flavor = "multi_thread")]
-                async fn $claim() {
-                    super::$claim(super::scylla_subject().await).await;
+                async fn $test() {
+                    super::$test(super::scylla_subject().await).await;
                 }
             )*
         }

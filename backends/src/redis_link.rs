@@ -29,7 +29,7 @@ const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(5);
 
 /// Timeout after which a silent connection to a reachable peer is dropped, because the client would
 /// keep it forever.
-const DUMB_MAX: Duration = Duration::from_secs(5);
+const SILENT_CONNECTION_MAX: Duration = Duration::from_secs(5);
 
 /// A connection to Redis and the key prefix of the installation.
 #[derive(Clone)]
@@ -59,7 +59,7 @@ impl RedisLink {
         let command_timeout = Duration::from_millis(config.command_timeout_ms);
         // The client's own error would repeat the URL, which may contain a password.
         let info = config.url.expose_secret().into_connection_info();
-        let info = info.map_err(|_| LinkError("the redis url cannot be read".into()))?;
+        let info = info.map_err(|_| LinkError("redis.url cannot be parsed".into()))?;
         let client = Client::open(with_tcp_settings(info))?;
         let current = Arc::new(Mutex::new(CurrentConnection::new(
             &client,
@@ -99,7 +99,7 @@ impl RedisLink {
     /// Runs a command. It must be safe to repeat, because the first one after an outage is
     /// repeated.
     pub(crate) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, LinkError> {
-        self.timed(|mut manager: ConnectionManager| async move {
+        self.with_timeout(|mut manager: ConnectionManager| async move {
             match command.query_async(&mut manager).await {
                 Err(error) if is_stale(&error) => command.query_async(&mut manager).await,
                 result => result,
@@ -114,7 +114,7 @@ impl RedisLink {
         &self,
         script: &ScriptInvocation<'_>,
     ) -> Result<T, LinkError> {
-        self.timed(|mut manager: ConnectionManager| async move {
+        self.with_timeout(|mut manager: ConnectionManager| async move {
             match script.invoke_async(&mut manager).await {
                 Err(error) if is_stale(&error) => script.invoke_async(&mut manager).await,
                 result => result,
@@ -136,7 +136,10 @@ impl RedisLink {
         }
     }
 
-    async fn timed<T, F>(&self, work: impl FnOnce(ConnectionManager) -> F) -> Result<T, LinkError>
+    async fn with_timeout<T, F>(
+        &self,
+        work: impl FnOnce(ConnectionManager) -> F,
+    ) -> Result<T, LinkError>
     where
         F: Future<Output = RedisResult<T>>,
     {
@@ -146,7 +149,9 @@ impl RedisLink {
         let is_silent = result.as_ref().map_or(true, |result| {
             result.as_ref().is_err_and(RedisError::is_timeout)
         });
-        self.with_current(|current| current.note(is_silent, &self.client, self.command_timeout));
+        self.with_current(|current| {
+            current.note_result(is_silent, &self.client, self.command_timeout)
+        });
         match result {
             Ok(result) => Ok(result?),
             Err(_) => Err(no_answer(self.command_timeout)),
@@ -170,10 +175,10 @@ impl CurrentConnection {
         })
     }
 
-    fn note(&mut self, is_silent: bool, client: &Client, command_timeout: Duration) {
+    fn note_result(&mut self, is_silent: bool, client: &Client, command_timeout: Duration) {
         if !is_silent {
             self.answered_at = Instant::now();
-        } else if self.answered_at.elapsed() >= DUMB_MAX
+        } else if self.answered_at.elapsed() >= SILENT_CONNECTION_MAX
             && let Ok(fresh) = Self::new(client, command_timeout)
         {
             *self = fresh;

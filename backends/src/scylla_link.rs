@@ -75,8 +75,8 @@ impl ScyllaLink {
         Arc::new(Self {
             keyspace: KeyspaceName::of_namespace(namespace),
             connection: Mutex::default(),
-            reads: profile(config.read_timeout_ms),
-            writes: profile(config.write_timeout_ms),
+            reads: execution_profile(config.read_timeout_ms),
+            writes: execution_profile(config.write_timeout_ms),
             config,
             #[cfg(test)]
             work: std::sync::atomic::AtomicU64::new(0),
@@ -128,7 +128,7 @@ impl ScyllaLink {
     }
 
     /// Returns all rows of a statement whose result is bounded by its values.
-    pub(crate) async fn rows<R>(
+    pub(crate) async fn query_rows<R>(
         &self,
         statement: &PreparedStatement,
         values: impl SerializeRow + Send + Sync,
@@ -235,7 +235,7 @@ async fn connect(config: &ScyllaConfig, keyspace: &KeyspaceName) -> Result<Sessi
         .map_err(|error| unavailable(&error))
 }
 
-fn profile(timeout_ms: u64) -> ExecutionProfileHandle {
+fn execution_profile(timeout_ms: u64) -> ExecutionProfileHandle {
     ExecutionProfile::builder()
         .consistency(Consistency::LocalQuorum)
         .request_timeout(Some(Duration::from_millis(timeout_ms)))

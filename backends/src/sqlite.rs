@@ -95,7 +95,7 @@ impl SqliteDatabase {
             let outcome = work(connection);
             let succeeded = outcome.is_ok();
             let answer = Box::new(move |committed: Result<(), StoreError>| {
-                // A caller that went away does not undo its write.
+                // Dropping the caller does not undo its write.
                 let _ = sender.send(outcome.and_then(|value| committed.map(|()| value)));
             });
             UncommittedWrite { succeeded, answer }
@@ -204,7 +204,7 @@ fn write_until_closed(connection: &Connection, mut jobs: mpsc::Receiver<WriteJob
 
 fn commit_together(connection: &Connection, first: WriteJob, jobs: &mut mpsc::Receiver<WriteJob>) {
     if let Err(error) = execute(connection, "BEGIN IMMEDIATE") {
-        tracing::warn!(%error, "embedded database does not take writes");
+        tracing::warn!(%error, "embedded database rejects writes");
         return;
     }
     let mut answers = Vec::new();
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_write_that_fails_takes_no_other_one_of_its_commit_with_it() {
+    async fn failed_write_does_not_undo_others_of_its_commit() {
         let directory = tempfile::tempdir().unwrap();
         let database = open(&directory, &[TABLE]).unwrap();
         let outcomes = join_all([1, 2, 1, 3].map(|number| insert(&database, number))).await;
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_read_sees_every_write_that_was_answered_before_it() {
+    async fn read_sees_all_acknowledged_writes() {
         let directory = tempfile::tempdir().unwrap();
         let database = open(&directory, &[TABLE]).unwrap();
         for number in 0..50 {
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_waiting_writes_share_commits_and_all_are_kept() {
+    async fn waiting_writes_share_commits() {
         let directory = tempfile::tempdir().unwrap();
         let database = open(&directory, &[TABLE]).unwrap();
         let outcomes = join_all((0..2000).map(|number| insert(&database, number))).await;
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_deleted_is_not_left_in_the_file() {
+    async fn deleted_data_is_not_left_in_the_file() {
         const WORDS: &str = "zebra crossing";
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("numbers.db");
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_a_newer_program_is_refused() {
+    fn file_of_a_newer_version_is_rejected() {
         let directory = tempfile::tempdir().unwrap();
         drop(open(&directory, &[TABLE, "SELECT 1"]).unwrap());
         assert!(matches!(

@@ -21,7 +21,7 @@ pub struct SecretVault {
 
 /// The error for bytes that cannot be decrypted: another secret, another organization, or damage.
 #[derive(Debug, thiserror::Error)]
-#[error("a sealed provider key does not open with this installation secret")]
+#[error("the provider key cannot be decrypted with this installation secret")]
 pub struct UnsealError;
 
 impl SecretVault {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sealed_key_opens_for_its_organization_alone() {
+    fn sealed_key_opens_only_for_its_organization() {
         let sealed = vault().seal(&org("a"), &"sk-secret".into()).unwrap();
         assert_eq!(
             vault().open(&org("a"), &sealed).unwrap().expose_secret(),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn another_installation_and_damaged_bytes_do_not_open_it() {
+    fn foreign_or_damaged_key_does_not_open() {
         let sealed = vault().seal(&org("a"), &"sk-secret".into()).unwrap();
         let other = SecretVault::new(&InstallationSecret::from_bytes([2; 32]));
         assert!(other.open(&org("a"), &sealed).is_err());
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn sealed_bytes_do_not_hold_the_plain_text() {
+    fn sealed_bytes_do_not_contain_the_plain_text() {
         let sealed = vault().seal(&org("a"), &"sk-secret".into()).unwrap();
         assert!(!sealed.windows(9).any(|window| window == b"sk-secret"));
     }

@@ -1,4 +1,4 @@
-//! The two headers that carry a key, and the key's text.
+//! Fuzzes the parser of the headers that carry an API key.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The body of a chat request.
+//! Fuzzes the parser of chat request bodies.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The addresses that a request says it came by, and the networks that are believed.
+//! Fuzzes the parsers of `X-Forwarded-For` and of trusted networks.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! One message on an ingress's channel. What was read is written and read again as the same.
+//! Fuzzes the decoders of frames and envelopes; decoded values survive encoding.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! An entry of an agent's list, and what a page says it is.
+//! Fuzzes the comparison of origins with entries of an agent's allowlist.
 
 #![no_main]
 

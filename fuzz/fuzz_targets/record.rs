@@ -1,4 +1,4 @@
-//! The records of all topics. What was read is written and read again as the same.
+//! Fuzzes the decoders of topic records; decoded records survive encoding.
 
 #![no_main]
 
@@ -11,21 +11,21 @@ use switchboard_schemas::{
     versioned::{self, TopicRecord},
 };
 
-fn survives<T: TopicRecord>(bytes: &[u8]) {
+fn assert_round_trip<T: TopicRecord>(bytes: &[u8]) {
     let Ok(record) = versioned::decode::<T>(bytes) else {
         return;
     };
-    let written = versioned::encode(&record).expect("what was read can be written");
-    let again = versioned::decode::<T>(&written).expect("what was written can be read");
+    let written = versioned::encode(&record).expect("a decoded record can be encoded");
+    let again = versioned::decode::<T>(&written).expect("an encoded record can be decoded");
     assert_eq!(
         written,
-        versioned::encode(&again).expect("it can be written again")
+        versioned::encode(&again).expect("a decoded record can be encoded")
     );
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    survives::<TeamMessageJob>(bytes);
-    survives::<ConversationJob>(bytes);
-    survives::<MessageEvent>(bytes);
-    survives::<ControlEvent>(bytes);
+    assert_round_trip::<TeamMessageJob>(bytes);
+    assert_round_trip::<ConversationJob>(bytes);
+    assert_round_trip::<MessageEvent>(bytes);
+    assert_round_trip::<ControlEvent>(bytes);
 });

@@ -1,4 +1,4 @@
-//! The frames of one reply, lost, repeated and out of order, pushed or read from the log.
+//! Fuzzes reply assembly with lost, repeated and reordered frames, pushed or read from the log.
 
 #![no_main]
 
@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use switchboard_ingress::fuzzing;
 use switchboard_schemas::reply_event::{Frame, FrameBody};
 
-/// Attempt and generation (few, so that they meet), place in the log, offset, text; whether it was pushed.
+/// True if pushed, attempt and generation in few values, sequence number, offset, text and kind.
 type Sketch<'a> = (bool, u8, u64, u64, &'a str, u8);
 
 fn head() -> FrameBody {

@@ -30,7 +30,7 @@ pub struct IngressConfig {
     /// New visitors of one agent per minute; 0: unlimited.
     pub new_visitors_per_site_per_minute: u32,
     /// Messages per minute from one address to one agent; 0: unlimited. Lower than the limit per
-    /// site, so that no address can use that up.
+    /// site, so that one address cannot use up that one.
     pub visitor_chats_per_address_per_minute: u32,
     /// Messages per minute from all visitors of one agent's pages; 0: unlimited.
     pub visitor_chats_per_site_per_minute: u32,
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_refused() {
+    fn unknown_key_is_rejected() {
         assert!(serde_json::from_str::<IngressConfig>(r#"{"drain_ms": 1}"#).is_ok());
         assert!(serde_json::from_str::<IngressConfig>(r#"{"drain": 1}"#).is_err());
     }

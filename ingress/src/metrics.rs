@@ -67,7 +67,13 @@ impl IngressMetrics {
     }
 
     /// Records a request when its response starts.
-    pub(crate) fn request(&self, route: &str, method: &str, status: u16, duration: Duration) {
+    pub(crate) fn record_request(
+        &self,
+        route: &str,
+        method: &str,
+        status: u16,
+        duration: Duration,
+    ) {
         self.requests
             .with_label_values(&[route, method, &status.to_string()])
             .inc();
@@ -92,13 +98,13 @@ impl IngressMetrics {
             replies: IntCounterVec::new(
                 Opts::new(
                     "switchboard_transfers_total",
-                    "Replies by how their transfer ended.",
+                    "Transfers of replies by outcome.",
                 ),
                 &["outcome"],
             )?,
             gaps_repaired: new_counter(
                 "switchboard_reply_gaps_repaired_total",
-                "Gaps closed from the relay's log.",
+                "Gaps filled from the reply log.",
             )?,
             replies_pulled: new_counter(
                 "switchboard_replies_pulled_total",
@@ -106,11 +112,11 @@ impl IngressMetrics {
             )?,
             takeovers: new_counter(
                 "switchboard_reply_takeovers_total",
-                "Replies given to another worker.",
+                "Replies handed to another worker.",
             )?,
             envelopes_unclaimed: new_counter(
                 "switchboard_envelopes_unclaimed_total",
-                "Envelopes for a reply that nobody waits for any more.",
+                "Envelopes without a waiting request.",
             )?,
             publishes_failed: new_counter(
                 "switchboard_publishes_failed_total",
@@ -119,13 +125,13 @@ impl IngressMetrics {
             rate_limited: IntCounterVec::new(
                 Opts::new(
                     "switchboard_rate_limited_total",
-                    "Requests refused by a limit, by its name.",
+                    "Requests rejected by a rate limit, by its name.",
                 ),
                 &["bucket"],
             )?,
             limiter_fallbacks: new_counter(
                 "switchboard_limiter_fallbacks_total",
-                "Requests counted by one process alone, because the shared limiter is away.",
+                "Requests counted by one process alone while the shared limiter is unavailable.",
             )?,
             connections_open: new_gauge(
                 "switchboard_connections_open",

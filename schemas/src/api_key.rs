@@ -84,7 +84,7 @@ pub struct KeyLimits {
 
 impl ApiKey {
     /// Returns `true` if the key has the permission.
-    pub fn allows(&self, scope: KeyScope) -> bool {
+    pub fn has_scope(&self, scope: KeyScope) -> bool {
         self.scopes.is_empty() || self.scopes.contains(&scope)
     }
 
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn one_wrong_character_is_noticed() {
+    fn wrong_character_is_detected() {
         let key = ApiKeyText::generate();
         for position in KEY_PREFIX.len()..key.expose().len() {
             let mut text = key.expose().as_bytes().to_vec();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn test_keys_and_other_text_are_refused() {
+    fn other_texts_are_rejected() {
         let live = ApiKeyText::generate();
         let test = live.expose().replace("svc_live_", "svc_test_");
         for text in [
@@ -205,14 +205,14 @@ mod tests {
     }
 
     #[test]
-    fn the_checksum_is_the_standard_crc32() {
+    fn checksum_is_the_standard_crc32() {
         // The check value of CRC-32/ISO-HDLC for "123456789" is 0xCBF43926 = 3421780262.
         assert_eq!(checksum("123456789"), "3jZRME");
     }
 
     proptest! {
         #[test]
-        fn whatever_is_taken_for_a_key_is_exactly_one(text in "(svc_live_)?[0-9A-Za-z]{0,40}|\\PC{0,60}") {
+        fn parsed_key_equals_its_input(text in "(svc_live_)?[0-9A-Za-z]{0,40}|\\PC{0,60}") {
             if let Ok(key) = text.parse::<ApiKeyText>() {
                 let random = &text[KEY_PREFIX.len()..KEY_PREFIX.len() + RANDOM_CHARS];
                 prop_assert_eq!(format!("{KEY_PREFIX}{random}{}", checksum(random)), text.as_str());

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_outside_the_alphabet_and_overflow_are_refused() {
+    fn foreign_letters_and_overflow_are_rejected() {
         assert!(!is_encoded("l0000000000000000000000000"));
         assert!(!is_encoded("80000000000000000000000000"));
         assert!(!is_encoded("0"));

@@ -28,7 +28,7 @@ pub struct CatalogProduct {
 impl From<Product> for CatalogProduct {
     fn from(product: Product) -> Self {
         Self {
-            amount: price::amount(&product.price),
+            amount: price::parse_amount(&product.price),
             product,
             description: String::new(),
             attributes: BTreeMap::new(),

@@ -124,14 +124,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn printable_text_of_any_script_is_kept_as_it_is() {
+    fn printable_text_of_any_script_is_accepted_unchanged() {
         for text in ["a", "sess/../1", "سلام", "🦀", "a b"] {
             assert_eq!(text.parse::<SessionId>().unwrap().as_str(), text);
         }
     }
 
     #[test]
-    fn blank_long_and_control_text_is_refused_with_its_reason() {
+    fn blank_long_and_control_text_is_rejected_with_its_reason() {
         assert_eq!("".parse::<SessionId>(), Err(ClientTextError::Blank));
         assert_eq!(" \u{a0}".parse::<SessionId>(), Err(ClientTextError::Blank));
         assert_eq!(
@@ -146,7 +146,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_kept_byte_for_byte_or_refused(text: String) {
+        fn arbitrary_text_is_accepted_unchanged_or_rejected(text: String) {
             if let Ok(session) = text.parse::<SessionId>() {
                 prop_assert_eq!(session.as_str(), text.as_str());
                 prop_assert!(text.len() <= CLIENT_TEXT_BYTES_MAX && !text.contains(char::is_control));

@@ -25,7 +25,7 @@ pub struct InvalidDay;
 
 impl Day {
     /// Returns the day of a point in time.
-    pub const fn of(moment: Timestamp) -> Self {
+    pub const fn from_timestamp(moment: Timestamp) -> Self {
         Self(hour_of(moment).div_euclid(HOURS_PER_DAY))
     }
 
@@ -45,7 +45,7 @@ impl Day {
     }
 
     /// Returns the day that is `days` later, or earlier if negative.
-    pub const fn plus(self, days: i64) -> Self {
+    pub const fn plus_days(self, days: i64) -> Self {
         Self(self.0.saturating_add(days))
     }
 
@@ -99,36 +99,40 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_day_survives_its_own_text(number in -700_000_i64..2_900_000) {
+        fn day_round_trips_through_text(number in -700_000_i64..2_900_000) {
             let day = Day(number);
             prop_assert_eq!(day.to_string().parse(), Ok(day));
         }
 
         #[test]
-        fn any_text_is_a_day_or_none(text: String) {
+        fn arbitrary_text_parses_or_is_rejected(text: String) {
             let _ = text.parse::<Day>();
         }
     }
 
     #[test]
-    fn a_day_begins_at_midnight_in_utc_also_before_the_epoch() {
+    fn day_begins_at_midnight_utc_even_before_the_epoch() {
         let day: Day = "2026-01-31".parse().unwrap();
         let at = |hour: i64, micros: i64| {
             Timestamp::from_micros((day.first_hour() + hour) * HOUR_MICROS + micros)
         };
         assert_eq!(
-            [Day::of(at(0, 0)), Day::of(at(24, -1)), Day::of(at(24, 0))],
-            [day, day, day.plus(1)]
+            [
+                Day::from_timestamp(at(0, 0)),
+                Day::from_timestamp(at(24, -1)),
+                Day::from_timestamp(at(24, 0))
+            ],
+            [day, day, day.plus_days(1)]
         );
         assert_eq!(
-            Day::of(Timestamp::from_micros(-1)).to_string(),
+            Day::from_timestamp(Timestamp::from_micros(-1)).to_string(),
             "1969-12-31"
         );
         assert_eq!(Day::of_hour(hour_of(at(23, 0))), day);
     }
 
     #[test]
-    fn what_is_on_no_calendar_is_no_day() {
+    fn invalid_dates_are_rejected() {
         for text in [
             "",
             "2026-02-30",

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_addresses_are_refused() {
+    fn malformed_addresses_are_rejected() {
         let long = format!("{}@example.org", "a".repeat(300));
         for text in [
             "",
@@ -139,7 +139,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_taken_for_an_address_can_stand_in_a_mails_header(text in "[ -~\r\n\t]{0,20}@[ -~\r\n]{0,20}|\\PC{0,40}") {
+        fn accepted_address_is_safe_in_a_mail_header(text in "[ -~\r\n\t]{0,20}@[ -~\r\n]{0,20}|\\PC{0,40}") {
             if is_email(&text) {
                 prop_assert!(text.is_ascii() && !text.contains([' ', '\r', '\n', '<', '>', ',', ';', '"']));
                 prop_assert_eq!(text.matches('@').count(), 1);

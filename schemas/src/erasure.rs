@@ -78,7 +78,7 @@ pub struct ErasureCursor {
 
 impl VisitorDigest {
     /// Computes the digests of a visitor's identifiers.
-    pub fn of(
+    pub fn from_identifiers(
         secret: &InstallationSecret,
         org: &OrgId,
         visitor_id: Option<&str>,
@@ -110,7 +110,7 @@ mod tests {
             OrgId::derive(&secret, "other"),
         );
         let of = |secret: &InstallationSecret, org: &OrgId| {
-            VisitorDigest::of(secret, org, Some("ada"), Some("ada"))
+            VisitorDigest::from_identifiers(secret, org, Some("ada"), Some("ada"))
         };
         let digest = of(&secret, &org);
         assert_eq!(digest, of(&secret, &org));
@@ -119,7 +119,7 @@ mod tests {
         assert_ne!(digest, of(&InstallationSecret::from_bytes([8; 32]), &org));
         assert!(!format!("{digest:?}").contains("ada"));
         assert_eq!(
-            VisitorDigest::of(&secret, &org, None, Some("ADA")).visitor_email,
+            VisitorDigest::from_identifiers(&secret, &org, None, Some("ADA")).visitor_email,
             digest.visitor_email
         );
         assert_eq!(digest.visitor_id.unwrap().len(), 32);

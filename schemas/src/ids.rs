@@ -121,7 +121,7 @@ macro_rules! ids {
     )*};
 }
 
-// The closed list of prefixes, at most 64 characters each. Append only: ids are kept for ever by clients.
+// The closed list of prefixes. Append only, because clients keep ids forever.
 ids! {
     /// An organization, the owner of all other resources.
     OrgId = "org_", 1;
@@ -237,7 +237,7 @@ impl AuditId {
 
     /// Returns the creation time of the entry, in milliseconds, which UUIDs of version 7 start
     /// with.
-    pub fn made_at(&self) -> Timestamp {
+    pub fn created_at(&self) -> Timestamp {
         let millis = base32::decode(&self.0[Self::PREFIX.len()..]).unwrap_or_default() >> 80;
         Timestamp::from_micros(
             i64::try_from(millis)
@@ -313,7 +313,7 @@ impl MessageId {
     /// Derives the id of the user message for an `Idempotency-Key` of the client `sender`, the same
     /// on every ingress. `payload` is the content of the request, so that a key that is reused for
     /// another request after its record has expired never means the old message.
-    pub fn idempotent(
+    pub fn from_idempotency_key(
         conversation: &ConversationId,
         sender: &str,
         route: &str,
@@ -352,7 +352,7 @@ impl MessageId {
 impl EventId {
     /// Derives the id of the event that `fact` happened to `subject`, so that a retry has the same
     /// id.
-    pub fn of(subject: &str, fact: &str) -> Self {
+    pub fn derive(subject: &str, fact: &str) -> Self {
         Self(encoded(
             Self::PREFIX,
             digest_bits("event", &[subject, fact]),

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn malformed_networks_are_refused() {
+    fn malformed_networks_are_rejected() {
         for text in [
             "",
             "10.0.0.0/33",

@@ -111,7 +111,7 @@ mod tests {
     use crate::{conversation_job::ConversationJob, routing_job::RoutingJob, versioned::decode};
 
     #[test]
-    fn a_worker_that_knows_no_trials_takes_none_for_a_message() {
+    fn older_worker_does_not_parse_a_playground_run_as_a_message() {
         let id = "0".repeat(26);
         let trial = json!({
             "version": 1, "trialId": format!("msg_{id}{id}"), "orgId": format!("org_{id}"),

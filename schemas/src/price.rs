@@ -13,7 +13,7 @@ const NUMBER_CHARS_MAX: usize = 24;
 const GROUP_DIGITS: usize = 3;
 
 /// Returns the first number in `text`, or `None` if there is none that could be a price.
-pub fn amount(text: &str) -> Option<f64> {
+pub fn parse_amount(text: &str) -> Option<f64> {
     let begin = text.find(|character: char| character.is_ascii_digit())?;
     if text[..begin].trim_end().ends_with(['-', '−']) {
         return None;
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prices_of_many_countries_are_read_as_the_numbers_they_mean() {
+    fn prices_of_many_countries_are_parsed() {
         for (text, expected) in [
             ("19.99 EUR", 19.99),
             ("EUR 19,99", 19.99),
@@ -141,12 +141,12 @@ mod tests {
             ("1999.95", 1999.95),
             ("2 for 5", 2.0),
         ] {
-            assert_eq!(amount(text), Some(expected), "{text}");
+            assert_eq!(parse_amount(text), Some(expected), "{text}");
         }
     }
 
     #[test]
-    fn a_price_of_a_document_is_a_text_or_a_number() {
+    fn price_is_deserialized_from_text_or_number() {
         let price = |value: serde_json::Value| {
             let product = serde_json::json!({ "title": "Tea", "price": value });
             serde_json::from_value::<crate::agent::Product>(product)
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_ends_where_something_else_begins() {
+    fn number_ends_at_the_first_other_character() {
         for (text, expected) in [
             ("20€ mug", Some((20.0, 2))),
             ("1\u{202f}299,50 €", Some((1299.5, 10))),
@@ -183,22 +183,22 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_no_price_has_none() {
+    fn text_without_a_price_has_no_amount() {
         for text in ["", "on request", "-5 EUR", "EUR", "٥"] {
-            assert_eq!(amount(text), None, "{text}");
+            assert_eq!(parse_amount(text), None, "{text}");
         }
     }
 
     proptest! {
         #[test]
-        fn any_text_has_a_finite_price_or_none(text: String) {
-            prop_assert!(amount(&text).is_none_or(f64::is_finite));
+        fn amount_of_arbitrary_text_is_finite(text: String) {
+            prop_assert!(parse_amount(&text).is_none_or(f64::is_finite));
         }
 
         #[test]
-        fn a_number_with_two_decimals_is_read_back(cents in 0_u32..100_000_000) {
+        fn amount_with_two_decimals_round_trips(cents in 0_u32..100_000_000) {
             let text = format!("{}.{:02}", cents / 100, cents % 100);
-            prop_assert_eq!(amount(&text), Some(text.parse().unwrap()));
+            prop_assert_eq!(parse_amount(&text), Some(text.parse().unwrap()));
         }
     }
 }

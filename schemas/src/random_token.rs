@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_tokens_are_alike_and_each_reads_as_itself() {
+    fn tokens_are_unique_and_round_trip() {
         let (one, two) = (RandomToken::generate(), RandomToken::generate());
         assert!(one != two);
         assert!(one.expose().parse::<RandomToken>().unwrap() == one);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_belongs_to_one_purpose_and_one_installation() {
+    fn token_hash_depends_on_purpose_and_installation() {
         let token = RandomToken::generate();
         let (ours, other) = (
             InstallationSecret::from_bytes([1; 32]),

@@ -1,5 +1,5 @@
-//! Properties of the records of all topics: what one program writes another one reads, whatever a visitor said in it; and
-//! bytes that nobody of ours wrote are told from those of a newer program, without a panic.
+//! Property tests of the records of all topics: values survive encoding and decoding, and arbitrary
+//! bytes never cause a panic.
 
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ use crate::{
 const ID: &str = "00000000000000000000000000";
 const STAMP: &str = "2026-11-21T11:17:49.123456Z";
 
-/// Whatever a client can put into metadata, a few levels deep.
+/// Returns arbitrary JSON of a few levels, as clients may send it in metadata.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -54,8 +54,8 @@ fn event(content: &str, metadata: &Map<String, Value>) -> Value {
     })
 }
 
-/// Reads a record, writes it, and reads what was written.
-fn survives<T: TopicRecord + PartialEq + std::fmt::Debug>(
+/// Asserts that a record equals itself after encoding and decoding.
+fn assert_round_trip<T: TopicRecord + PartialEq + std::fmt::Debug>(
     value: &Value,
 ) -> Result<(), TestCaseError> {
     let read: T = decode(value.to_string().as_bytes())
@@ -66,7 +66,7 @@ fn survives<T: TopicRecord + PartialEq + std::fmt::Debug>(
     Ok(())
 }
 
-fn is_read_or_refused(bytes: &[u8]) {
+fn decode_as_every_record(bytes: &[u8]) {
     let _ = decode::<RoutingJob>(bytes);
     let _ = decode::<ConversationJob>(bytes);
     let _ = decode::<MessageEvent>(bytes);
@@ -75,26 +75,26 @@ fn is_read_or_refused(bytes: &[u8]) {
 
 proptest! {
     #[test]
-    fn a_job_or_an_event_survives_its_bytes_whatever_a_visitor_said(
+    fn jobs_and_events_round_trip_with_any_content(
         content: String,
         session in "[^\\p{Cc}\\p{Z}]{1,20}",
         metadata in any_object(any_json()),
     ) {
         let turn = turn(&content, &session, &metadata);
-        survives::<RoutingJob>(&json!({"version": 1, "teamId": format!("team_{ID}"), "turn": turn}))?;
+        assert_round_trip::<RoutingJob>(&json!({"version": 1, "teamId": format!("team_{ID}"), "turn": turn}))?;
         let routed = json!({"teamId": format!("team_{ID}"), "reason": content});
         let answer = json!({"version": 1, "kind": "answer", "agentId": format!("agt_{ID}"), "routed": routed, "turn": turn});
-        survives::<ConversationJob>(&answer)?;
-        survives::<MessageEvent>(&event(&content, &metadata))?;
+        assert_round_trip::<ConversationJob>(&answer)?;
+        assert_round_trip::<MessageEvent>(&event(&content, &metadata))?;
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused_without_a_panic(bytes: Vec<u8>) {
-        is_read_or_refused(&bytes);
+    fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
+        decode_as_every_record(&bytes);
     }
 
     #[test]
-    fn a_record_with_one_byte_changed_or_cut_is_read_or_refused(at: prop::sample::Index, byte: u8, cut: bool) {
+    fn damaged_record_never_panics(at: prop::sample::Index, byte: u8, cut: bool) {
         for record in [event("é", &Map::new()), json!({"version": 1, "kind": "answer", "turn": turn("é", "s", &Map::new())})] {
             let mut bytes = record.to_string().into_bytes();
             let at = at.index(bytes.len());
@@ -102,7 +102,7 @@ proptest! {
             if cut {
                 bytes.truncate(at);
             }
-            is_read_or_refused(&bytes);
+            decode_as_every_record(&bytes);
         }
     }
 
@@ -116,7 +116,7 @@ proptest! {
     }
 
     #[test]
-    fn an_error_never_quotes_the_record(secret in "[a-z]{12}") {
+    fn decode_error_never_quotes_the_record(secret in "[a-z]{12}") {
         for record in [json!(secret), json!({"version": secret}), json!({"version": 1, "kind": secret, "id": 7})] {
             let error = decode::<ControlEvent>(record.to_string().as_bytes()).unwrap_err().to_string();
             prop_assert!(!error.contains(&secret), "{error}");

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_frame_survives_its_bytes() {
+    fn frames_of_each_kind_round_trip() {
         let bodies = [
             FrameBody::Text {
                 offset: 7,
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_and_a_frame_make_an_envelope() {
+    fn address_followed_by_a_frame_is_an_envelope() {
         let frame = Frame {
             attempt: 1,
             generation: 1,
@@ -442,13 +442,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_refused_without_a_panic(bytes: Vec<u8>) {
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
             let _ = IngressEnvelope::decode(bytes.clone().into());
             let _ = Frame::decode(bytes.into());
         }
 
         #[test]
-        fn text_that_is_cut_inside_a_character_is_refused(prefix in "[a-z]{0,8}") {
+        fn text_cut_inside_a_character_is_rejected(prefix in "[a-z]{0,8}") {
             let mut text = prefix.into_bytes();
             text.push(0xc3);
             let frame = Frame { attempt: 1, generation: 1, seq: 1, body: FrameBody::Text { offset: 0, text: text.into() } };

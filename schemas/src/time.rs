@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timestamp_survives_its_own_text() {
+    fn timestamp_round_trips_through_text() {
         let now = Timestamp::now();
         let text = serde_json::to_string(&now).unwrap();
         assert_eq!(serde_json::from_str::<Timestamp>(&text).unwrap(), now);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_went_back_gives_no_negative_duration() {
+    fn clock_that_went_back_gives_no_negative_duration() {
         assert_eq!(
             Timestamp::from_micros(0).millis_since(Timestamp::from_micros(5000)),
             0

@@ -50,7 +50,7 @@ pub fn encode<T: TopicRecord>(record: &T) -> Result<Vec<u8>, serde_json::Error> 
 pub fn decode<T: TopicRecord>(bytes: &[u8]) -> Result<T, DecodeError> {
     let VersionOnly { version } =
         serde_json::from_slice(bytes).map_err(|error| malformed(&error))?;
-    // No program ever wrote it, so that waiting for one that reads it would be for ever.
+    // Version 0 was never written, so parking such a record would be pointless.
     if version == 0 {
         return Err(DecodeError::Malformed("version 0".to_owned()));
     }

@@ -107,7 +107,7 @@ pub fn new_visitor_id() -> VisitorId {
 
 impl OriginHash {
     /// Returns the hash of an origin in canonical form.
-    pub fn of(secret: &InstallationSecret, origin: &str) -> Self {
+    pub fn from_origin(secret: &InstallationSecret, origin: &str) -> Self {
         let mac = secret.mac("visitor-origin", origin.as_bytes());
         Self(
             mac.iter()
@@ -289,14 +289,14 @@ mod tests {
             agent_id: AgentId::derive(&secret(), &org_id, "shop"),
             visitor_id: new_visitor_id(),
             key_id: key.then(|| KeyId::derive(&secret(), &org_id, "site", 0)),
-            origin: origin.map(|origin| OriginHash::of(&secret(), origin)),
+            origin: origin.map(|origin| OriginHash::from_origin(&secret(), origin)),
             expires_at: Timestamp::from_micros(expires_at),
             org_id,
         }
     }
 
     #[test]
-    fn another_installation_and_the_other_kind_do_not_open_it() {
+    fn credential_of_another_installation_or_kind_does_not_open() {
         let claims = claims(true, Some("https://shop.example:443"), 5);
         let token = claims.sign(CredentialKind::Token, &secret());
         assert!(
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_character_cut_or_tail_anywhere_is_refused() {
+    fn damaged_credential_is_rejected() {
         let token = claims(true, None, 5).sign(CredentialKind::Token, &secret());
         let opens = |text: &str| {
             text.parse::<VisitorCredential>()
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn it_expires_at_its_moment_and_is_never_printed() {
+    fn credential_expires_on_time_and_is_never_printed() {
         let claims = claims(false, None, 5);
         assert!(
             !claims.is_expired(Timestamp::from_micros(4))
@@ -349,7 +349,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_said_is_read_and_has_one_spelling(
+        fn claims_round_trip_with_one_spelling(
             key: bool,
             origin in prop::option::of("[ -~]{0,40}"),
             expires_at in 0..i64::MAX,

@@ -1,7 +1,8 @@
-//! The contract on the topics, as files that readers in any language use: the committed JSON Schemas are those of the
-//! Rust types, and the golden examples of every version that was ever written are valid, readable and complete.
+//! Golden tests of the topic contract: the committed JSON Schemas match the Rust types, and the
+//! examples of every version ever written are valid, readable and complete.
 //!
-//! After a wanted change: `UPDATE_SCHEMAS=1 cargo test -p switchboard-schemas --test golden every_committed`, then read the diff.
+//! After an intended change run `UPDATE_SCHEMAS=1 cargo test -p switchboard-schemas --test golden
+//! committed` and review the diff.
 #![cfg(test)]
 
 use std::{
@@ -22,20 +23,20 @@ use switchboard_schemas::{
     versioned::{DecodeError, TopicRecord, decode, encode},
 };
 
-/// What holds for the records of one topic.
+/// Schema files and codec of the records of one topic.
 struct Contract {
-    /// Name of its schema files; topics that carry the same records share them.
+    /// Name of the schema files; topics with the same records share them.
     schema_name: &'static str,
     version: u32,
     schema: Value,
-    /// Reads a record and writes it again.
+    /// Decodes a record and encodes it again.
     rewrite: fn(&Value) -> Result<Value, DecodeError>,
 }
 
 fn contract(topic: Topic) -> Contract {
     match topic {
         Topic::Route => contract_of::<RoutingJob>("chat.route"),
-        // A dead letter may be any bytes; those that are records at all are jobs as they were.
+        // Dead letters may contain any bytes; readable ones are unchanged jobs.
         Topic::Jobs | Topic::JobsRetry | Topic::DeadLetters => {
             contract_of::<ConversationJob>("chat.jobs")
         }
@@ -57,7 +58,7 @@ fn contract_of<T: TopicRecord + JsonSchema>(schema_name: &'static str) -> Contra
     }
 }
 
-/// The schema of what readers must accept, with the version that [`encode`] adds.
+/// Returns the schema of a record with the version that [`encode`] adds.
 fn schema_of<T: TopicRecord + JsonSchema>() -> Value {
     let mut schema = SchemaSettings::draft2020_12()
         .for_deserialize()
@@ -78,7 +79,7 @@ fn schema_of<T: TopicRecord + JsonSchema>() -> Value {
         .entry("required")
         .or_insert_with(|| json!([]));
     required.as_array_mut().unwrap().insert(0, "version".into());
-    // The doc comments link to Rust items, which mean nothing to other readers.
+    // Doc comments link to Rust items, which other readers cannot follow.
     let mut text = schema.as_value().to_string();
     for topic in Topic::ALL {
         text = text.replace(
@@ -110,7 +111,7 @@ struct Example {
     value: Value,
 }
 
-/// Every example of every version of every topic.
+/// Returns the examples of all versions of all topics.
 fn examples() -> Vec<Example> {
     Topic::ALL.into_iter().flat_map(examples_of).collect()
 }
@@ -142,7 +143,7 @@ fn examples_in(topic: Topic, version: u32) -> Vec<Example> {
 }
 
 #[test]
-fn every_committed_schema_is_that_of_its_rust_type() {
+fn committed_schemas_match_the_rust_types() {
     for topic in Topic::ALL {
         let contract = contract(topic);
         let path = schema_path(&contract, contract.version);
@@ -160,7 +161,7 @@ fn every_committed_schema_is_that_of_its_rust_type() {
 }
 
 #[test]
-fn every_field_is_named_in_camel_case() {
+fn fields_are_named_in_camel_case() {
     for topic in Topic::ALL {
         let mut names = Vec::new();
         collect_field_names(&contract(topic).schema, &mut names);
@@ -192,7 +193,7 @@ fn collect_field_names(schema: &Value, names: &mut Vec<String>) {
 }
 
 #[test]
-fn there_is_one_schema_file_for_each_version_and_no_other() {
+fn schema_files_exist_for_exactly_the_known_versions() {
     let expected: BTreeSet<PathBuf> = Topic::ALL
         .into_iter()
         .map(contract)
@@ -220,7 +221,7 @@ fn topic_has_an_example_of_every_version_ever_written() {
 }
 
 #[test]
-fn every_example_is_valid_by_the_schema_of_its_version() {
+fn examples_are_valid_by_the_schema_of_their_version() {
     for example in examples() {
         let schema = read_json(&schema_path(&contract(example.topic), example.version));
         let validator = jsonschema::options()
@@ -236,7 +237,7 @@ fn every_example_is_valid_by_the_schema_of_its_version() {
 }
 
 #[test]
-fn a_record_without_a_required_field_is_not_valid() {
+fn record_without_a_required_field_is_invalid() {
     for example in examples() {
         let schema = read_json(&schema_path(&contract(example.topic), example.version));
         let validator = jsonschema::validator_for(&schema).unwrap();
@@ -254,7 +255,7 @@ fn a_record_without_a_required_field_is_not_valid() {
 }
 
 #[test]
-fn every_example_of_every_version_is_read_and_written_as_it_was() {
+fn examples_of_all_versions_round_trip() {
     for example in examples() {
         let contract = contract(example.topic);
         assert_eq!(
@@ -270,7 +271,7 @@ fn every_example_of_every_version_is_read_and_written_as_it_was() {
 }
 
 #[test]
-fn fields_that_were_added_later_are_ignored_at_any_depth() {
+fn unknown_fields_are_ignored_at_any_depth() {
     for example in examples() {
         let rewrite = contract(example.topic).rewrite;
         let mut extended = example.value.clone();
@@ -290,7 +291,7 @@ fn fields_that_were_added_later_are_ignored_at_any_depth() {
 }
 
 #[test]
-fn a_newer_version_is_named_and_one_that_never_was_is_malformed() {
+fn newer_version_is_reported_and_version_zero_malformed() {
     for example in examples() {
         let contract = contract(example.topic);
         let (mut value, newer) = (example.value.clone(), contract.version + 1);
@@ -307,7 +308,7 @@ fn a_newer_version_is_named_and_one_that_never_was_is_malformed() {
 }
 
 #[test]
-fn the_examples_show_every_variant() {
+fn examples_cover_every_variant() {
     let texts = |topic: Topic, field: &str| -> BTreeSet<String> {
         examples_of(topic)
             .iter()
@@ -360,7 +361,7 @@ fn the_examples_show_every_variant() {
 }
 
 #[test]
-fn the_examples_tell_a_consistent_story() {
+fn examples_are_consistent_with_each_other() {
     let mut event_ids = BTreeSet::new();
     for example in examples_of(Topic::Messages) {
         let event: MessageEvent = decode(example.value.to_string().as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! `switchboard admin link`: prints a sign-in link for operators, for when no account exists or nobody can sign in.
+//! `switchboard admin link`: prints a sign-in link for operators, for installations in which no account exists or can sign in.
 //!
 //! It opens the stores directly, with or without a running service. Access to the installation secret authorizes it.
 

@@ -1,4 +1,4 @@
-//! Requests to a target, alone and in crowds, and what they took.
+//! Load on a target, sequential and concurrent, and the measured times.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use crate::support::{Organization, ScriptedModel, TestService, unique};
 
-/// Longest time that is told apart.
+/// Longest measured time.
 const MICROS_MAX: u64 = 60_000_000;
 
-/// Something that answers chats: the service, or the model itself.
+/// A target of chats: the service, or the model without it.
 pub(crate) struct Target {
     http: Client,
     urls: Vec<String>,
@@ -26,7 +26,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The model without us.
+    /// Returns the model, called without the service.
     pub(crate) fn direct(organization: &Organization) -> Self {
         let urls = vec![format!(
             "{}/chat/completions",
@@ -39,7 +39,7 @@ impl Target {
         Self::new(urls, "none".into(), body, organization.model.clone())
     }
 
-    /// The model behind us.
+    /// Returns the service in front of the model.
     pub(crate) fn through(service: &TestService, organization: &Organization) -> Self {
         let agent = organization.shop();
         let urls = service
@@ -56,7 +56,7 @@ impl Target {
         )
     }
 
-    /// A chat in a new session.
+    /// Creates a chat request in a new session.
     pub(crate) fn chat(&self) -> RequestBuilder {
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
         let body = (self.body)(&unique("load-"), &self.model);
@@ -67,7 +67,7 @@ impl Target {
     }
 
     fn new(urls: Vec<String>, key: String, body: fn(&str, &str) -> Value, model: String) -> Self {
-        // Connections are kept, as real clients keep them.
+        // Connections are reused, as by real clients.
         let http = Client::builder().no_proxy().build().unwrap_or_default();
         Self {
             http,
@@ -80,7 +80,7 @@ impl Target {
     }
 }
 
-/// Microseconds to the first byte of text, of `samples` chats, `chats` at once.
+/// Measures the microseconds to the first text of `samples` chats, `chats` of them at once.
 pub(crate) async fn first_bytes(target: &Target, chats: usize, samples: usize) -> Histogram<u64> {
     let lanes = (0..chats).map(|_| async {
         let mut times = vec![];
@@ -97,7 +97,7 @@ pub(crate) async fn first_bytes(target: &Target, chats: usize, samples: usize) -
     histogram
 }
 
-/// Complete replies per second of `chats` chats at once, as fast as they go.
+/// Measures the complete replies per second of `chats` concurrent chats.
 pub(crate) async fn replies_per_second(target: &Target, chats: usize, duration: Duration) -> f64 {
     let began = Instant::now();
     let lanes = (0..chats).map(|_| async {
@@ -113,17 +113,19 @@ pub(crate) async fn replies_per_second(target: &Target, chats: usize, duration: 
     f64::from(replies) / began.elapsed().as_secs_f64()
 }
 
-/// Time to the first text of one chat, which is then read to its end; none when it failed or broke off.
+/// Returns the time to the first text of one chat, which is then read to its end; `None` if it
+/// failed.
 async fn first_byte(target: &Target) -> Option<Duration> {
     let began = Instant::now();
     let mut response = target.chat().send().await.ok()?.error_for_status().ok()?;
     let mut first = None;
-    let mut direct_so_far = Vec::new();
+    let mut received = Vec::new();
     while let Some(chunk) = response.chunk().await.ok()? {
         if first.is_none() {
-            direct_so_far.extend_from_slice(&chunk);
-            // The model's own first event carries no text yet; every script's text begins with this word.
-            first = contains(&direct_so_far, b"w0000").then(|| began.elapsed());
+            received.extend_from_slice(&chunk);
+            // The first event of the model has no text yet; the text of every script begins with
+            // this word.
+            first = contains(&received, b"w0000").then(|| began.elapsed());
         }
     }
     first

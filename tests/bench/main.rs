@@ -1,5 +1,6 @@
-//! The load driver of `make bench`: what the service adds to a model that is asked directly, in the same run, on the
-//! same machine. It prints and asserts nothing: figures of a shared machine are no test.
+//! The load driver of `make bench`: measures the overhead of the service over a model that is
+//! called directly, in the same run on the same machine. It asserts nothing, because results of a
+//! shared machine vary.
 
 #[path = "../it/support/mod.rs"]
 #[expect(
@@ -9,7 +10,7 @@
     clippy::print_stderr,
     dead_code,
     unused_imports,
-    reason = "the tools of the tests, of which a measurement needs a part"
+    reason = "the benchmark uses a part of the test support"
 )]
 mod support;
 
@@ -23,15 +24,15 @@ use support::{Organization, OrganizationDocument, Profile, Script, TestService, 
 
 use crate::{load::Target, report::Report};
 
-/// Requests of one chat at a time.
+/// Number of requests of one chat at a time.
 const SAMPLES_ALONE: usize = 150;
-/// Chats at once, and requests in all.
+/// Number of concurrent chats, and of their requests.
 const CROWD: usize = 50;
 const SAMPLES_IN_CROWD: usize = 1_500;
-/// Chats at once at full speed, and for how long.
+/// Number of concurrent chats at full speed, and their duration.
 const FULL_SPEED_CHATS: usize = 64;
 const FULL_SPEED: Duration = Duration::from_secs(8);
-/// Streams that are open at once while memory is measured.
+/// Number of open streams while memory is measured.
 const OPEN_STREAMS: usize = 500;
 
 fn main() {
@@ -72,7 +73,7 @@ async fn measure(profile: Profile, report: &mut Report) {
     report.throughput(&name, base, measured);
 
     organization.script(Script::counts(60, Duration::from_secs(1)));
-    let (idle, open) = memory::of_open_streams(&service, &through, OPEN_STREAMS).await;
+    let (idle, open) = memory::measure_open_streams(&service, &through, OPEN_STREAMS).await;
     report.memory(&name, OPEN_STREAMS, idle, open);
 }
 

@@ -4,8 +4,8 @@ use futures::future::join_all;
 
 use crate::{load::Target, support::TestService};
 
-/// Resident KiB of all processes, idle and with `streams` open replies.
-pub(crate) async fn of_open_streams(
+/// Returns the resident KiB of all processes, idle and with `streams` open replies.
+pub(crate) async fn measure_open_streams(
     service: &TestService,
     target: &Target,
     streams: usize,
@@ -25,11 +25,11 @@ pub(crate) async fn of_open_streams(
 fn resident_kib(service: &TestService) -> u64 {
     let names = service.ops_urls().into_iter().map(|(name, _)| name);
     names
-        .map(|name| of_process(service.with_process(&name, |process| process.id())))
+        .map(|name| process_kib(service.with_process(&name, |process| process.id())))
         .sum()
 }
 
-fn of_process(id: u32) -> u64 {
+fn process_kib(id: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok())

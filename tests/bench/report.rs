@@ -1,12 +1,12 @@
-//! The table at the end.
+//! The report of the benchmark.
 
 use hdrhistogram::Histogram;
 
-/// Lines of the table.
+/// Lines of the report.
 pub(crate) struct Report(Vec<String>);
 
 impl Report {
-    /// With its heading.
+    /// Creates a report with its heading.
     pub(crate) fn new() -> Self {
         let cores = std::thread::available_parallelism().map_or(0, usize::from);
         Self(vec![format!(
@@ -14,12 +14,12 @@ impl Report {
         )])
     }
 
-    /// A remark.
+    /// Adds a remark.
     pub(crate) fn note(&mut self, text: &str) {
         self.0.push(text.to_owned());
     }
 
-    /// Time to the first byte.
+    /// Adds the times to the first byte.
     pub(crate) fn first_bytes(
         &mut self,
         name: &str,
@@ -42,7 +42,7 @@ impl Report {
         ));
     }
 
-    /// Replies at full speed.
+    /// Adds the replies per second at full speed.
     pub(crate) fn throughput(&mut self, name: &str, base: f64, measured: f64) {
         let ratio = measured / base;
         self.0.push(format!(
@@ -50,7 +50,7 @@ impl Report {
         ));
     }
 
-    /// Memory of open streams.
+    /// Adds the memory of open streams.
     pub(crate) fn memory(&mut self, name: &str, streams: usize, idle_kib: u64, open_kib: u64) {
         let each = as_f64(open_kib.saturating_sub(idle_kib)) / as_f64(streams as u64);
         let idle_mib = idle_kib / 1024;
@@ -59,14 +59,14 @@ impl Report {
         ));
     }
 
-    /// Shows it.
+    /// Prints the report.
     #[expect(clippy::print_stdout, reason = "the table is what this program is for")]
     pub(crate) fn print(&self) {
         println!("\n{}", self.0.join("\n"));
     }
 }
 
-/// Figures here are far below 2^52.
+/// Converts a value, which is far below 2^52.
 fn as_f64(value: u64) -> f64 {
     value as f64
 }

@@ -41,7 +41,7 @@ fn said(reply: &Reply) -> String {
 }
 
 #[tokio::test]
-async fn interrupted_and_complete_transfers_are_told_apart() {
+async fn interrupted_and_complete_transfers_differ() {
     for (tail, clean) in [("0\r\n\r\n", true), ("", false), ("5\r\nhal", false)] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -69,7 +69,7 @@ async fn interrupted_and_complete_transfers_are_told_apart() {
 }
 
 #[tokio::test]
-async fn scripted_model_says_its_text_and_records_the_request() {
+async fn scripted_model_sends_its_text_and_records_the_request() {
     let (model, name) = (ScriptedModel::get(), unique("harness-"));
     model.register(&name, Script::says("Grüße, 東京!").chunk_chars(1));
     let reply = ask(&name, json!([{"role": "user", "content": "hi"}])).await;

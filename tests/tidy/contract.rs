@@ -25,7 +25,8 @@ fn contract_rows() -> Vec<ContractRow> {
     contract.lines().filter(is_row).map(row).collect()
 }
 
-/// Returns whether a test exists. `module::name` is a test in `tests/it`, `path.rs::name` a unit test.
+/// Returns true if a test exists. `module::name` is a test in `tests/it`, `path.rs::name` a unit
+/// test.
 fn test_exists(reference: &str) -> bool {
     let Some((place, name)) = reference.rsplit_once("::") else {
         return false;

@@ -18,7 +18,7 @@ pub(crate) struct SourceFile {
 }
 
 impl SourceFile {
-    /// Returns whether the file contains tests only.
+    /// Returns true if the file contains tests only.
     pub(crate) fn is_test(&self) -> bool {
         let mut parts = self.path.split('/');
         parts.any(|part| {
@@ -34,7 +34,7 @@ impl SourceFile {
         &self.text[..end.unwrap_or(self.text.len())]
     }
 
-    /// Returns whether the file is one of these, or below one of these folders.
+    /// Returns true if the file is one of these, or below one of these folders.
     pub(crate) fn is_below(&self, places: &[&str]) -> bool {
         places.iter().any(|place| {
             let rest = self.path.strip_prefix(place);

@@ -11,7 +11,7 @@ const SECONDS_BUCKETS: [f64; 17] = [
     600.0,
 ];
 
-const LEFT_OUT_HELP: &str = "Messages that a prompt left out, by whether a summary stood for them";
+const TRUNCATED_HELP: &str = "Messages dropped from prompts, by whether a summary covered them";
 
 /// Classes of dead letters.
 const DEAD_LETTER_CLASSES: [&str; 5] = [
@@ -66,8 +66,7 @@ pub struct WorkerMetrics {
 impl WorkerMetrics {
     /// Creates and registers the metrics. Fails if they are registered already.
     pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let dead_letters =
-            new_counters("dead_letters_total", "Buried records by class", &["class"])?;
+        let dead_letters = new_counters("dead_letters_total", "Dead letters by class", &["class"])?;
         for class in DEAD_LETTER_CLASSES {
             // A series that is created at 1 shows no increase to an alert.
             dead_letters.with_label_values(&[class]);
@@ -89,12 +88,8 @@ impl WorkerMetrics {
                 "Seconds to the first text of a model call",
             )?,
             model_call: histogram("model_call", "Seconds of a whole model call")?,
-            routing: histogram("routing", "Seconds of a choice by intent")?,
-            routed: counters(
-                "routed_total",
-                "Choices of a team's agent by stage",
-                &["stage"],
-            )?,
+            routing: histogram("routing", "Seconds of a routing decision by intent")?,
+            routed: counters("routed_total", "Routing decisions by stage", &["stage"])?,
             jobs: counters("jobs_total", "Jobs by outcome", &["topic", "outcome"])?,
             replies: counters("replies_total", "Replies by final state", &["status"])?,
             tokens: counters("tokens_total", "Tokens of models", &["kind"])?,
@@ -105,7 +100,7 @@ impl WorkerMetrics {
             )?,
             left_out: counters(
                 "prompt_messages_left_out_total",
-                LEFT_OUT_HELP,
+                TRUNCATED_HELP,
                 &["summarized"],
             )?,
             summaries: counters(
@@ -128,7 +123,7 @@ impl WorkerMetrics {
                 "Offsets taken and not finished",
                 &PARTITION,
             )?,
-            retries: counters("retries_total", "Repeated tries", &["of"])?,
+            retries: counters("retries_total", "Retries by kind", &["of"])?,
             dead_letters: register_metric(registry, dead_letters)?,
         })
     }

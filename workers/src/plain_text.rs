@@ -72,7 +72,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_one_bounded_line(text: String, chars_max in 0_usize..50) {
+        fn arbitrary_text_becomes_one_bounded_line(text: String, chars_max in 0_usize..50) {
             let line = one_line(&text);
             prop_assert!(!line.contains(char::is_control));
             prop_assert_eq!(line.trim(), line.as_str());

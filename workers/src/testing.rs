@@ -61,7 +61,7 @@ pub(crate) struct Provider {
 
 impl Provider {
     pub(crate) async fn start(acts: Vec<Act>) -> Self {
-        // Two tests may install it at once; either is the same.
+        // Concurrent tests may install it; either provider is the same.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let (requests, open) = (
             Arc::new(Mutex::new(Vec::new())),
@@ -179,7 +179,7 @@ pub(crate) async fn eventually(what: &str, mut done: impl AsyncFnMut() -> bool) 
     while !done().await {
         assert!(
             tokio::time::Instant::now() < deadline,
-            "never happened: {what}"
+            "did not happen in time: {what}"
         );
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -1,4 +1,4 @@
-//! The contract of [`super::Accounts`], sentence by sentence, for both twins.
+//! Conformance tests of [`super::AccountStore`], run on both backends.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,22 +15,22 @@ use super::{AccountStore, DashboardSession, embedded::EmbeddedAccounts};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A twin under test.
+/// A backend under test.
 struct Subject {
     accounts: Arc<dyn AccountStore>,
     _directory: Option<tempfile::TempDir>,
 }
 
 conformance_tests! {
-    a_session_is_found_by_its_hash_until_it_ends,
-    a_touch_moves_the_last_use_and_nothing_else,
-    a_touch_that_comes_late_opens_no_ended_session,
-    a_session_past_its_end_is_not_found,
-    ending_what_is_not_there_succeeds,
-    the_log_is_read_latest_first_in_pages_that_join,
-    recording_an_entry_again_changes_nothing,
-    an_organizations_log_shows_no_other_ones_entries,
-    both_answer_their_check,
+    session_is_found_by_its_hash_until_it_ends,
+    touch_changes_only_the_last_use,
+    late_touch_does_not_reopen_an_ended_session,
+    expired_session_is_not_found,
+    ending_an_unknown_session_succeeds,
+    log_pages_join_latest_first,
+    repeated_log_entry_changes_nothing,
+    log_shows_only_entries_of_its_organization,
+    account_store_check_succeeds,
 }
 
 fn embedded_subject() -> Subject {
@@ -51,7 +51,7 @@ async fn scylla_subject() -> Subject {
     }
 }
 
-/// An organization of its own, so that no two tests meet.
+/// Returns a unique organization, so that tests do not share data.
 pub(super) fn org() -> OrgId {
     OrgId::derive(&InstallationSecret::from_bytes(rand::random()), "acme")
 }
@@ -100,27 +100,27 @@ fn hash() -> TokenHash {
     TokenHash(rand::random())
 }
 
-async fn a_session_is_found_by_its_hash_until_it_ends(
+async fn session_is_found_by_its_hash_until_it_ends(
     Subject {
         accounts,
         _directory,
     }: Subject,
 ) {
     let (one, two, session) = (hash(), hash(), session());
-    assert_eq!(accounts.session(&one).await.unwrap(), None);
+    assert_eq!(accounts.find_session(&one).await.unwrap(), None);
     for hash in [&one, &two] {
         accounts.begin_session(hash, &session).await.unwrap();
         assert_eq!(
-            accounts.session(hash).await.unwrap().as_ref(),
+            accounts.find_session(hash).await.unwrap().as_ref(),
             Some(&session)
         );
     }
     accounts.end_session(&one).await.unwrap();
-    assert_eq!(accounts.session(&one).await.unwrap(), None);
-    assert_eq!(accounts.session(&two).await.unwrap(), Some(session));
+    assert_eq!(accounts.find_session(&one).await.unwrap(), None);
+    assert_eq!(accounts.find_session(&two).await.unwrap(), Some(session));
 }
 
-async fn a_touch_moves_the_last_use_and_nothing_else(
+async fn touch_changes_only_the_last_use(
     Subject {
         accounts,
         _directory,
@@ -133,10 +133,10 @@ async fn a_touch_moves_the_last_use_and_nothing_else(
         ..session
     };
     accounts.touch_session(&hash, &later).await.unwrap();
-    assert_eq!(accounts.session(&hash).await.unwrap(), Some(later));
+    assert_eq!(accounts.find_session(&hash).await.unwrap(), Some(later));
 }
 
-async fn a_touch_that_comes_late_opens_no_ended_session(
+async fn late_touch_does_not_reopen_an_ended_session(
     Subject {
         accounts,
         _directory,
@@ -150,10 +150,10 @@ async fn a_touch_that_comes_late_opens_no_ended_session(
         ..session
     };
     accounts.touch_session(&hash, &later).await.unwrap();
-    assert_eq!(accounts.session(&hash).await.unwrap(), None);
+    assert_eq!(accounts.find_session(&hash).await.unwrap(), None);
 }
 
-async fn a_session_past_its_end_is_not_found(
+async fn expired_session_is_not_found(
     Subject {
         accounts,
         _directory,
@@ -165,10 +165,10 @@ async fn a_session_past_its_end_is_not_found(
         ..session()
     };
     accounts.begin_session(&hash, &past).await.unwrap();
-    assert_eq!(accounts.session(&hash).await.unwrap(), None);
+    assert_eq!(accounts.find_session(&hash).await.unwrap(), None);
 }
 
-async fn ending_what_is_not_there_succeeds(
+async fn ending_an_unknown_session_succeeds(
     Subject {
         accounts,
         _directory,
@@ -179,10 +179,10 @@ async fn ending_what_is_not_there_succeeds(
     accounts.begin_session(&hash, &session()).await.unwrap();
     accounts.end_session(&hash).await.unwrap();
     accounts.end_session(&hash).await.unwrap();
-    assert_eq!(accounts.session(&hash).await.unwrap(), None);
+    assert_eq!(accounts.find_session(&hash).await.unwrap(), None);
 }
 
-async fn the_log_is_read_latest_first_in_pages_that_join(
+async fn log_pages_join_latest_first(
     Subject {
         accounts,
         _directory,
@@ -192,21 +192,24 @@ async fn the_log_is_read_latest_first_in_pages_that_join(
     let mut entries = Vec::new();
     for _ in 0..7 {
         entries.push(entry(&org));
-        accounts.record(entries.last().unwrap()).await.unwrap();
+        accounts
+            .append_entry(entries.last().unwrap())
+            .await
+            .unwrap();
     }
-    // An entry of long ago lies in another partition of the production twin.
+    // An old entry is in another partition of the Scylla backend.
     let old = AuditEntry {
         id: "aud_00000000000000000000000000".parse().unwrap(),
         ..entry(&org)
     };
-    accounts.record(&old).await.unwrap();
+    accounts.append_entry(&old).await.unwrap();
     entries.insert(0, old);
     entries.reverse();
-    assert_eq!(accounts.log(&org, None, 99).await.unwrap(), entries);
+    assert_eq!(accounts.log_entries(&org, None, 99).await.unwrap(), entries);
     let mut walked: Vec<AuditEntry> = Vec::new();
     loop {
         let page = accounts
-            .log(&org, walked.last().map(|entry| &entry.id), 3)
+            .log_entries(&org, walked.last().map(|entry| &entry.id), 3)
             .await
             .unwrap();
         if page.is_empty() {
@@ -217,7 +220,7 @@ async fn the_log_is_read_latest_first_in_pages_that_join(
     assert_eq!(walked, entries);
 }
 
-async fn recording_an_entry_again_changes_nothing(
+async fn repeated_log_entry_changes_nothing(
     Subject {
         accounts,
         _directory,
@@ -225,24 +228,30 @@ async fn recording_an_entry_again_changes_nothing(
 ) {
     let entry = entry(&org());
     for _ in 0..2 {
-        accounts.record(&entry).await.unwrap();
+        accounts.append_entry(&entry).await.unwrap();
     }
-    assert_eq!(accounts.log(&entry.org_id, None, 9).await.unwrap(), [entry]);
+    assert_eq!(
+        accounts.log_entries(&entry.org_id, None, 9).await.unwrap(),
+        [entry]
+    );
 }
 
-async fn an_organizations_log_shows_no_other_ones_entries(
+async fn log_shows_only_entries_of_its_organization(
     Subject {
         accounts,
         _directory,
     }: Subject,
 ) {
     let (ours, other) = (entry(&org()), entry(&org()));
-    accounts.record(&ours).await.unwrap();
-    accounts.record(&other).await.unwrap();
-    assert_eq!(accounts.log(&ours.org_id, None, 9).await.unwrap(), [ours]);
+    accounts.append_entry(&ours).await.unwrap();
+    accounts.append_entry(&other).await.unwrap();
+    assert_eq!(
+        accounts.log_entries(&ours.org_id, None, 9).await.unwrap(),
+        [ours]
+    );
 }
 
-async fn both_answer_their_check(
+async fn account_store_check_succeeds(
     Subject {
         accounts,
         _directory,

@@ -71,7 +71,7 @@ impl AccountStore for EmbeddedAccounts {
             .await
     }
 
-    async fn session(&self, hash: &TokenHash) -> Result<Option<DashboardSession>, StoreError> {
+    async fn find_session(&self, hash: &TokenHash) -> Result<Option<DashboardSession>, StoreError> {
         let hash = hash.0;
         let row: Option<(String, i64)> = self
             .database
@@ -119,7 +119,7 @@ impl AccountStore for EmbeddedAccounts {
             .await
     }
 
-    async fn record(&self, entry: &AuditEntry) -> Result<(), StoreError> {
+    async fn append_entry(&self, entry: &AuditEntry) -> Result<(), StoreError> {
         let (org, id, body) = (entry.org_id.clone(), entry.id.clone(), encode(entry)?);
         self.database
             .write(move |connection| {
@@ -133,7 +133,7 @@ impl AccountStore for EmbeddedAccounts {
             .await
     }
 
-    async fn log(
+    async fn log_entries(
         &self,
         org: &OrgId,
         before: Option<&AuditId>,
@@ -174,9 +174,12 @@ mod tests {
         let (hash, session, entry) = (TokenHash([1; 32]), session(), entry(&org()));
         let accounts = EmbeddedAccounts::open(&path).unwrap();
         accounts.begin_session(&hash, &session).await.unwrap();
-        accounts.record(&entry).await.unwrap();
+        accounts.append_entry(&entry).await.unwrap();
         let reopened = EmbeddedAccounts::open(&path).unwrap();
-        assert_eq!(reopened.session(&hash).await.unwrap(), Some(session));
-        assert_eq!(reopened.log(&entry.org_id, None, 9).await.unwrap(), [entry]);
+        assert_eq!(reopened.find_session(&hash).await.unwrap(), Some(session));
+        assert_eq!(
+            reopened.log_entries(&entry.org_id, None, 9).await.unwrap(),
+            [entry]
+        );
     }
 }

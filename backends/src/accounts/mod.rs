@@ -41,7 +41,7 @@ pub trait AccountStore: Send + Sync {
     ) -> Result<(), StoreError>;
 
     /// Returns the session with this hash.
-    async fn session(&self, hash: &TokenHash) -> Result<Option<DashboardSession>, StoreError>;
+    async fn find_session(&self, hash: &TokenHash) -> Result<Option<DashboardSession>, StoreError>;
 
     /// Records that `session` was used at its `seen_at`.
     async fn touch_session(
@@ -54,11 +54,11 @@ pub trait AccountStore: Send + Sync {
     async fn end_session(&self, hash: &TokenHash) -> Result<(), StoreError>;
 
     /// Appends an entry to the audit log.
-    async fn record(&self, entry: &AuditEntry) -> Result<(), StoreError>;
+    async fn append_entry(&self, entry: &AuditEntry) -> Result<(), StoreError>;
 
     /// Returns at most `limit` entries of an organization's log, latest first, starting before
     /// `before` if given.
-    async fn log(
+    async fn log_entries(
         &self,
         org: &OrgId,
         before: Option<&AuditId>,

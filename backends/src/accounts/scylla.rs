@@ -83,7 +83,7 @@ impl ScyllaAccounts {
     async fn read(&self, hash: &TokenHash) -> Result<Option<(DashboardSession, i64)>, StoreError> {
         let rows = self
             .link
-            .rows::<SessionRow>(&self.prepared().await?.get, (hash.0.as_slice(),))
+            .query_rows::<SessionRow>(&self.prepared().await?.get, (hash.0.as_slice(),))
             .await?;
         let Some((Some(body), seen_at, Some(written_at))) = rows.into_iter().next() else {
             return Ok(None);
@@ -116,7 +116,7 @@ impl AccountStore for ScyllaAccounts {
         self.link.write(&self.prepared().await?.begin, values).await
     }
 
-    async fn session(&self, hash: &TokenHash) -> Result<Option<DashboardSession>, StoreError> {
+    async fn find_session(&self, hash: &TokenHash) -> Result<Option<DashboardSession>, StoreError> {
         Ok(self.read(hash).await?.map(|(session, _)| session))
     }
 
@@ -141,7 +141,7 @@ impl AccountStore for ScyllaAccounts {
         self.link.write(&self.prepared().await?.end, values).await
     }
 
-    async fn record(&self, entry: &AuditEntry) -> Result<(), StoreError> {
+    async fn append_entry(&self, entry: &AuditEntry) -> Result<(), StoreError> {
         let (prepared, period) = (self.prepared().await?, period_of(&entry.id));
         let org = entry.org_id.as_str();
         // Write the entry before its period is announced to readers.
@@ -156,7 +156,7 @@ impl AccountStore for ScyllaAccounts {
             .await
     }
 
-    async fn log(
+    async fn log_entries(
         &self,
         org: &OrgId,
         before: Option<&AuditId>,
@@ -165,7 +165,7 @@ impl AccountStore for ScyllaAccounts {
         let prepared = self.prepared().await?;
         let periods = self
             .link
-            .rows::<(i64,)>(&prepared.get_periods, (org.as_str(),))
+            .query_rows::<(i64,)>(&prepared.get_periods, (org.as_str(),))
             .await?;
         let last = before.map_or(i64::MAX, period_of);
         let place = before.map_or(BEHIND_ALL, AuditId::as_str);
@@ -183,7 +183,7 @@ impl AccountStore for ScyllaAccounts {
             );
             for (body,) in self
                 .link
-                .rows::<(String,)>(&prepared.get_log, values)
+                .query_rows::<(String,)>(&prepared.get_log, values)
                 .await?
             {
                 entries.push(decode(&body)?);
@@ -213,7 +213,7 @@ impl AccountStatements {
 }
 
 fn period_of(id: &AuditId) -> i64 {
-    id.made_at().micros().div_euclid(PERIOD_MICROS)
+    id.created_at().micros().div_euclid(PERIOD_MICROS)
 }
 
 /// Returns the remaining lifetime of a session in seconds, at least one because 0 means no expiry.

@@ -23,8 +23,9 @@ const GET_MARKS: &str =
     "SELECT day, changes FROM fact_marks WHERE org_id = ?1 AND day BETWEEN ?2 AND ?3";
 const GET_FACTS: &str = "SELECT id, body FROM facts
     WHERE org_id = ?1 AND hour = ?2 AND id > ?3 ORDER BY id LIMIT ?4";
-const PUT_KEPT: &str = "INSERT OR REPLACE INTO day_figures (org_id, day, body) VALUES (?1, ?2, ?3)";
-const GET_KEPT: &str =
+const PUT_TOTALS: &str =
+    "INSERT OR REPLACE INTO day_figures (org_id, day, body) VALUES (?1, ?2, ?3)";
+const GET_TOTALS: &str =
     "SELECT day, body FROM day_figures WHERE org_id = ?1 AND day BETWEEN ?2 AND ?3";
 /// Name of the only writer of a file.
 const WRITER: &str = "";
@@ -59,7 +60,7 @@ impl AnalyticsStore for EmbeddedStore {
             .collect())
     }
 
-    async fn facts(
+    async fn hour_facts(
         &self,
         org: &OrgId,
         hour: i64,
@@ -82,16 +83,20 @@ impl AnalyticsStore for EmbeddedStore {
             .await
     }
 
-    async fn kept(&self, org: &OrgId, days: DayRange) -> Result<BTreeMap<Day, String>, StoreError> {
-        self.rows_of_days(GET_KEPT, org, days, |row| row.get(1))
+    async fn stored_totals(
+        &self,
+        org: &OrgId,
+        days: DayRange,
+    ) -> Result<BTreeMap<Day, String>, StoreError> {
+        self.rows_of_days(GET_TOTALS, org, days, |row| row.get(1))
             .await
     }
 
-    async fn keep(&self, org: &OrgId, day: Day, body: String) -> Result<(), StoreError> {
+    async fn put_totals(&self, org: &OrgId, day: Day, body: String) -> Result<(), StoreError> {
         let org = org.clone();
         self.database
             .write(move |connection| {
-                connection.prepare_cached(PUT_KEPT)?.execute(params![
+                connection.prepare_cached(PUT_TOTALS)?.execute(params![
                     org.as_str(),
                     day.number(),
                     body

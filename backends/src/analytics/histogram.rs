@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_average_and_no_percentile() {
+    fn empty_histogram_has_no_average_or_percentile() {
         let empty = DurationHistogram::default();
         assert_eq!(
             (empty.count(), empty.average_ms(), empty.percentile_ms(50)),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_is_the_time_of_nearest_rank() {
+    fn percentile_is_the_duration_of_nearest_rank() {
         let hundred: Vec<u64> = (1..=100).collect();
         let percentiles =
             [1, 50, 95, 100].map(|percent| of(&hundred).percentile_ms(percent).unwrap());
@@ -96,7 +96,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_percentile_is_off_by_less_than_a_hundredth(
+        fn percentile_error_is_below_one_percent(
             mut times in prop::collection::vec(0u64..10_000_000, 1..200),
             percent in 1u64..=100,
         ) {
@@ -107,7 +107,7 @@ mod tests {
         }
 
         #[test]
-        fn times_of_two_days_add_up_to_those_of_both(
+        fn merged_histograms_equal_one_of_all_durations(
             first in prop::collection::vec(0u64..1_000_000, 0..50),
             second in prop::collection::vec(0u64..1_000_000, 0..50),
         ) {

@@ -59,7 +59,7 @@ pub trait AnalyticsStore: Send + Sync {
 
     /// Returns the facts of an hour (see [`switchboard_schemas::day::hour_of`]) in the order of
     /// ids, starting after `behind`.
-    async fn facts(
+    async fn hour_facts(
         &self,
         org: &OrgId,
         hour: i64,
@@ -68,10 +68,14 @@ pub trait AnalyticsStore: Send + Sync {
     ) -> Result<Vec<facts::FactRow>, StoreError>;
 
     /// Returns the totals that were stored for these days, in the reader's own format.
-    async fn kept(&self, org: &OrgId, days: DayRange) -> Result<BTreeMap<Day, String>, StoreError>;
+    async fn stored_totals(
+        &self,
+        org: &OrgId,
+        days: DayRange,
+    ) -> Result<BTreeMap<Day, String>, StoreError>;
 
     /// Stores the totals of a day.
-    async fn keep(&self, org: &OrgId, day: Day, body: String) -> Result<(), StoreError>;
+    async fn put_totals(&self, org: &OrgId, day: Day, body: String) -> Result<(), StoreError>;
 }
 
 impl DayRange {

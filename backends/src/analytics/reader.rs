@@ -28,7 +28,7 @@ const FACTS_PER_PAGE: u32 = 1000;
 /// need them too.
 const HOURS_AT_ONCE: usize = 3;
 /// Version of the stored totals, changed with their meaning so that older ones are not used.
-const KEPT_SHAPE: u32 = 1;
+const TOTALS_SHAPE: u32 = 1;
 
 /// The reason why there are no totals.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +36,7 @@ pub enum AnalyticsError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There was too much to count for one request; the next one continues.
+    /// There are too many uncounted facts for one request; the next one continues.
     #[error("counting goes on")]
     Unfinished,
 }
@@ -54,45 +54,47 @@ struct StoredTotals {
 /// # Errors
 /// [`AnalyticsError`].
 pub async fn read(
-    figures: &dyn AnalyticsStore,
+    analytics: &dyn AnalyticsStore,
     org: &OrgId,
     days: DayRange,
 ) -> Result<BTreeMap<Day, GroupedTotals>, AnalyticsError> {
-    read_bounded(figures, org, days, FACTS_PER_READING_MAX).await
+    read_bounded(analytics, org, days, FACTS_PER_READING_MAX).await
 }
 
 async fn read_bounded(
-    figures: &dyn AnalyticsStore,
+    analytics: &dyn AnalyticsStore,
     org: &OrgId,
     days: DayRange,
     facts_max: u64,
 ) -> Result<BTreeMap<Day, GroupedTotals>, AnalyticsError> {
-    // Read the marks first: what is counted after them includes at least the facts that they stand
-    // for.
-    let marked = figures.marked_days(org, days).await?;
-    let kept = figures.kept(org, days).await?;
+    // Read the marks first: totals counted after them include at least the facts of these marks.
+    let marked = analytics.marked_days(org, days).await?;
+    let kept = analytics.stored_totals(org, days).await?;
     let (mut read, mut facts_counted) = (BTreeMap::new(), 0);
     for (day, marks) in marked {
-        if let Some(tallies) = kept.get(&day).and_then(|body| still_right(body, &marks)) {
+        if let Some(tallies) = kept
+            .get(&day)
+            .and_then(|body| decode_if_valid(body, &marks))
+        {
             read.insert(day, tallies);
             continue;
         }
         if facts_counted >= facts_max {
             return Err(AnalyticsError::Unfinished);
         }
-        let (tallies, facts) = count(figures, org, day).await?;
+        let (tallies, facts) = count(analytics, org, day).await?;
         facts_counted += facts;
         let groups = tallies
             .0
             .iter()
             .map(|(group, tally)| (group.clone(), tally.clone()))
             .collect();
-        figures
-            .keep(
+        analytics
+            .put_totals(
                 org,
                 day,
                 encode(&StoredTotals {
-                    shape: KEPT_SHAPE,
+                    shape: TOTALS_SHAPE,
                     marks,
                     groups,
                 })?,
@@ -103,19 +105,19 @@ async fn read_bounded(
     Ok(read)
 }
 
-fn still_right(body: &str, marks: &ChangeMarks) -> Option<GroupedTotals> {
+fn decode_if_valid(body: &str, marks: &ChangeMarks) -> Option<GroupedTotals> {
     let kept: StoredTotals = decode(body).ok()?;
-    (kept.shape == KEPT_SHAPE && kept.marks == *marks)
+    (kept.shape == TOTALS_SHAPE && kept.marks == *marks)
         .then(|| GroupedTotals(kept.groups.into_iter().collect()))
 }
 
 /// Counts the facts of a day and returns its totals and the number of facts.
 async fn count(
-    figures: &dyn AnalyticsStore,
+    analytics: &dyn AnalyticsStore,
     org: &OrgId,
     day: Day,
 ) -> Result<(GroupedTotals, u64), StoreError> {
-    let hours = (0..HOURS_PER_DAY).map(|hour| count_hour(figures, org, day.first_hour() + hour));
+    let hours = (0..HOURS_PER_DAY).map(|hour| count_hour(analytics, org, day.first_hour() + hour));
     let counted = stream::iter(hours).buffer_unordered(HOURS_AT_ONCE);
     let add = |(mut tallies, facts): (GroupedTotals, u64), (hour, facts_of_hour)| async move {
         tallies.merge(hour);
@@ -125,13 +127,15 @@ async fn count(
 }
 
 async fn count_hour(
-    figures: &dyn AnalyticsStore,
+    analytics: &dyn AnalyticsStore,
     org: &OrgId,
     hour: i64,
 ) -> Result<(GroupedTotals, u64), StoreError> {
     let (mut counter, mut facts, mut behind) = (HourlyTotals::default(), 0, String::new());
     loop {
-        let page = figures.facts(org, hour, &behind, FACTS_PER_PAGE).await?;
+        let page = analytics
+            .hour_facts(org, hour, &behind, FACTS_PER_PAGE)
+            .await?;
         for row in &page {
             row.read()?.into_iter().for_each(|fact| counter.add(fact));
         }
@@ -152,15 +156,15 @@ mod tests {
     use super::*;
     use crate::analytics::facts::FactRow;
 
-    /// Days of so many facts each, all in their first hour, that were never counted.
-    struct Busy {
+    /// Uncounted days with a number of facts each, all in their first hour.
+    struct UncountedDays {
         days: i64,
         facts: usize,
         kept: std::sync::Mutex<BTreeMap<Day, String>>,
     }
 
     #[async_trait]
-    impl AnalyticsStore for Busy {
+    impl AnalyticsStore for UncountedDays {
         async fn marked_days(
             &self,
             _: &OrgId,
@@ -171,7 +175,7 @@ mod tests {
                 .collect())
         }
 
-        async fn facts(
+        async fn hour_facts(
             &self,
             _: &OrgId,
             hour: i64,
@@ -193,25 +197,29 @@ mod tests {
                 .collect())
         }
 
-        async fn kept(&self, _: &OrgId, _: DayRange) -> Result<BTreeMap<Day, String>, StoreError> {
+        async fn stored_totals(
+            &self,
+            _: &OrgId,
+            _: DayRange,
+        ) -> Result<BTreeMap<Day, String>, StoreError> {
             Ok(self.kept.lock().unwrap().clone())
         }
 
-        async fn keep(&self, _: &OrgId, day: Day, body: String) -> Result<(), StoreError> {
+        async fn put_totals(&self, _: &OrgId, day: Day, body: String) -> Result<(), StoreError> {
             self.kept.lock().unwrap().insert(day, body);
             Ok(())
         }
     }
 
-    fn days(days: i64, facts: usize) -> Busy {
-        Busy {
+    fn days(days: i64, facts: usize) -> UncountedDays {
+        UncountedDays {
             days,
             facts,
             kept: std::sync::Mutex::default(),
         }
     }
 
-    async fn messages(busy: &Busy, facts_max: u64) -> Result<u64, AnalyticsError> {
+    async fn messages(busy: &UncountedDays, facts_max: u64) -> Result<u64, AnalyticsError> {
         let org = OrgId::derive(&InstallationSecret::from_bytes([7; 32]), "acme");
         let range = DayRange {
             first: Day::from_number(0),
@@ -226,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_hour_of_any_length_is_counted_to_its_end() {
+    async fn hour_is_counted_across_pages_of_facts() {
         let page = FACTS_PER_PAGE as usize;
         for facts in [0, 1, page - 1, page, page + 1, 2 * page, 2 * page + 1] {
             assert_eq!(
@@ -237,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_too_much_for_one_reading_is_done_by_several() {
+    async fn counting_continues_over_several_requests() {
         let busy = days(5, 30);
         for _ in 0..2 {
             assert!(matches!(

@@ -27,8 +27,8 @@ const PUT_MARK: &str = "INSERT INTO switchboard.fact_marks (org_id, day, writer,
 const GET_MARKS: &str = "SELECT day, writer, changes FROM switchboard.fact_marks WHERE org_id = ? AND day >= ? AND day <= ?";
 const GET_FACTS: &str =
     "SELECT id, body FROM switchboard.facts WHERE org_id = ? AND hour = ? AND id > ? LIMIT ?";
-const PUT_KEPT: &str = "INSERT INTO switchboard.day_figures (org_id, day, body) VALUES (?, ?, ?)";
-const GET_KEPT: &str =
+const PUT_TOTALS: &str = "INSERT INTO switchboard.day_figures (org_id, day, body) VALUES (?, ?, ?)";
+const GET_TOTALS: &str =
     "SELECT day, body FROM switchboard.day_figures WHERE org_id = ? AND day >= ? AND day <= ?";
 
 /// Prepared statements of analytics, and this process as a writer of change marks.
@@ -52,8 +52,8 @@ impl PreparedAnalytics {
             put_mark: link.prepare_write(PUT_MARK).await?,
             get_marks: link.prepare_read(GET_MARKS).await?,
             get_facts: link.prepare_read(GET_FACTS).await?,
-            put_kept: link.prepare_write(PUT_KEPT).await?,
-            get_kept: link.prepare_read(GET_KEPT).await?,
+            put_kept: link.prepare_write(PUT_TOTALS).await?,
+            get_kept: link.prepare_read(GET_TOTALS).await?,
             writer: RequestId::random().to_string(),
             changes: AtomicI64::new(0),
         })
@@ -99,11 +99,11 @@ impl AnalyticsStore for ScyllaStore {
         org: &OrgId,
         days: DayRange,
     ) -> Result<BTreeMap<Day, ChangeMarks>, StoreError> {
-        let (link, prepared) = self.figures().await?;
+        let (link, prepared) = self.analytics_statements().await?;
         let values = (org.as_str(), days.first.number(), days.last.number());
         let mut marked: BTreeMap<Day, ChangeMarks> = BTreeMap::new();
         for (day, writer, changes) in link
-            .rows::<(i64, String, i64)>(&prepared.get_marks, values)
+            .query_rows::<(i64, String, i64)>(&prepared.get_marks, values)
             .await?
         {
             marked
@@ -114,14 +114,14 @@ impl AnalyticsStore for ScyllaStore {
         Ok(marked)
     }
 
-    async fn facts(
+    async fn hour_facts(
         &self,
         org: &OrgId,
         hour: i64,
         behind: &str,
         limit: u32,
     ) -> Result<Vec<FactRow>, StoreError> {
-        let (link, prepared) = self.figures().await?;
+        let (link, prepared) = self.analytics_statements().await?;
         let values = (
             org.as_str(),
             hour,
@@ -129,7 +129,7 @@ impl AnalyticsStore for ScyllaStore {
             i32::try_from(limit).unwrap_or(i32::MAX),
         );
         let rows = link
-            .rows::<(String, Option<String>)>(&prepared.get_facts, values)
+            .query_rows::<(String, Option<String>)>(&prepared.get_facts, values)
             .await?;
         Ok(rows
             .into_iter()
@@ -137,11 +137,15 @@ impl AnalyticsStore for ScyllaStore {
             .collect())
     }
 
-    async fn kept(&self, org: &OrgId, days: DayRange) -> Result<BTreeMap<Day, String>, StoreError> {
-        let (link, prepared) = self.figures().await?;
+    async fn stored_totals(
+        &self,
+        org: &OrgId,
+        days: DayRange,
+    ) -> Result<BTreeMap<Day, String>, StoreError> {
+        let (link, prepared) = self.analytics_statements().await?;
         let values = (org.as_str(), days.first.number(), days.last.number());
         let rows = link
-            .rows::<(i64, String)>(&prepared.get_kept, values)
+            .query_rows::<(i64, String)>(&prepared.get_kept, values)
             .await?;
         Ok(rows
             .into_iter()
@@ -149,8 +153,8 @@ impl AnalyticsStore for ScyllaStore {
             .collect())
     }
 
-    async fn keep(&self, org: &OrgId, day: Day, body: String) -> Result<(), StoreError> {
-        let (link, prepared) = self.figures().await?;
+    async fn put_totals(&self, org: &OrgId, day: Day, body: String) -> Result<(), StoreError> {
+        let (link, prepared) = self.analytics_statements().await?;
         link.write(&prepared.put_kept, (org.as_str(), day.number(), body))
             .await
     }

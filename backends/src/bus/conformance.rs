@@ -24,26 +24,27 @@ const DEADLINE: Duration = Duration::from_secs(30);
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(10);
 const GROUP: &str = "workers";
 
-/// Makes one test of each sentence. `$open` is an async function that gives a fresh bus and what must outlive it.
+/// Creates one test for each conformance function. `$open` is an async function that returns a
+/// fresh bus and a guard that must outlive it.
 macro_rules! bus_conformance {
     ($open:path) => {
         $crate::bus::conformance::bus_conformance! { $open:
-            records_of_a_key_come_in_the_order_of_their_acknowledgements
-            a_record_that_was_not_committed_comes_again_when_its_consumer_is_dropped
-            a_committed_mark_comes_back_at_the_next_assignment
-            consumers_of_a_group_share_partitions_and_take_over_from_one_that_leaves
-            a_mark_for_a_partition_that_is_no_longer_owned_is_dropped
-            marks_that_were_given_are_written_when_a_partition_is_revoked
-            nothing_is_lost_or_left_unmarked_while_members_come_and_go
-            a_paused_partition_is_silent_until_it_is_resumed
-            a_consumer_that_is_not_polled_stays_in_its_group_and_loses_nothing
-            every_group_gets_every_record
-            records_arrive_byte_for_byte
-            dropping_a_publish_does_not_take_the_record_back
-            dropping_next_loses_nothing
-            lag_counts_what_is_not_committed
-            a_second_migration_changes_nothing
-            a_bus_that_works_says_so
+            records_of_a_key_arrive_in_order_of_acknowledgement
+            uncommitted_record_is_redelivered_after_a_dropped_consumer
+            committed_mark_is_returned_at_the_next_assignment
+            group_members_share_partitions_and_replace_a_leaver
+            mark_of_a_revoked_partition_is_dropped
+            recorded_marks_are_committed_before_a_revocation
+            rebalances_lose_no_record_and_no_mark
+            paused_partition_delivers_nothing_until_resumed
+            unpolled_consumer_keeps_its_partitions_and_records
+            each_group_receives_all_records
+            record_arrives_byte_for_byte
+            dropped_publish_future_does_not_withdraw_the_record
+            dropped_next_future_loses_no_event
+            lag_counts_undelivered_records
+            second_migration_changes_nothing
+            bus_check_succeeds
         }
     };
     ($open:path: $($sentence:ident)*) => {
@@ -58,9 +59,7 @@ macro_rules! bus_conformance {
 }
 pub(super) use bus_conformance;
 
-pub(super) async fn records_of_a_key_come_in_the_order_of_their_acknowledgements(
-    bus: &impl MessageBus,
-) {
+pub(super) async fn records_of_a_key_arrive_in_order_of_acknowledgement(bus: &impl MessageBus) {
     for number in 0..60 {
         publish(bus, &format!("key {}", number % 5), &number.to_string()).await;
     }
@@ -80,7 +79,7 @@ pub(super) async fn records_of_a_key_come_in_the_order_of_their_acknowledgements
     );
 }
 
-pub(super) async fn a_record_that_was_not_committed_comes_again_when_its_consumer_is_dropped(
+pub(super) async fn uncommitted_record_is_redelivered_after_a_dropped_consumer(
     bus: &impl MessageBus,
 ) {
     for number in 0..3 {
@@ -93,13 +92,13 @@ pub(super) async fn a_record_that_was_not_committed_comes_again_when_its_consume
     assert_eq!(texts(&records(&mut *second, 3).await), seen);
 }
 
-pub(super) async fn a_committed_mark_comes_back_at_the_next_assignment(bus: &impl MessageBus) {
+pub(super) async fn committed_mark_is_returned_at_the_next_assignment(bus: &impl MessageBus) {
     for number in 0..3 {
         publish(bus, "key", &number.to_string()).await;
     }
     let mut first = join(bus, GROUP).await;
     let seen = records(&mut *first, 3).await;
-    // As long as a full window makes it.
+    // As long as the mark of a full window.
     let mark = CommitMark {
         next_offset: seen[1].offset,
         finished: format!("v1:{}", "B".repeat(2731)),
@@ -124,9 +123,7 @@ pub(super) async fn a_committed_mark_comes_back_at_the_next_assignment(bus: &imp
     assert_eq!(record.offset, seen[1].offset);
 }
 
-pub(super) async fn consumers_of_a_group_share_partitions_and_take_over_from_one_that_leaves(
-    bus: &impl MessageBus,
-) {
+pub(super) async fn group_members_share_partitions_and_replace_a_leaver(bus: &impl MessageBus) {
     let (mut one, mut two) = (
         OwningConsumer::join(bus).await,
         OwningConsumer::join(bus).await,
@@ -159,9 +156,7 @@ pub(super) async fn consumers_of_a_group_share_partitions_and_take_over_from_one
     );
 }
 
-pub(super) async fn a_mark_for_a_partition_that_is_no_longer_owned_is_dropped(
-    bus: &impl MessageBus,
-) {
+pub(super) async fn mark_of_a_revoked_partition_is_dropped(bus: &impl MessageBus) {
     let mut one = OwningConsumer::join(bus).await;
     while one.owned.len() < 4 {
         one.step().await;
@@ -199,9 +194,7 @@ pub(super) async fn a_mark_for_a_partition_that_is_no_longer_owned_is_dropped(
     }
 }
 
-pub(super) async fn marks_that_were_given_are_written_when_a_partition_is_revoked(
-    bus: &impl MessageBus,
-) {
+pub(super) async fn recorded_marks_are_committed_before_a_revocation(bus: &impl MessageBus) {
     let mut one = OwningConsumer::join(bus).await;
     while one.owned.len() < 4 {
         one.step().await;
@@ -218,7 +211,7 @@ pub(super) async fn marks_that_were_given_are_written_when_a_partition_is_revoke
     };
     give(&mut one, 1);
     let mut two = join(bus, GROUP).await;
-    // Gives marks all the time, so that some are always younger than the last regular write.
+    // Records marks continuously, so that some are newer than the last regular commit.
     let (mut given, mut taken_over) = (1, 0);
     while taken_over < 2 {
         given += 1;
@@ -235,9 +228,7 @@ pub(super) async fn marks_that_were_given_are_written_when_a_partition_is_revoke
     }
 }
 
-pub(super) async fn nothing_is_lost_or_left_unmarked_while_members_come_and_go(
-    bus: &impl MessageBus,
-) {
+pub(super) async fn rebalances_lose_no_record_and_no_mark(bus: &impl MessageBus) {
     const ROUNDS: u32 = 6;
     const RECORDS: u32 = 50;
     let (mut workers, mut finished) = (vec![FinishingConsumer::join(bus).await], BTreeSet::new());
@@ -250,7 +241,8 @@ pub(super) async fn nothing_is_lost_or_left_unmarked_while_members_come_and_go(
             )
             .await;
         }
-        // One joins; then one that has just joined leaves, by closing or by being dropped.
+        // One member joins; then a member that has just joined leaves, by closing or by being
+        // dropped.
         match round % 3 {
             0 => workers.push(FinishingConsumer::join(bus).await),
             1 => workers.remove(0).consumer.close().await.unwrap(),
@@ -274,7 +266,7 @@ pub(super) async fn nothing_is_lost_or_left_unmarked_while_members_come_and_go(
     assert_eq!(marked, u64::from(ROUNDS * RECORDS));
 }
 
-pub(super) async fn a_paused_partition_is_silent_until_it_is_resumed(bus: &impl MessageBus) {
+pub(super) async fn paused_partition_delivers_nothing_until_resumed(bus: &impl MessageBus) {
     let mut consumer = join(bus, GROUP).await;
     publish(bus, "quiet", "0").await;
     let quiet = records(&mut *consumer, 1).await[0].partition;
@@ -284,7 +276,8 @@ pub(super) async fn a_paused_partition_is_silent_until_it_is_resumed(bus: &impl 
         .unwrap();
     consumer.pause(quiet);
 
-    // What is on its way when the pause is asked for may still come, so it must be silent ten times in a row.
+    // Records in flight at the time of the pause may still arrive, so ten silent polls in a row are
+    // required.
     let (mut published, mut delivered, mut silent) = (0, 0, 0);
     let deadline = Instant::now() + DEADLINE;
     while silent < 10 {
@@ -306,9 +299,7 @@ pub(super) async fn a_paused_partition_is_silent_until_it_is_resumed(bus: &impl 
     assert_eq!(texts(&records(&mut *consumer, rest.len()).await), rest);
 }
 
-pub(super) async fn a_consumer_that_is_not_polled_stays_in_its_group_and_loses_nothing(
-    bus: &impl MessageBus,
-) {
+pub(super) async fn unpolled_consumer_keeps_its_partitions_and_records(bus: &impl MessageBus) {
     const RECORDS: u32 = 3000;
     let mut idle = OwningConsumer::join(bus).await;
     while idle.owned.len() < 4 {
@@ -317,12 +308,13 @@ pub(super) async fn a_consumer_that_is_not_polled_stays_in_its_group_and_loses_n
     let publishes = (0..RECORDS)
         .map(|number| publish_owned(bus, format!("key {}", number % 40), number.to_string()));
     futures::future::join_all(publishes).await;
-    // Had the idle one left, the other would get all four.
+    // If the idle consumer had left, the other one would own all four partitions.
     let mut other = OwningConsumer::join(bus).await;
     while other.owned.len() < 2 {
         other.step().await;
     }
-    // Only now is the idle one polled; it learns what it lost and gets the rest without a gap.
+    // Polled again, the idle consumer learns of its lost partitions and gets the rest without a
+    // gap.
     while idle.records.len() + other.records.len() < RECORDS as usize {
         tokio::select! { () = idle.step() => {}, () = other.step() => {} }
     }
@@ -354,7 +346,7 @@ pub(super) async fn a_consumer_that_is_not_polled_stays_in_its_group_and_loses_n
     }
 }
 
-pub(super) async fn every_group_gets_every_record(bus: &impl MessageBus) {
+pub(super) async fn each_group_receives_all_records(bus: &impl MessageBus) {
     let (mut one, mut two) = (join(bus, "one").await, join(bus, "two").await);
     for number in 0..20 {
         publish(bus, &format!("key {number}"), &number.to_string()).await;
@@ -365,7 +357,7 @@ pub(super) async fn every_group_gets_every_record(bus: &impl MessageBus) {
     assert_eq!(sorted(&first), sorted(&second));
 }
 
-pub(super) async fn records_arrive_byte_for_byte(bus: &impl MessageBus) {
+pub(super) async fn record_arrives_byte_for_byte(bus: &impl MessageBus) {
     let sent = OutgoingRecord {
         topic: Topic::Jobs,
         key: "ключ 🔑".to_owned(),
@@ -383,19 +375,19 @@ pub(super) async fn records_arrive_byte_for_byte(bus: &impl MessageBus) {
         (got.key, got.payload, got.headers),
         (sent.key, sent.payload, sent.headers)
     );
-    // Kafka keeps milliseconds.
+    // Kafka stores milliseconds.
     assert!(
         (before.micros() - 1000..=Timestamp::now().micros()).contains(&got.published_at.micros())
     );
 }
 
-pub(super) async fn dropping_a_publish_does_not_take_the_record_back(bus: &impl MessageBus) {
+pub(super) async fn dropped_publish_future_does_not_withdraw_the_record(bus: &impl MessageBus) {
     let mut consumer = join(bus, GROUP).await;
     _ = publish_owned(bus, "key".to_owned(), "dropped".to_owned()).now_or_never();
     assert_eq!(texts(&records(&mut *consumer, 1).await), ["dropped"]);
 }
 
-pub(super) async fn dropping_next_loses_nothing(bus: &impl MessageBus) {
+pub(super) async fn dropped_next_future_loses_no_event(bus: &impl MessageBus) {
     for number in 0..50 {
         publish(bus, "key", &number.to_string()).await;
     }
@@ -412,7 +404,7 @@ pub(super) async fn dropping_next_loses_nothing(bus: &impl MessageBus) {
     assert!(seen.is_sorted() && seen[49] - seen[0] == 49);
 }
 
-pub(super) async fn lag_counts_what_is_not_committed(bus: &impl MessageBus) {
+pub(super) async fn lag_counts_undelivered_records(bus: &impl MessageBus) {
     for number in 0..5 {
         publish(bus, "key", &number.to_string()).await;
     }
@@ -445,13 +437,13 @@ pub(super) async fn lag_counts_what_is_not_committed(bus: &impl MessageBus) {
     }
 }
 
-pub(super) async fn a_second_migration_changes_nothing(bus: &impl MessageBus) {
+pub(super) async fn second_migration_changes_nothing(bus: &impl MessageBus) {
     publish(bus, "key", "kept").await;
     bus.migrate().await.unwrap();
     let mut consumer = join(bus, GROUP).await;
     assert_eq!(texts(&records(&mut *consumer, 1).await), ["kept"]);
 }
 
-pub(super) async fn a_bus_that_works_says_so(bus: &impl MessageBus) {
+pub(super) async fn bus_check_succeeds(bus: &impl MessageBus) {
     bus.check().await.unwrap();
 }

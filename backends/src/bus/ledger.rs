@@ -173,7 +173,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_mark_never_passes_an_unfinished_offset((offsets, finished) in history()) {
+        fn mark_never_passes_an_unfinished_offset((offsets, finished) in history()) {
             let mut ledger = OffsetLedger::resume(None);
             for offset in &offsets {
                 prop_assert_eq!(ledger.take(*offset), OffsetState::Run);
@@ -190,7 +190,7 @@ mod tests {
         }
 
         #[test]
-        fn redelivery_after_a_resume_runs_exactly_the_unfinished((offsets, finished) in history()) {
+        fn redelivery_runs_exactly_the_unfinished_records((offsets, finished) in history()) {
             let mut ledger = OffsetLedger::resume(None);
             offsets.iter().for_each(|offset| { ledger.take(*offset); });
             finished.iter().for_each(|offset| ledger.finish(*offset));
@@ -204,7 +204,7 @@ mod tests {
         }
 
         #[test]
-        fn a_second_resume_remembers_what_the_first_owner_finished((offsets, finished) in history()) {
+        fn second_resume_keeps_offsets_finished_by_the_first_owner((offsets, finished) in history()) {
             let mut first = OffsetLedger::resume(None);
             offsets.iter().for_each(|offset| { first.take(*offset); });
             finished.iter().for_each(|offset| first.finish(*offset));
@@ -233,14 +233,14 @@ mod tests {
         }
 
         #[test]
-        fn metadata_of_others_counts_as_empty(metadata in "\\PC{0,40}", next in any::<u64>()) {
+        fn foreign_metadata_counts_as_empty(metadata in "\\PC{0,40}", next in any::<u64>()) {
             let ledger = OffsetLedger::resume(Some(&CommitMark { next_offset: next, finished: metadata.clone() }));
             prop_assert!(metadata.starts_with(METADATA_PREFIX) || ledger.finished.is_empty());
         }
     }
 
     #[test]
-    fn a_mark_is_given_once() {
+    fn mark_is_returned_once() {
         let mut ledger = OffsetLedger::resume(None);
         ledger.take(0);
         assert_eq!(ledger.mark(), None);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_window_opens_when_its_oldest_job_is_finished() {
+    fn full_window_opens_when_its_oldest_job_finishes() {
         let mut ledger = OffsetLedger::resume(None);
         ledger.take(0);
         ledger.take(LEDGER_WINDOW_OFFSETS);

@@ -45,9 +45,9 @@ fn murmur2(data: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// The values that the hash of Kafka's Java client is known for.
+    /// Hash values of Kafka's Java client.
     #[test]
-    fn keys_go_where_other_kafka_clients_send_them() {
+    fn keys_map_to_the_partition_of_other_kafka_clients() {
         let known = [
             ("21", -973_932_308),
             ("foobar", -790_332_482),
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_has_a_partition_that_exists() {
+    fn key_maps_to_an_existing_partition() {
         for count in 1..20 {
             assert!(
                 (0..200).all(|key| partition_of_key(&format!("conversation {key}"), count) < count)

@@ -100,7 +100,7 @@ impl CatalogCache {
     /// Returns `true` if a key with this hash was found within the last minute. Reads only the
     /// cache.
     pub async fn knows_key(&self, hash: &ApiKeyHash) -> bool {
-        self.keys.knows(hash).await
+        self.keys.contains_recent(hash).await
     }
 
     /// Returns the organization's provider with this id.
@@ -172,10 +172,10 @@ mod tests {
         *,
     };
 
-    /// How long a scripted read takes.
+    /// Duration of a scripted read.
     const READ_TIME: Duration = Duration::from_millis(1);
 
-    /// A catalogue that counts its reads, and gives what it is told to.
+    /// A catalog that counts its reads and returns a scripted entry or error.
     #[derive(Default)]
     struct Scripted {
         reads: AtomicU32,
@@ -203,7 +203,7 @@ mod tests {
 
         async fn read(&self) -> Result<Option<CatalogEntry>, StoreError> {
             self.reads.fetch_add(1, Ordering::SeqCst);
-            // Lets all others come who ask at the same moment.
+            // Lets concurrent callers arrive before the read ends.
             task::yield_now().await;
             self.advance(READ_TIME);
             match *self.failure.lock().unwrap() {
@@ -253,11 +253,11 @@ mod tests {
             Ok(Vec::new())
         }
 
-        async fn note_uses(&self, _: &[KeyUse]) -> Result<(), StoreError> {
+        async fn record_key_uses(&self, _: &[KeyUse]) -> Result<(), StoreError> {
             Ok(())
         }
 
-        async fn uses(&self, _: &OrgId) -> Result<Vec<KeyUse>, StoreError> {
+        async fn key_uses(&self, _: &OrgId) -> Result<Vec<KeyUse>, StoreError> {
             Ok(Vec::new())
         }
 
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fresh_value_is_served_from_memory_and_an_absence_too() {
+    async fn fresh_values_and_absences_are_served_from_memory() {
         let (scripted, cache, org) = cached();
         for _ in 0..10 {
             assert!(cache.organization(&org).await.unwrap().is_some());
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_change_and_a_removal_are_live_within_two_seconds() {
+    async fn change_and_removal_take_effect_within_two_seconds() {
         let (scripted, cache, org) = cached();
         assert!(cache.organization(&org).await.unwrap().is_some());
         scripted.holds(None);
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_who_ask_at_once_share_one_read_and_its_failure() {
+    async fn concurrent_callers_share_one_read_and_its_failure() {
         let (scripted, cache, org) = cached();
         let outcomes = join_all((0..100).map(|_| cache.organization(&org))).await;
         assert!(
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_absent_store_is_not_asked_on_every_request() {
+    async fn unavailable_store_is_not_read_on_every_request() {
         let (scripted, cache, org) = cached();
         assert!(cache.organization(&org).await.unwrap().is_some());
         scripted.advance(FRESH);
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_damaged_row_is_an_error_and_not_an_old_value() {
+    async fn malformed_row_is_an_error_despite_a_cached_value() {
         let (scripted, cache, org) = cached();
         assert!(cache.organization(&org).await.unwrap().is_some());
         scripted.advance(FRESH);

@@ -1,4 +1,4 @@
-//! The contract of [`super::Catalog`], sentence by sentence, for both twins; and the entries that the tests put there.
+//! Conformance tests of [`super::CatalogStore`], run on both backends.
 
 use std::sync::Arc;
 
@@ -16,27 +16,27 @@ use switchboard_schemas::{
 
 use super::{CatalogEntry, CatalogStore, EntryKind, KeyUse, embedded::EmbeddedCatalog};
 
-/// A twin under test.
+/// A backend under test.
 pub(super) struct Subject {
     catalog: Arc<dyn CatalogStore>,
     _directory: Option<tempfile::TempDir>,
 }
 
 conformance_tests! {
-    an_entry_of_each_kind_is_read_as_it_was_put,
-    a_put_may_be_repeated_and_replaces,
-    each_put_gives_a_greater_version_and_a_removal_takes_none_back,
-    a_removed_entry_is_gone_and_can_be_put_again,
-    removing_what_is_not_there_succeeds,
-    another_organization_removes_nothing,
-    entries_are_listed_under_their_organization_by_id,
-    organizations_are_listed_without_one,
-    a_key_is_found_by_the_hash_it_has_now,
-    the_latest_use_of_a_key_stays_changes_no_version_and_goes_with_the_key,
-    an_account_is_found_by_its_address_and_is_one_organizations_at_a_time,
-    simultaneous_puts_end_the_same_wherever_they_are_read,
-    a_put_and_a_removal_at_once_end_the_same_wherever_they_are_read,
-    a_catalogue_answers_its_check,
+    entry_of_each_kind_round_trips,
+    put_is_repeatable_and_replaces_the_entry,
+    version_rises_with_each_put_and_after_a_removal,
+    removed_entry_is_gone_and_can_be_recreated,
+    removing_an_unknown_entry_succeeds,
+    entry_is_not_removed_by_another_organization,
+    entries_are_listed_by_organization_in_order_of_ids,
+    organizations_are_listed_for_the_installation,
+    key_is_found_by_its_current_hash_only,
+    latest_key_use_is_kept_beside_the_key_until_removal,
+    account_address_belongs_to_one_organization,
+    concurrent_puts_converge_in_every_table,
+    concurrent_put_and_removal_converge_in_every_table,
+    catalog_check_succeeds,
 }
 
 fn embedded_subject() -> Subject {
@@ -69,7 +69,7 @@ impl Subject {
             .unwrap();
     }
 
-    /// The entry as its id finds it, which must be what its list shows.
+    /// Returns the entry read by its id, after asserting that its list contains the same.
     async fn agreed(&self, like: &CatalogEntry) -> Option<CatalogEntry> {
         let found = self.catalog.get(like.kind(), like.id()).await.unwrap();
         let listed = self
@@ -89,7 +89,7 @@ impl Subject {
     }
 }
 
-/// An installation of its own, so that no two tests meet.
+/// Returns the secret of a unique installation, so that tests do not share data.
 pub(super) fn secret() -> InstallationSecret {
     InstallationSecret::from_bytes(rand::random())
 }
@@ -151,7 +151,7 @@ pub(super) fn key(org: &OrgId, hash: [u8; 32]) -> CatalogEntry {
     CatalogEntry::Key { key, hash }
 }
 
-/// An account; its address is as unique as `org`.
+/// Returns an account of an organization.
 pub(super) fn account(org: &OrgId, email: &str, name: &str) -> CatalogEntry {
     let email = email.parse().unwrap();
     let user = User {
@@ -179,7 +179,7 @@ fn org() -> OrgId {
     organization("acme").org_id().clone()
 }
 
-async fn an_entry_of_each_kind_is_read_as_it_was_put(subject: Subject) {
+async fn entry_of_each_kind_round_trips(subject: Subject) {
     let organization = organization("acme");
     let org = organization.org_id().clone();
     let hash = rand::random();
@@ -197,7 +197,7 @@ async fn an_entry_of_each_kind_is_read_as_it_was_put(subject: Subject) {
     }
 }
 
-async fn a_put_may_be_repeated_and_replaces(subject: Subject) {
+async fn put_is_repeatable_and_replaces_the_entry(subject: Subject) {
     let org = org();
     let (old, new) = (agent(&org, "shop", "Old"), agent(&org, "shop", "New"));
     for entry in [&old, &old, &new, &new, &old] {
@@ -206,7 +206,7 @@ async fn a_put_may_be_repeated_and_replaces(subject: Subject) {
     }
 }
 
-async fn each_put_gives_a_greater_version_and_a_removal_takes_none_back(subject: Subject) {
+async fn version_rises_with_each_put_and_after_a_removal(subject: Subject) {
     let entry = organization("acme");
     let mut last = 0;
     for round in 0..5 {
@@ -238,7 +238,7 @@ async fn each_put_gives_a_greater_version_and_a_removal_takes_none_back(subject:
     }
 }
 
-async fn a_removed_entry_is_gone_and_can_be_put_again(subject: Subject) {
+async fn removed_entry_is_gone_and_can_be_recreated(subject: Subject) {
     let entry = agent(&org(), "shop", "Shop");
     for _ in 0..3 {
         subject.put(&entry).await;
@@ -248,7 +248,7 @@ async fn a_removed_entry_is_gone_and_can_be_put_again(subject: Subject) {
     }
 }
 
-async fn removing_what_is_not_there_succeeds(subject: Subject) {
+async fn removing_an_unknown_entry_succeeds(subject: Subject) {
     let entry = agent(&org(), "shop", "Shop");
     subject.remove(&entry).await;
     subject.put(&entry).await;
@@ -257,7 +257,7 @@ async fn removing_what_is_not_there_succeeds(subject: Subject) {
     assert_eq!(subject.agreed(&entry).await, None);
 }
 
-async fn another_organization_removes_nothing(subject: Subject) {
+async fn entry_is_not_removed_by_another_organization(subject: Subject) {
     let entry = agent(&org(), "shop", "Shop");
     subject.put(&entry).await;
     subject
@@ -268,7 +268,7 @@ async fn another_organization_removes_nothing(subject: Subject) {
     assert_eq!(subject.agreed(&entry).await.as_ref(), Some(&entry));
 }
 
-async fn entries_are_listed_under_their_organization_by_id(subject: Subject) {
+async fn entries_are_listed_by_organization_in_order_of_ids(subject: Subject) {
     let (org, other) = (org(), org());
     let mut entries: Vec<CatalogEntry> = (0..30)
         .map(|index| agent(&org, &format!("agent-{index}"), "Agent"))
@@ -307,7 +307,7 @@ async fn entries_are_listed_under_their_organization_by_id(subject: Subject) {
     );
 }
 
-async fn organizations_are_listed_without_one(subject: Subject) {
+async fn organizations_are_listed_for_the_installation(subject: Subject) {
     let (kept, removed) = (organization("kept"), organization("removed"));
     subject.put(&kept).await;
     subject.put(&removed).await;
@@ -321,7 +321,7 @@ async fn organizations_are_listed_without_one(subject: Subject) {
     assert!(listed.is_sorted_by(|left, right| left.id() < right.id()));
 }
 
-async fn a_key_is_found_by_the_hash_it_has_now(subject: Subject) {
+async fn key_is_found_by_its_current_hash_only(subject: Subject) {
     let org = org();
     let (old, new) = (rand::random(), rand::random());
     assert_eq!(subject.key(old).await, None);
@@ -344,7 +344,7 @@ async fn a_key_is_found_by_the_hash_it_has_now(subject: Subject) {
     assert_eq!(subject.key(new).await.map(|key| key.org_id), Some(org));
 }
 
-async fn the_latest_use_of_a_key_stays_changes_no_version_and_goes_with_the_key(subject: Subject) {
+async fn latest_key_use_is_kept_beside_the_key_until_removal(subject: Subject) {
     let (org, other) = (org(), org());
     let entry = key(&org, rand::random());
     subject.put(&entry).await;
@@ -356,17 +356,20 @@ async fn the_latest_use_of_a_key_stays_changes_no_version_and_goes_with_the_key(
             .unwrap()
     };
     let before = versioned().await;
-    assert_eq!(subject.catalog.uses(&org).await.unwrap(), []);
+    assert_eq!(subject.catalog.key_uses(&org).await.unwrap(), []);
     let used = |at| KeyUse {
         org_id: org.clone(),
         key_id: entry.id().parse().unwrap(),
         at: Timestamp::from_micros(at),
     };
     for at in [5_000_000, 9_000_000, 7_000_000] {
-        subject.catalog.note_uses(&[used(at)]).await.unwrap();
+        subject.catalog.record_key_uses(&[used(at)]).await.unwrap();
     }
-    assert_eq!(subject.catalog.uses(&org).await.unwrap(), [used(9_000_000)]);
-    assert_eq!(subject.catalog.uses(&other).await.unwrap(), []);
+    assert_eq!(
+        subject.catalog.key_uses(&org).await.unwrap(),
+        [used(9_000_000)]
+    );
+    assert_eq!(subject.catalog.key_uses(&other).await.unwrap(), []);
     assert_eq!(versioned().await, before);
     subject
         .catalog
@@ -374,19 +377,19 @@ async fn the_latest_use_of_a_key_stays_changes_no_version_and_goes_with_the_key(
         .await
         .unwrap();
     assert_eq!(
-        subject.catalog.uses(&org).await.unwrap(),
+        subject.catalog.key_uses(&org).await.unwrap(),
         [used(9_000_000)],
         "it is not another organization's to remove"
     );
     subject.remove(&entry).await;
-    assert_eq!(subject.catalog.uses(&org).await.unwrap(), []);
+    assert_eq!(subject.catalog.key_uses(&org).await.unwrap(), []);
 }
 
 fn unique_address() -> String {
     format!("{:x}@example.org", rand::random::<u128>())
 }
 
-async fn an_account_is_found_by_its_address_and_is_one_organizations_at_a_time(subject: Subject) {
+async fn account_address_belongs_to_one_organization(subject: Subject) {
     let (one, two, address) = (org(), org(), unique_address());
     let (first, second) = (
         account(&one, &address, "Ada"),
@@ -416,7 +419,7 @@ async fn an_account_is_found_by_its_address_and_is_one_organizations_at_a_time(s
     );
 }
 
-async fn simultaneous_puts_end_the_same_wherever_they_are_read(subject: Subject) {
+async fn concurrent_puts_converge_in_every_table(subject: Subject) {
     let org = org();
     for round in 0..10 {
         let entries: Vec<CatalogEntry> = (0..8)
@@ -428,7 +431,7 @@ async fn simultaneous_puts_end_the_same_wherever_they_are_read(subject: Subject)
     }
 }
 
-async fn a_put_and_a_removal_at_once_end_the_same_wherever_they_are_read(subject: Subject) {
+async fn concurrent_put_and_removal_converge_in_every_table(subject: Subject) {
     let entry = agent(&org(), "shop", "Shop");
     for _ in 0..10 {
         subject.put(&entry).await;
@@ -439,6 +442,6 @@ async fn a_put_and_a_removal_at_once_end_the_same_wherever_they_are_read(subject
     }
 }
 
-async fn a_catalogue_answers_its_check(subject: Subject) {
+async fn catalog_check_succeeds(subject: Subject) {
     subject.catalog.check().await.unwrap();
 }

@@ -103,7 +103,7 @@ impl CatalogStore for EmbeddedCatalog {
         match body.map(|body| decode(&body)).transpose()? {
             Some(CatalogEntry::Key { key, .. }) => Ok(Some(key)),
             Some(_) => Err(StoreError::Malformed(
-                "a hash belongs to what is no key".into(),
+                "the entry of a key hash is not a key".into(),
             )),
             None => Ok(None),
         }
@@ -172,7 +172,7 @@ impl CatalogStore for EmbeddedCatalog {
         bodies.await?.iter().map(|body| decode(body)).collect()
     }
 
-    async fn note_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
+    async fn record_key_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
         let uses = uses.to_vec();
         self.database
             .write(move |connection| {
@@ -185,7 +185,7 @@ impl CatalogStore for EmbeddedCatalog {
             .await
     }
 
-    async fn uses(&self, org: &OrgId) -> Result<Vec<KeyUse>, StoreError> {
+    async fn key_uses(&self, org: &OrgId) -> Result<Vec<KeyUse>, StoreError> {
         let owner = org.clone();
         let rows: Vec<(String, i64)> = self
             .database

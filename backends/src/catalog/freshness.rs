@@ -99,7 +99,7 @@ where
 
     /// Returns `true` if `key` had a value when it was last read, not long ago. Reads only the
     /// cache.
-    pub(super) async fn knows(&self, key: &K) -> bool {
+    pub(super) async fn contains_recent(&self, key: &K) -> bool {
         let Some(slot) = self.slots.get(key).await else {
             return false;
         };

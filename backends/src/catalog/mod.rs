@@ -69,10 +69,10 @@ pub trait CatalogStore: Send + Sync {
     ) -> Result<Vec<CatalogEntry>, StoreError>;
 
     /// Records uses of keys.
-    async fn note_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError>;
+    async fn record_key_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError>;
 
     /// Returns the recorded last uses of the organization's keys.
-    async fn uses(&self, org: &OrgId) -> Result<Vec<KeyUse>, StoreError>;
+    async fn key_uses(&self, org: &OrgId) -> Result<Vec<KeyUse>, StoreError>;
 
     /// Fails if the catalog does not respond.
     async fn check(&self) -> Result<(), StoreError>;

@@ -84,7 +84,7 @@ impl ScyllaCatalog {
     async fn current(&self, kind: EntryKind, id: &str) -> Result<StoredEntry, StoreError> {
         let rows = self
             .link
-            .rows::<(String, i64)>(&self.prepared().await?.get, (kind.name(), id))
+            .query_rows::<(String, i64)>(&self.prepared().await?.get, (kind.name(), id))
             .await?;
         let Some((body, written_at)) = rows.into_iter().next() else {
             return Ok(StoredEntry::default());
@@ -154,7 +154,7 @@ impl CatalogStore for ScyllaCatalog {
     async fn key_by_hash(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
         let rows = self
             .link
-            .rows::<(String,)>(&self.prepared().await?.get_hash, (hash.0.as_slice(),))
+            .query_rows::<(String,)>(&self.prepared().await?.get_hash, (hash.0.as_slice(),))
             .await?;
         let Some((id,)) = rows.into_iter().next() else {
             return Ok(None);
@@ -200,14 +200,14 @@ impl CatalogStore for ScyllaCatalog {
         };
         let rows = self
             .link
-            .rows::<(String,)>(&self.prepared().await?.list, values)
+            .query_rows::<(String,)>(&self.prepared().await?.list, values)
             .await?;
         rows.iter()
             .filter_map(|(body,)| read(body).transpose())
             .collect()
     }
 
-    async fn note_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
+    async fn record_key_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
         let prepared = self.prepared().await?;
         for KeyUse { org_id, key_id, at } in uses {
             let values = (org_id.as_str(), key_id.as_str(), at.micros(), at.micros());
@@ -216,10 +216,10 @@ impl CatalogStore for ScyllaCatalog {
         Ok(())
     }
 
-    async fn uses(&self, org: &OrgId) -> Result<Vec<KeyUse>, StoreError> {
+    async fn key_uses(&self, org: &OrgId) -> Result<Vec<KeyUse>, StoreError> {
         let rows = self
             .link
-            .rows::<(String, i64)>(&self.prepared().await?.list_uses, (org.as_str(),))
+            .query_rows::<(String, i64)>(&self.prepared().await?.list_uses, (org.as_str(),))
             .await?;
         Ok(rows
             .iter()

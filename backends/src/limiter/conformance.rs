@@ -1,4 +1,4 @@
-//! One suite for both limiters: each test is a sentence of the contract.
+//! Conformance tests of the rate limiter, run on both backends.
 
 use std::{
     future::{Ready, ready},
@@ -10,17 +10,17 @@ use tokio::task::JoinSet;
 
 use super::{RateLimitOutcome, RateLimiter, RequestQuota, embedded::EmbeddedLimiter};
 
-/// Two ways to one limiter, as two processes have them.
+/// Two handles of one limiter, like those of two processes.
 type Pair = [Arc<dyn RateLimiter>; 2];
 
-/// What the wait may be wrong by: the way there and back, and one slice.
+/// Tolerance of a retry time: a round trip and one slice.
 const TOLERANCE: Duration = Duration::from_millis(300);
 
 async fn take(limiter: &Arc<dyn RateLimiter>, quota: RequestQuota) -> RateLimitOutcome {
-    limiter.take("key", quota).await.unwrap()
+    limiter.take_request("key", quota).await.unwrap()
 }
 
-async fn exactly_the_limit_is_admitted_of_200_at_once(pair: Pair) {
+async fn concurrent_requests_are_admitted_up_to_the_limit(pair: Pair) {
     let quota = RequestQuota {
         limit: 60,
         window: Duration::from_secs(60),
@@ -39,8 +39,9 @@ async fn exactly_the_limit_is_admitted_of_200_at_once(pair: Pair) {
     assert_eq!(admitted, 60);
 }
 
-async fn the_window_rolls_and_has_no_edge(pair: Pair) {
-    // Half of the quota at the start, half at the middle: at the end of the first window only the first half is free.
+async fn window_rolls_without_edges(pair: Pair) {
+    // Half of the quota is used at the start and half in the middle, so that only the first half is
+    // free at the end of the first window.
     let quota = RequestQuota {
         limit: 4,
         window: Duration::from_secs(2),
@@ -67,7 +68,7 @@ async fn the_window_rolls_and_has_no_edge(pair: Pair) {
     assert_eq!(third, [true, true, false]);
 }
 
-async fn a_refused_request_costs_nothing(pair: Pair) {
+async fn rejected_request_does_not_count(pair: Pair) {
     let quota = RequestQuota {
         limit: 2,
         window: Duration::from_secs(1),
@@ -75,14 +76,14 @@ async fn a_refused_request_costs_nothing(pair: Pair) {
     take(&pair[0], quota).await;
     let last = take(&pair[0], quota).await;
     let deadline = Instant::now() + last.retry_after + TOLERANCE;
-    // Asking all the time must not put the next admission off.
+    // Rejected requests must not delay the next admission.
     while !take(&pair[0], quota).await.admitted {
-        assert!(Instant::now() < deadline, "refusals were counted");
+        assert!(Instant::now() < deadline, "rejected requests were counted");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-async fn the_wait_is_true(pair: Pair) {
+async fn request_is_admitted_after_its_retry_time(pair: Pair) {
     let quota = RequestQuota {
         limit: 1,
         window: Duration::from_millis(1_500),
@@ -94,16 +95,16 @@ async fn the_wait_is_true(pair: Pair) {
     tokio::time::sleep_until((told - TOLERANCE).into()).await;
     assert!(
         !take(&pair[0], quota).await.admitted,
-        "admitted before the wait that was told"
+        "admitted before its retry time"
     );
     tokio::time::sleep_until(told.into()).await;
     assert!(
         take(&pair[0], quota).await.admitted,
-        "refused after the wait that was told"
+        "rejected after its retry time"
     );
 }
 
-async fn the_verdict_counts_down_and_tells_the_reset(pair: Pair) {
+async fn outcome_reports_remaining_requests_and_reset(pair: Pair) {
     let quota = RequestQuota {
         limit: 3,
         window: Duration::from_secs(60),
@@ -118,7 +119,7 @@ async fn the_verdict_counts_down_and_tells_the_reset(pair: Pair) {
     }
 }
 
-async fn a_key_that_was_silent_for_a_window_has_its_whole_quota(pair: Pair) {
+async fn idle_key_has_its_whole_quota_again(pair: Pair) {
     let quota = RequestQuota {
         limit: 5,
         window: Duration::from_secs(1),
@@ -126,22 +127,22 @@ async fn a_key_that_was_silent_for_a_window_has_its_whole_quota(pair: Pair) {
     for _ in 0..5 {
         take(&pair[0], quota).await;
     }
-    // Silence is what this is about, so the time itself is the condition.
+    // The test is about idle time, which therefore has to pass.
     tokio::time::sleep(quota.window + Duration::from_millis(50)).await;
     assert_eq!(take(&pair[0], quota).await.remaining, 4);
 }
 
-async fn two_keys_do_not_touch_each_other(pair: Pair) {
+async fn keys_are_limited_independently(pair: Pair) {
     let quota = RequestQuota {
         limit: 1,
         window: Duration::from_secs(60),
     };
-    assert!(pair[0].take("a", quota).await.unwrap().admitted);
-    assert!(!pair[0].take("a", quota).await.unwrap().admitted);
-    assert!(pair[0].take("b", quota).await.unwrap().admitted);
+    assert!(pair[0].take_request("a", quota).await.unwrap().admitted);
+    assert!(!pair[0].take_request("a", quota).await.unwrap().admitted);
+    assert!(pair[0].take_request("b", quota).await.unwrap().admitted);
 }
 
-async fn a_very_high_limit_is_exact_too(pair: Pair) {
+async fn very_high_limit_is_exact(pair: Pair) {
     let quota = RequestQuota {
         limit: 10_000,
         window: Duration::from_secs(60),
@@ -160,7 +161,7 @@ async fn a_very_high_limit_is_exact_too(pair: Pair) {
     assert_eq!(takes.join_all().await.into_iter().sum::<usize>(), 10_000);
 }
 
-async fn it_answers_that_it_is_there(pair: Pair) {
+async fn limiter_check_succeeds(pair: Pair) {
     pair[0].check().await.unwrap();
 }
 
@@ -180,15 +181,15 @@ macro_rules! sentences {
         mod $module {
             suite!(
                 $pair,
-                exactly_the_limit_is_admitted_of_200_at_once,
-                the_window_rolls_and_has_no_edge,
-                a_refused_request_costs_nothing,
-                the_wait_is_true,
-                the_verdict_counts_down_and_tells_the_reset,
-                a_key_that_was_silent_for_a_window_has_its_whole_quota,
-                two_keys_do_not_touch_each_other,
-                a_very_high_limit_is_exact_too,
-                it_answers_that_it_is_there,
+                concurrent_requests_are_admitted_up_to_the_limit,
+                window_rolls_without_edges,
+                rejected_request_does_not_count,
+                request_is_admitted_after_its_retry_time,
+                outcome_reports_remaining_requests_and_reset,
+                idle_key_has_its_whole_quota_again,
+                keys_are_limited_independently,
+                very_high_limit_is_exact,
+                limiter_check_succeeds,
             );
         }
     };
@@ -226,11 +227,11 @@ mod redis_alone {
     };
 
     #[tokio::test]
-    async fn a_silent_key_leaves_nothing_in_redis() {
+    async fn idle_key_is_deleted_from_redis() {
         let (config, namespace) = (test_config(), test_namespace());
         let limiter = RedisLimiter::connect(&config, &namespace).await.unwrap();
         limiter
-            .take(
+            .take_request(
                 "key",
                 RequestQuota {
                     limit: 5,

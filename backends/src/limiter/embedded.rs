@@ -47,7 +47,7 @@ impl Default for EmbeddedLimiter {
 
 #[async_trait]
 impl RateLimiter for EmbeddedLimiter {
-    async fn take(
+    async fn take_request(
         &self,
         key: &str,
         quota: RequestQuota,
@@ -55,7 +55,7 @@ impl RateLimiter for EmbeddedLimiter {
         let mut keys = self.keys.lock();
         let now = micros(self.born.elapsed());
         keys.sweep(now);
-        Ok(keys.take(key, now, quota))
+        Ok(keys.take_request(key, now, quota))
     }
 
     async fn check(&self) -> Result<(), RateLimiterError> {
@@ -64,17 +64,22 @@ impl RateLimiter for EmbeddedLimiter {
 }
 
 impl KeyWindows {
-    fn take(&mut self, key: &str, now: ClockMicros, quota: RequestQuota) -> RateLimitOutcome {
+    fn take_request(
+        &mut self,
+        key: &str,
+        now: ClockMicros,
+        quota: RequestQuota,
+    ) -> RateLimitOutcome {
         // A known key needs no allocation.
         if let Some((length, window)) = self.windows.get_mut(key) {
             *length = quota.window;
-            return window.take(now, quota);
+            return window.take_request(now, quota);
         }
         let (_, window) = self
             .windows
             .entry(key.to_owned())
             .or_insert((quota.window, RollingWindow::default()));
-        window.take(now, quota)
+        window.take_request(now, quota)
     }
 
     fn sweep(&mut self, now: ClockMicros) {
@@ -91,14 +96,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_silent_key_is_forgotten_and_a_busy_one_is_not() {
+    fn idle_key_is_dropped_and_a_busy_one_kept() {
         let quota = RequestQuota {
             limit: 5,
             window: Duration::from_secs(60),
         };
         let mut keys = KeyWindows::default();
-        keys.take("silent", 0, quota);
-        keys.take("busy", 50_000_000, quota);
+        keys.take_request("silent", 0, quota);
+        keys.take_request("busy", 50_000_000, quota);
         keys.sweep(70_000_000);
         assert_eq!(keys.windows.keys().collect::<Vec<_>>(), ["busy"]);
     }

@@ -23,7 +23,7 @@ use async_trait::async_trait;
 #[async_trait]
 pub trait RateLimiter: Send + Sync {
     /// Admits or rejects one request of `key`.
-    async fn take(
+    async fn take_request(
         &self,
         key: &str,
         quota: RequestQuota,

@@ -37,7 +37,7 @@ impl RedisLimiter {
 
 #[async_trait]
 impl RateLimiter for RedisLimiter {
-    async fn take(
+    async fn take_request(
         &self,
         key: &str,
         quota: RequestQuota,

@@ -36,7 +36,11 @@ struct RequestMark {
 
 impl RollingWindow {
     /// Admits or rejects one request at `now`.
-    pub(super) fn take(&mut self, now: ClockMicros, quota: RequestQuota) -> RateLimitOutcome {
+    pub(super) fn take_request(
+        &mut self,
+        now: ClockMicros,
+        quota: RequestQuota,
+    ) -> RateLimitOutcome {
         // A clock that went back must not admit requests that were already counted.
         let now = now.max(self.marks.back().map_or(0, |mark| mark.newest));
         let window = micros(quota.window);
@@ -127,14 +131,14 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn limit_of_a_million_holds_a_bounded_number_of_marks() {
+    fn window_of_a_million_requests_has_bounded_marks() {
         let quota = RequestQuota {
             limit: 1_000_000,
             window: MINUTE,
         };
         let mut window = RollingWindow::default();
         for request in 0..1_500_000_u64 {
-            window.take(request * 50, quota);
+            window.take_request(request * 50, quota);
         }
         assert!(
             window.marks.len() as u64 <= MARKS_MAX + 2,
@@ -144,19 +148,20 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_back_admits_no_more() {
+    fn clock_that_goes_back_admits_no_extra_request() {
         let quota = RequestQuota {
             limit: 2,
             window: MINUTE,
         };
         let mut window = RollingWindow::default();
-        let admitted = [100_000_000, 99_000_000, 1].map(|now| window.take(now, quota).admitted);
+        let admitted =
+            [100_000_000, 99_000_000, 1].map(|now| window.take_request(now, quota).admitted);
         assert_eq!(admitted, [true, true, false]);
     }
 
     #[test]
-    fn a_limit_of_zero_admits_nothing() {
-        let verdict = RollingWindow::default().take(
+    fn limit_of_zero_admits_nothing() {
+        let verdict = RollingWindow::default().take_request(
             5,
             RequestQuota {
                 limit: 0,
@@ -168,7 +173,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_window_of_any_history_holds_more_than_the_limit(
+        fn rolling_window_never_exceeds_the_limit(
             steps in proptest::collection::vec(0..40_000_u64, 1..400),
             limit in 1..20_u32,
         ) {
@@ -178,7 +183,7 @@ mod tests {
             let mut admitted: Vec<ClockMicros> = Vec::new();
             for step in steps {
                 now += step;
-                let verdict = window.take(now, quota);
+                let verdict = window.take_request(now, quota);
                 if verdict.admitted {
                     admitted.push(now);
                 }
@@ -197,14 +202,14 @@ mod tests {
             let mut now = 0;
             for step in steps {
                 now += step;
-                let verdict = window.take(now, quota);
+                let verdict = window.take_request(now, quota);
                 if !verdict.admitted {
                     let early = (now + micros(verdict.retry_after)).saturating_sub(1_000_000);
                     if early > now {
-                        prop_assert!(!window.take(early, quota).admitted);
+                        prop_assert!(!window.take_request(early, quota).admitted);
                     }
                     now += micros(verdict.retry_after);
-                    prop_assert!(window.take(now, quota).admitted);
+                    prop_assert!(window.take_request(now, quota).admitted);
                 }
             }
         }

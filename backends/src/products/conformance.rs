@@ -1,4 +1,4 @@
-//! The contract of [`super::Products`], sentence by sentence, for both twins.
+//! Conformance tests of [`super::ProductStore`], run on both backends.
 
 use std::sync::Arc;
 
@@ -27,16 +27,16 @@ struct Subject {
 }
 
 conformance_tests! {
-    nothing_is_known_of_an_agent_without_products,
-    a_version_is_seen_by_nobody_until_it_is_published_and_then_whole,
-    a_replaced_version_is_gone_and_its_reader_is_told,
-    a_version_that_is_given_up_leaves_the_current_one,
-    leftovers_of_a_writer_that_died_go_with_a_later_publish_and_those_of_a_living_one_stay,
-    of_simultaneous_publishes_one_stands_whole,
-    a_removal_takes_everything_and_products_can_come_again,
-    a_refresh_is_noted_beside_the_products,
-    another_organization_and_another_agent_find_nothing,
-    products_answer_their_check,
+    agent_without_products_has_an_empty_status,
+    version_is_invisible_until_published_as_a_whole,
+    reader_of_a_replaced_version_finds_it_gone,
+    discarded_version_leaves_the_current_one,
+    publish_deletes_abandoned_uploads_but_not_active_ones,
+    one_of_concurrent_publishes_wins_as_a_whole,
+    removal_deletes_all_products_and_allows_new_ones,
+    feed_refresh_is_recorded_beside_the_products,
+    products_are_invisible_to_others,
+    product_store_check_succeeds,
 }
 
 fn embedded_subject() -> Subject {
@@ -51,7 +51,7 @@ async fn scylla_subject() -> Subject {
     subject(Arc::new(super::scylla::ScyllaProducts::connect(link)), None)
 }
 
-/// Ids of an installation of its own, so that no two tests meet.
+/// Creates a subject with unique ids, so that tests do not share data.
 fn subject(products: Arc<dyn ProductStore>, directory: Option<tempfile::TempDir>) -> Subject {
     let secret = InstallationSecret::from_bytes(rand::random());
     let org = OrgId::derive(&secret, "acme");
@@ -88,7 +88,7 @@ impl Subject {
         .unwrap()
     }
 
-    /// Publishes so many products, whose titles begin with `name`.
+    /// Publishes `count` products whose titles begin with `name`.
     async fn publish(&self, name: &str, count: usize) -> PublishedProducts {
         let mut writer = self.writer().await;
         for number in 0..count {
@@ -104,10 +104,13 @@ impl Subject {
     }
 
     async fn status(&self) -> ProductsStatus {
-        self.products.status(&self.org, &self.agent).await.unwrap()
+        self.products
+            .read_status(&self.org, &self.agent)
+            .await
+            .unwrap()
     }
 
-    /// The products of a version; none when it went away.
+    /// Returns the products of a version, or `None` if it is gone.
     async fn read(&self, kept: &PublishedProducts) -> Option<Vec<CatalogProduct>> {
         let chunks = read_chunks(self.products.as_ref(), (&self.org, &self.agent), kept)
             .await
@@ -133,18 +136,18 @@ impl Subject {
 
     async fn chunk(&self, version: &ProductsVersion) -> Option<Vec<u8>> {
         self.products
-            .chunk(&self.org, &self.agent, version, 0)
+            .read_chunk(&self.org, &self.agent, version, 0)
             .await
             .unwrap()
     }
 }
 
-async fn nothing_is_known_of_an_agent_without_products(subject: Subject) {
+async fn agent_without_products_has_an_empty_status(subject: Subject) {
     assert_eq!(subject.status().await, ProductsStatus::default());
     assert_eq!(subject.chunk(&ProductsVersion::begin()).await, None);
 }
 
-async fn a_version_is_seen_by_nobody_until_it_is_published_and_then_whole(subject: Subject) {
+async fn version_is_invisible_until_published_as_a_whole(subject: Subject) {
     let mut writer = subject.writer().await;
     // More than one chunk.
     for number in 0..6000 {
@@ -187,7 +190,7 @@ async fn a_version_is_seen_by_nobody_until_it_is_published_and_then_whole(subjec
     );
 }
 
-async fn a_replaced_version_is_gone_and_its_reader_is_told(subject: Subject) {
+async fn reader_of_a_replaced_version_finds_it_gone(subject: Subject) {
     let old = subject.publish("old", 3).await;
     let new = subject.publish("new", 2).await;
     assert_eq!(subject.titles(&old).await, None);
@@ -195,7 +198,7 @@ async fn a_replaced_version_is_gone_and_its_reader_is_told(subject: Subject) {
     assert_eq!(subject.status().await.kept, Some(new));
 }
 
-async fn a_version_that_is_given_up_leaves_the_current_one(subject: Subject) {
+async fn discarded_version_leaves_the_current_one(subject: Subject) {
     let current = subject.publish("current", 1).await;
     let mut writer = subject.writer().await;
     writer.push(&product("given up")).await.unwrap();
@@ -204,9 +207,7 @@ async fn a_version_that_is_given_up_leaves_the_current_one(subject: Subject) {
     assert_eq!(subject.titles(&current).await.unwrap(), ["current 0"]);
 }
 
-async fn leftovers_of_a_writer_that_died_go_with_a_later_publish_and_those_of_a_living_one_stay(
-    subject: Subject,
-) {
+async fn publish_deletes_abandoned_uploads_but_not_active_ones(subject: Subject) {
     let long_ago = Timestamp::from_micros(
         Timestamp::now().micros() - UPLOAD_TIME_MAX.as_micros() as i64 - 1_000_000,
     );
@@ -217,7 +218,7 @@ async fn leftovers_of_a_writer_that_died_go_with_a_later_publish_and_those_of_a_
     for version in [&dead, &living] {
         subject
             .products
-            .begin(&subject.org, &subject.agent, version)
+            .begin_version(&subject.org, &subject.agent, version)
             .await
             .unwrap();
         subject
@@ -231,14 +232,14 @@ async fn leftovers_of_a_writer_that_died_go_with_a_later_publish_and_those_of_a_
     assert!(subject.chunk(&living).await.is_some());
     subject
         .products
-        .discard(&subject.org, &subject.agent, &living)
+        .discard_version(&subject.org, &subject.agent, &living)
         .await
         .unwrap();
     assert_eq!(subject.chunk(&living).await, None);
     assert_eq!(subject.titles(&kept).await.unwrap(), ["new 0"]);
 }
 
-async fn of_simultaneous_publishes_one_stands_whole(subject: Subject) {
+async fn one_of_concurrent_publishes_wins_as_a_whole(subject: Subject) {
     for round in 0..5 {
         let names: Vec<String> = (0..4)
             .map(|writer| format!("{round} by {writer}"))
@@ -259,47 +260,47 @@ async fn of_simultaneous_publishes_one_stands_whole(subject: Subject) {
     }
 }
 
-async fn a_removal_takes_everything_and_products_can_come_again(subject: Subject) {
+async fn removal_deletes_all_products_and_allows_new_ones(subject: Subject) {
     for round in 0..3 {
         let kept = subject.publish(&format!("round {round}"), 1).await;
         subject
             .products
-            .note_refresh(&subject.org, &subject.agent, &refresh("away"))
+            .record_refresh(&subject.org, &subject.agent, &refresh("away"))
             .await
             .unwrap();
         subject
             .products
-            .ask_refresh(&subject.org, &subject.agent, Timestamp::now())
+            .request_refresh(&subject.org, &subject.agent, Timestamp::now())
             .await
             .unwrap();
         assert!(subject.status().await.kept.is_some());
         subject
             .products
-            .remove(&subject.org, &subject.agent)
+            .remove_products(&subject.org, &subject.agent)
             .await
             .unwrap();
         assert_eq!(subject.status().await, ProductsStatus::default());
         assert_eq!(subject.titles(&kept).await, None);
         subject
             .products
-            .remove(&subject.org, &subject.agent)
+            .remove_products(&subject.org, &subject.agent)
             .await
             .unwrap();
     }
 }
 
-async fn a_refresh_is_noted_beside_the_products(subject: Subject) {
+async fn feed_refresh_is_recorded_beside_the_products(subject: Subject) {
     let kept = subject.publish("feed", 1).await;
     let asked_at = Timestamp::from_micros(1_700_000_000_000_000);
     for error in ["away", "still away"] {
         subject
             .products
-            .note_refresh(&subject.org, &subject.agent, &refresh(error))
+            .record_refresh(&subject.org, &subject.agent, &refresh(error))
             .await
             .unwrap();
         subject
             .products
-            .ask_refresh(&subject.org, &subject.agent, asked_at)
+            .request_refresh(&subject.org, &subject.agent, asked_at)
             .await
             .unwrap();
         let expected = ProductsStatus {
@@ -312,35 +313,35 @@ async fn a_refresh_is_noted_beside_the_products(subject: Subject) {
     assert_eq!(subject.titles(&kept).await.unwrap(), ["feed 0"]);
 }
 
-async fn another_organization_and_another_agent_find_nothing(subject: Subject) {
+async fn products_are_invisible_to_others(subject: Subject) {
     let kept = subject.publish("ours", 1).await;
     let secret = InstallationSecret::from_bytes(rand::random());
     let other_org = OrgId::derive(&secret, "other");
     let other_agent = AgentId::derive(&secret, &subject.org, "other");
     for (org, agent) in [(&other_org, &subject.agent), (&subject.org, &other_agent)] {
         assert_eq!(
-            subject.products.status(org, agent).await.unwrap(),
+            subject.products.read_status(org, agent).await.unwrap(),
             ProductsStatus::default()
         );
         assert_eq!(
             subject
                 .products
-                .chunk(org, agent, &kept.version, 0)
+                .read_chunk(org, agent, &kept.version, 0)
                 .await
                 .unwrap(),
             None
         );
-        subject.products.remove(org, agent).await.unwrap();
+        subject.products.remove_products(org, agent).await.unwrap();
         subject
             .products
-            .discard(org, agent, &kept.version)
+            .discard_version(org, agent, &kept.version)
             .await
             .unwrap();
     }
     assert_eq!(subject.titles(&kept).await.unwrap(), ["ours 0"]);
 }
 
-async fn products_answer_their_check(subject: Subject) {
+async fn product_store_check_succeeds(subject: Subject) {
     subject.products.check().await.unwrap();
 }
 

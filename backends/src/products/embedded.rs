@@ -77,14 +77,18 @@ impl EmbeddedProducts {
 
 #[async_trait]
 impl ProductStore for EmbeddedProducts {
-    async fn status(&self, org: &OrgId, agent: &AgentId) -> Result<ProductsStatus, StoreError> {
+    async fn read_status(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+    ) -> Result<ProductsStatus, StoreError> {
         let (org, agent) = (org.clone(), agent.clone());
         self.database
-            .read(move |connection| status(connection, org.as_str(), agent.as_str()))
+            .read(move |connection| read_status(connection, org.as_str(), agent.as_str()))
             .await
     }
 
-    async fn begin(
+    async fn begin_version(
         &self,
         org: &OrgId,
         agent: &AgentId,
@@ -116,7 +120,7 @@ impl ProductStore for EmbeddedProducts {
         .await
     }
 
-    async fn publish(
+    async fn publish_version(
         &self,
         org: &OrgId,
         agent: &AgentId,
@@ -124,7 +128,7 @@ impl ProductStore for EmbeddedProducts {
     ) -> Result<(), StoreError> {
         let (body, version) = (encode(kept)?, kept.version.clone());
         self.write(org, agent, move |connection, org, agent| {
-            let replaced = status(connection, org, agent)?
+            let replaced = read_status(connection, org, agent)?
                 .kept
                 .map(|kept| kept.version);
             execute(connection, PUBLISH, params![org, agent, body])?;
@@ -133,7 +137,7 @@ impl ProductStore for EmbeddedProducts {
         .await
     }
 
-    async fn chunk(
+    async fn read_chunk(
         &self,
         org: &OrgId,
         agent: &AgentId,
@@ -152,7 +156,7 @@ impl ProductStore for EmbeddedProducts {
             .await
     }
 
-    async fn discard(
+    async fn discard_version(
         &self,
         org: &OrgId,
         agent: &AgentId,
@@ -160,14 +164,14 @@ impl ProductStore for EmbeddedProducts {
     ) -> Result<(), StoreError> {
         let version = version.clone();
         self.write(org, agent, move |connection, org, agent| {
-            discard(connection, (org, agent), &version)
+            discard_version(connection, (org, agent), &version)
         })
         .await
     }
 
-    async fn remove(&self, org: &OrgId, agent: &AgentId) -> Result<(), StoreError> {
+    async fn remove_products(&self, org: &OrgId, agent: &AgentId) -> Result<(), StoreError> {
         self.write(org, agent, |connection, org, agent| {
-            let removed = status(connection, org, agent)?
+            let removed = read_status(connection, org, agent)?
                 .kept
                 .map(|kept| kept.version);
             execute(connection, REMOVE, params![org, agent])?;
@@ -176,7 +180,7 @@ impl ProductStore for EmbeddedProducts {
         .await
     }
 
-    async fn note_refresh(
+    async fn record_refresh(
         &self,
         org: &OrgId,
         agent: &AgentId,
@@ -189,7 +193,7 @@ impl ProductStore for EmbeddedProducts {
         .await
     }
 
-    async fn ask_refresh(
+    async fn request_refresh(
         &self,
         org: &OrgId,
         agent: &AgentId,
@@ -203,7 +207,7 @@ impl ProductStore for EmbeddedProducts {
         Ok(())
     }
 
-    async fn asked(&self) {
+    async fn refresh_requested(&self) {
         self.asked.notified().await;
     }
 
@@ -214,7 +218,11 @@ impl ProductStore for EmbeddedProducts {
     }
 }
 
-fn status(connection: &Connection, org: &str, agent: &str) -> Result<ProductsStatus, StoreError> {
+fn read_status(
+    connection: &Connection,
+    org: &str,
+    agent: &str,
+) -> Result<ProductsStatus, StoreError> {
     type StatusColumns = (Option<String>, Option<String>, Option<i64>);
     let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
     let row: Option<StatusColumns> = connection
@@ -247,13 +255,13 @@ fn sweep(
         let version = ProductsVersion::from_kept(version);
         let left_behind = Some(&version) == replaced || version.is_older_than(UPLOAD_TIME_MAX, now);
         if left_behind && Some(&version) != current {
-            discard(connection, place, &version)?;
+            discard_version(connection, place, &version)?;
         }
     }
     Ok(())
 }
 
-fn discard(
+fn discard_version(
     connection: &Connection,
     (org, agent): (&str, &str),
     version: &ProductsVersion,

@@ -49,10 +49,11 @@ pub const UPLOAD_TIME_MAX: Duration = Duration::from_secs(15 * 60);
 #[async_trait]
 pub trait ProductStore: Send + Sync {
     /// Returns the status of an agent's products.
-    async fn status(&self, org: &OrgId, agent: &AgentId) -> Result<ProductsStatus, StoreError>;
+    async fn read_status(&self, org: &OrgId, agent: &AgentId)
+    -> Result<ProductsStatus, StoreError>;
 
     /// Registers a new version, so that it can be deleted if its writer dies.
-    async fn begin(
+    async fn begin_version(
         &self,
         org: &OrgId,
         agent: &AgentId,
@@ -70,7 +71,7 @@ pub trait ProductStore: Send + Sync {
     ) -> Result<(), StoreError>;
 
     /// Makes a version the current one and deletes replaced versions.
-    async fn publish(
+    async fn publish_version(
         &self,
         org: &OrgId,
         agent: &AgentId,
@@ -78,7 +79,7 @@ pub trait ProductStore: Send + Sync {
     ) -> Result<(), StoreError>;
 
     /// Returns a chunk, or `None` if its version is gone.
-    async fn chunk(
+    async fn read_chunk(
         &self,
         org: &OrgId,
         agent: &AgentId,
@@ -87,7 +88,7 @@ pub trait ProductStore: Send + Sync {
     ) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Deletes the chunks of a version that will not be published.
-    async fn discard(
+    async fn discard_version(
         &self,
         org: &OrgId,
         agent: &AgentId,
@@ -95,10 +96,10 @@ pub trait ProductStore: Send + Sync {
     ) -> Result<(), StoreError>;
 
     /// Deletes all products of an agent.
-    async fn remove(&self, org: &OrgId, agent: &AgentId) -> Result<(), StoreError>;
+    async fn remove_products(&self, org: &OrgId, agent: &AgentId) -> Result<(), StoreError>;
 
     /// Records the outcome of the last fetch of a feed.
-    async fn note_refresh(
+    async fn record_refresh(
         &self,
         org: &OrgId,
         agent: &AgentId,
@@ -106,7 +107,7 @@ pub trait ProductStore: Send + Sync {
     ) -> Result<(), StoreError>;
 
     /// Requests that a feed is fetched soon.
-    async fn ask_refresh(
+    async fn request_refresh(
         &self,
         org: &OrgId,
         agent: &AgentId,
@@ -115,7 +116,7 @@ pub trait ProductStore: Send + Sync {
 
     /// Waits until a fetch was requested in this process since the last return. Requests in other
     /// processes are only visible in the status.
-    async fn asked(&self) {
+    async fn refresh_requested(&self) {
         std::future::pending().await
     }
 

@@ -19,7 +19,10 @@ pub async fn read_chunks(
 ) -> Result<Option<Vec<Vec<u8>>>, StoreError> {
     let mut chunks = Vec::new();
     for number in 0..kept.chunks {
-        match products.chunk(org, agent, &kept.version, number).await? {
+        match products
+            .read_chunk(org, agent, &kept.version, number)
+            .await?
+        {
             Some(body) => chunks.push(body),
             None => return Ok(None),
         }

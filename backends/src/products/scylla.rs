@@ -36,7 +36,7 @@ const BEGIN: &str =
     "INSERT INTO switchboard.product_versions (org_id, agent_id, version) VALUES (?, ?, ?)";
 const VERSIONS: &str =
     "SELECT version FROM switchboard.product_versions WHERE org_id = ? AND agent_id = ?";
-const FORGET: &str =
+const DELETE_VERSION: &str =
     "DELETE FROM switchboard.product_versions WHERE org_id = ? AND agent_id = ? AND version = ?";
 const PUT_CHUNK: &str = "INSERT INTO switchboard.product_chunks (org_id, agent_id, version, number, body) VALUES (?, ?, ?, ?, ?)";
 const CHUNK: &str = "SELECT body FROM switchboard.product_chunks WHERE org_id = ? AND agent_id = ? AND version = ? AND number = ?";
@@ -104,7 +104,7 @@ impl ScyllaProducts {
         let statement = &self.prepared().await?.status;
         let rows = self
             .link
-            .rows::<StatusRow>(statement, (org.as_str(), agent.as_str()))
+            .query_rows::<StatusRow>(statement, (org.as_str(), agent.as_str()))
             .await?;
         let Some((kept, kept_at, refresh, refresh_at, asked, asked_at)) = rows.into_iter().next()
         else {
@@ -136,14 +136,14 @@ impl ScyllaProducts {
         let statement = &self.prepared().await?.versions;
         for (version,) in self
             .link
-            .rows::<(String,)>(statement, (org.as_str(), agent.as_str()))
+            .query_rows::<(String,)>(statement, (org.as_str(), agent.as_str()))
             .await?
         {
             let version = ProductsVersion::from_kept(version);
             let left_behind =
                 Some(&version) == replaced || version.is_older_than(UPLOAD_TIME_MAX, now);
             if left_behind && Some(&version) != current {
-                self.discard(org, agent, &version).await?;
+                self.discard_version(org, agent, &version).await?;
             }
         }
         Ok(())
@@ -158,18 +158,22 @@ impl ScyllaProducts {
         replaced: Option<&ProductsVersion>,
     ) {
         if let Err(error) = self.sweep(place, current, replaced).await {
-            tracing::warn!(%error, "products that were replaced are left behind");
+            tracing::warn!(%error, "replaced products not deleted");
         }
     }
 }
 
 #[async_trait]
 impl ProductStore for ScyllaProducts {
-    async fn status(&self, org: &OrgId, agent: &AgentId) -> Result<ProductsStatus, StoreError> {
+    async fn read_status(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+    ) -> Result<ProductsStatus, StoreError> {
         Ok(self.current(org, agent).await?.status)
     }
 
-    async fn begin(
+    async fn begin_version(
         &self,
         org: &OrgId,
         agent: &AgentId,
@@ -203,7 +207,7 @@ impl ProductStore for ScyllaProducts {
             .await
     }
 
-    async fn publish(
+    async fn publish_version(
         &self,
         org: &OrgId,
         agent: &AgentId,
@@ -225,7 +229,7 @@ impl ProductStore for ScyllaProducts {
         Ok(())
     }
 
-    async fn chunk(
+    async fn read_chunk(
         &self,
         org: &OrgId,
         agent: &AgentId,
@@ -240,12 +244,12 @@ impl ProductStore for ScyllaProducts {
         );
         let rows = self
             .link
-            .rows::<(Vec<u8>,)>(&self.prepared().await?.chunk, values)
+            .query_rows::<(Vec<u8>,)>(&self.prepared().await?.chunk, values)
             .await?;
         Ok(rows.into_iter().next().map(|(body,)| body))
     }
 
-    async fn discard(
+    async fn discard_version(
         &self,
         org: &OrgId,
         agent: &AgentId,
@@ -257,7 +261,7 @@ impl ProductStore for ScyllaProducts {
         self.link.write(&prepared.forget, values).await
     }
 
-    async fn remove(&self, org: &OrgId, agent: &AgentId) -> Result<(), StoreError> {
+    async fn remove_products(&self, org: &OrgId, agent: &AgentId) -> Result<(), StoreError> {
         let (prepared, current) = (self.prepared().await?, self.current(org, agent).await?);
         let place = (org.as_str(), agent.as_str());
         let write = |statement, cell: &'static str, stamp| {
@@ -274,7 +278,7 @@ impl ProductStore for ScyllaProducts {
         Ok(())
     }
 
-    async fn note_refresh(
+    async fn record_refresh(
         &self,
         org: &OrgId,
         agent: &AgentId,
@@ -292,7 +296,7 @@ impl ProductStore for ScyllaProducts {
             .await
     }
 
-    async fn ask_refresh(
+    async fn request_refresh(
         &self,
         org: &OrgId,
         agent: &AgentId,
@@ -313,7 +317,7 @@ impl ProductStore for ScyllaProducts {
     async fn check(&self) -> Result<(), StoreError> {
         let values = ("check", "check");
         self.link
-            .rows::<StatusRow>(&self.prepared().await?.status, values)
+            .query_rows::<StatusRow>(&self.prepared().await?.status, values)
             .await
             .map(|_| ())
     }
@@ -328,7 +332,7 @@ impl ProductStatements {
             put_asked: link.prepare_write(PUT_ASKED).await?,
             begin: link.prepare_write(BEGIN).await?,
             versions: link.prepare_read(VERSIONS).await?,
-            forget: link.prepare_write(FORGET).await?,
+            forget: link.prepare_write(DELETE_VERSION).await?,
             put_chunk: link.prepare_write(PUT_CHUNK).await?,
             chunk: link.prepare_read(CHUNK).await?,
             discard: link.prepare_write(DISCARD).await?,

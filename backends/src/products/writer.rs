@@ -38,7 +38,7 @@ impl ProductsWriter {
         agent: AgentId,
     ) -> Result<Self, StoreError> {
         let version = ProductsVersion::begin();
-        products.begin(&org, &agent, &version).await?;
+        products.begin_version(&org, &agent, &version).await?;
         Ok(Self {
             products,
             org,
@@ -94,7 +94,9 @@ impl ProductsWriter {
             rejected,
             stored_at: Timestamp::now(),
         };
-        self.products.publish(&self.org, &self.agent, &kept).await?;
+        self.products
+            .publish_version(&self.org, &self.agent, &kept)
+            .await?;
         Ok(kept)
     }
 
@@ -102,10 +104,10 @@ impl ProductsWriter {
     pub async fn discard(self) {
         if let Err(error) = self
             .products
-            .discard(&self.org, &self.agent, &self.version)
+            .discard_version(&self.org, &self.agent, &self.version)
             .await
         {
-            tracing::warn!(%error, "products that were given up are left behind");
+            tracing::warn!(%error, "discarded products not deleted");
         }
     }
 

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_namespace_names_a_keyspace_that_needs_no_quotes() {
+    fn keyspace_of_any_namespace_needs_no_quotes() {
         let cases = [
             ("", "switchboard"),
             ("prod.", "prod"),

@@ -72,7 +72,7 @@ async fn change(session: &Session, cql: &str, deadline: Instant) -> Result<(), S
                 return Err(unavailable(&error));
             }
             Err(error) => {
-                tracing::warn!(%error, "schema change is tried again");
+                tracing::warn!(%error, "schema change failed, trying again");
                 time::sleep(RETRY_PAUSE).await;
             }
         }
@@ -140,7 +140,7 @@ mod tests {
 
     #[cfg(feature = "real-services")]
     #[tokio::test]
-    async fn two_migrations_at_once_and_a_third_make_one_schema() {
+    async fn concurrent_and_repeated_migrations_make_one_schema() {
         let (config, namespace) = (config(), new_namespace("twice"));
         let (left, right) =
             futures::future::join(migrate(&config, &namespace), migrate(&config, &namespace)).await;
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_give_statements_of_the_namespaces_keyspace() {
+    fn cql_files_are_qualified_with_the_keyspace() {
         let keyspace = KeyspaceName::of_namespace("blue");
         let cql = keyspace_cql(&keyspace, 1);
         assert!(cql.contains("EXISTS blue\n") && cql.contains("'replication_factor': 1}"));

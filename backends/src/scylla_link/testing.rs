@@ -9,16 +9,18 @@ use super::{ScyllaLink, connect, keyspace::KeyspaceName, migrate};
 use crate::config::ScyllaConfig;
 use switchboard_schemas::time::Timestamp;
 
-/// Where the tests find a cluster, as `host:port`.
+/// Variable with the address of a test cluster, as `host:port`.
 const NODES_VARIABLE: &str = "SWITCHBOARD_TEST_SCYLLA";
 const NAMESPACE_PREFIX: &str = "conformance_";
-/// Keyspaces of runs that began longer ago are dropped: their runs are over.
+/// Age at which the keyspaces of earlier test runs are dropped.
 const RUN_SECONDS_MAX: i64 = 3600;
 
-/// Changes of the schema are slow, so that all tests of a run share one keyspace and differ in their organizations.
+/// Keyspace of this test run. Schema changes are slow, so all tests share it and use different
+/// organizations.
 static NAMESPACE: OnceCell<String> = OnceCell::const_new();
 
-/// A link of its own for one test: a driver's tasks end with the runtime of the test that made them.
+/// Returns a new link, because the tasks of the driver end with the runtime of the test that
+/// started them.
 pub(crate) async fn link() -> Arc<ScyllaLink> {
     let namespace = NAMESPACE.get_or_init(migrated_namespace).await;
     ScyllaLink::new(config(), namespace)

@@ -1,4 +1,4 @@
-//! The contract of [`super::Store`], sentence by sentence, for both twins; and the conversations that the tests hold.
+//! Conformance tests of [`super::ConversationStore`] and its analytics, run on both backends.
 
 mod analytics;
 mod deletion;
@@ -31,20 +31,20 @@ use super::{
 };
 use crate::analytics::AnalyticsStore;
 
-/// A moment that every test counts from.
+/// Reference time of the tests.
 const NOON_MICROS: i64 = 1_800_000_000_000_000;
 const SECOND_MICROS: i64 = 1_000_000;
 
-/// A twin under test.
+/// A backend under test.
 pub(super) struct Subject {
     store: Arc<dyn ConversationStore>,
-    figures: Arc<dyn AnalyticsStore>,
-    /// Work done by reads of pages so far, in the twin's own unit.
+    analytics: Arc<dyn AnalyticsStore>,
+    /// Work of all page reads so far, in the unit of the backend.
     work: Box<dyn Fn() -> u64 + Send + Sync>,
     _directory: Option<tempfile::TempDir>,
 }
 
-/// A conversation of an organization of its own.
+/// A conversation of a unique organization.
 pub(super) struct Talk {
     pub(super) org: OrgId,
     pub(super) id: ConversationId,
@@ -52,7 +52,7 @@ pub(super) struct Talk {
     session: String,
 }
 
-/// One turn of it.
+/// A turn of a [`Talk`].
 pub(super) struct TalkTurn {
     turn: Turn,
     owner: ConversationOwner,
@@ -60,13 +60,13 @@ pub(super) struct TalkTurn {
     tombstone: Option<Tombstone>,
 }
 
-macro_rules! claims {
-    ($($group:ident [$($claim:ident,)*])*) => {
+macro_rules! conformance_tests {
+    ($($group:ident [$($test:ident,)*])*) => {
         mod embedded {
             $($(
                 #[tokio::test(flavor = "multi_thread")]
-                async fn $claim() {
-                    super::$group::$claim(super::embedded_subject()).await;
+                async fn $test() {
+                    super::$group::$test(super::embedded_subject()).await;
                 }
             )*)*
         }
@@ -75,85 +75,85 @@ macro_rules! claims {
         mod scylla {
             $($(
                 #[tokio::test(flavor = "multi_thread")]
-                async fn $claim() {
-                    super::$group::$claim(super::scylla_subject().await).await;
+                async fn $test() {
+                    super::$group::$test(super::scylla_subject().await).await;
                 }
             )*)*
         }
     };
 }
 
-claims! {
+conformance_tests! {
     turns [
-        a_first_turn_makes_the_conversation,
-        a_finished_turn_is_counted_and_leaves_no_active_reply,
-        a_reply_has_no_record_before_its_turn_has_ended,
-        an_accepted_reply_is_known_before_its_turn_begins,
-        an_acceptance_never_wins_over_a_final_state,
-        every_write_may_be_repeated,
-        the_higher_attempt_wins_in_any_order_of_arrival,
-        a_later_turn_wins_though_its_clock_is_behind,
-        a_message_wins_over_a_lost_attempts_reply_though_its_clock_is_behind,
-        a_failed_reply_leaves_no_gap,
-        a_read_sees_every_write_that_returned_before,
-        another_organization_finds_nothing,
-        text_is_kept_byte_for_byte,
-        a_store_answers_its_check,
+        first_turn_creates_the_conversation,
+        finished_turn_is_counted_and_clears_the_active_reply,
+        reply_has_no_record_before_its_turn_ends,
+        accepted_reply_is_known_before_its_turn_begins,
+        acceptance_never_replaces_a_final_state,
+        repeated_writes_change_nothing,
+        higher_attempt_wins_in_any_order_of_arrival,
+        later_turn_wins_despite_a_slow_clock,
+        message_wins_over_the_reply_of_a_lost_attempt,
+        failed_reply_leaves_no_gap,
+        read_sees_all_completed_writes,
+        conversation_is_invisible_to_another_organization,
+        text_is_stored_byte_for_byte,
+        conversation_store_check_succeeds,
     ]
     history [
-        a_page_costs_the_same_at_any_offset,
-        pages_join_to_the_whole_history,
-        a_page_holds_only_counted_messages,
-        a_reader_beside_a_writer_never_misses_a_counted_message,
+        page_costs_the_same_at_any_offset,
+        pages_join_to_the_complete_history,
+        page_contains_only_counted_messages,
+        concurrent_reader_never_misses_a_counted_message,
     ]
     metadata [
         changes_merge_key_by_key,
-        of_two_changes_of_a_key_the_later_wins_in_either_order,
-        an_older_change_does_not_bring_a_cleared_key_back,
-        at_one_moment_clearing_wins,
-        turns_and_changes_at_once_keep_each_others_keys,
-        a_turn_cannot_set_reserved_keys_and_says_who_its_visitor_is,
-        a_change_is_the_conversations_last_change,
-        a_change_of_no_conversation_makes_none,
+        later_change_of_a_key_wins_in_any_order,
+        older_change_does_not_restore_a_cleared_key,
+        clearing_wins_over_a_change_of_the_same_time,
+        concurrent_turns_and_changes_keep_all_keys,
+        turn_sets_visitor_keys_but_no_reserved_ones,
+        metadata_change_updates_the_last_change_time,
+        change_of_an_unknown_conversation_creates_none,
     ]
     lists [
         conversations_are_listed_latest_first_and_pages_join,
         conversations_of_one_moment_are_all_listed,
-        a_list_is_of_one_owner_and_of_a_time,
-        a_conversation_is_listed_once_whatever_follows_and_is_repeated,
-        another_organization_lists_none_of_them,
-        a_page_of_a_list_costs_by_its_length_and_not_by_the_lists,
+        list_is_filtered_by_owner_and_time,
+        conversation_is_listed_once_despite_repeats,
+        list_contains_only_its_organization,
+        cost_of_a_list_page_depends_only_on_its_length,
     ]
     deletion [
-        a_deleted_conversation_is_found_nowhere,
-        a_deletion_may_be_repeated_and_another_one_finds_nothing,
-        a_deletion_that_stopped_halfway_is_finished_by_its_repeat,
-        a_session_begins_anew_behind_a_deletion_and_can_be_deleted_again,
-        a_late_write_brings_nothing_of_a_deleted_conversation_back,
-        a_change_behind_a_deletion_counts_though_its_clock_is_behind,
-        a_long_conversation_is_deleted_to_its_end,
-        another_organization_deletes_nothing,
+        deleted_conversation_is_not_found_by_any_read,
+        repeated_deletion_succeeds_and_another_finds_nothing,
+        interrupted_deletion_is_finished_by_its_repeat,
+        session_restarts_after_a_deletion_and_is_deleted_again,
+        late_write_restores_nothing_of_a_deleted_conversation,
+        change_after_a_deletion_wins_despite_a_slow_clock,
+        long_conversation_is_deleted_completely,
+        conversation_is_not_deleted_by_another_organization,
     ]
     erasures [
-        of_two_states_of_an_erasure_the_later_stays,
+        later_state_of_an_erasure_wins,
         erasures_are_listed_latest_first_and_pages_join,
-        another_organization_reads_no_erasure,
+        erasures_are_invisible_to_another_organization,
     ]
     analytics [
-        figures_equal_a_recount_of_what_is_stored,
-        a_turn_is_counted_once_and_as_it_is_stored,
-        the_last_rating_of_a_conversation_counts_in_either_order,
-        what_comes_late_is_counted_though_its_day_was_counted_before,
-        a_day_that_did_not_change_is_not_counted_again,
+        totals_equal_a_recount_of_stored_turns,
+        turn_is_counted_once_as_stored,
+        last_rating_of_a_conversation_counts_in_any_order,
+        late_fact_is_counted_on_an_already_counted_day,
+        unchanged_day_is_not_recounted,
         pages_of_facts_join,
-        another_organization_counts_nothing_of_it,
-        a_message_that_nobody_could_answer_is_the_teams,
-        what_is_deleted_is_not_counted_and_late_writes_bring_nothing_of_it_back,
+        facts_are_invisible_to_another_organization,
+        unanswered_message_counts_for_its_team,
+        late_writes_do_not_restore_facts_of_a_deleted_conversation,
     ]
     links [
-        a_teams_conversation_is_found_through_each_agent_that_answered,
-        of_several_teams_the_one_that_was_answered_last_comes_first,
-        another_organization_agent_or_session_finds_none,
+        team_conversation_is_linked_to_each_answering_agent,
+        latest_answered_team_conversation_comes_first,
+        links_are_scoped_to_organization_agent_and_session,
     ]
 }
 
@@ -163,7 +163,7 @@ fn embedded_subject() -> Subject {
     let work = Arc::clone(&store.work);
     let work = Box::new(move || work.load(Ordering::Relaxed));
     Subject {
-        figures: store.clone(),
+        analytics: store.clone(),
         store,
         work,
         _directory: Some(directory),
@@ -176,7 +176,7 @@ async fn scylla_subject() -> Subject {
     let store = Arc::new(super::scylla::ScyllaStore::connect(Arc::clone(&link)));
     let work = Box::new(move || link.work.load(Ordering::Relaxed));
     Subject {
-        figures: store.clone(),
+        analytics: store.clone(),
         store,
         work,
         _directory: None,
@@ -220,7 +220,7 @@ impl Subject {
 
     async fn record(&self, talk: &Talk, turn: &TalkTurn) -> Option<ReplyRecord> {
         self.store
-            .reply(&talk.org, &turn.turn.reply_id())
+            .final_record(&talk.org, &turn.turn.reply_id())
             .await
             .unwrap()
     }
@@ -242,7 +242,7 @@ impl Subject {
     }
 }
 
-/// How a turn ends.
+/// The end of a turn.
 #[derive(Clone, Debug)]
 pub(super) enum Outcome {
     Replied(String),
@@ -275,7 +275,7 @@ impl Talk {
         }
     }
 
-    /// A turn whose user message stands at `position`, accepted so many seconds after noon.
+    /// Creates a turn whose user message is at `position`, accepted `position` seconds after noon.
     pub(super) fn turn(&self, position: u64, content: &str) -> TalkTurn {
         self.turn_at(position, content, i64::try_from(position).unwrap())
     }

@@ -75,7 +75,7 @@ pub(super) struct RelatedData {
 
 impl Tombstone {
     /// Creates the tombstone of a conversation with `positions` messages.
-    pub(super) fn over(
+    pub(super) fn new(
         standing: &HistoryState,
         deletion: &ConversationDeletion,
         metadata_at: Option<Timestamp>,
@@ -108,7 +108,7 @@ pub(super) fn places_before(tombstone: Option<&Tombstone>) -> u64 {
 }
 
 /// Returns the write that clears the rating of the deleted history.
-pub(super) fn unrated(
+pub(super) fn cleared_rating(
     id: &ConversationId,
     origin: &ConversationOrigin,
     tombstone: &Tombstone,
@@ -117,7 +117,7 @@ pub(super) fn unrated(
 }
 
 /// Returns the data that is stored elsewhere for these messages.
-pub(super) fn belongings(bodies: &[String], at: Timestamp) -> Result<RelatedData, StoreError> {
+pub(super) fn related_data(bodies: &[String], at: Timestamp) -> Result<RelatedData, StoreError> {
     let mut found = RelatedData::default();
     for body in bodies {
         let message: Message = decode(body)?;
@@ -149,30 +149,30 @@ mod tests {
         ConversationDeletion {
             org_id: "org_00000000000000000000000000".parse().unwrap(),
             conversation_id: "conv_00000000000000000000000000".parse().unwrap(),
-            event_id: EventId::of("a", "b"),
+            event_id: EventId::derive("a", "b"),
             at: Timestamp::from_micros(7),
         }
     }
 
     proptest! {
         #[test]
-        fn a_tombstone_covers_every_write_before_it_and_none_behind_it(
+        fn tombstone_covers_earlier_writes_and_no_later_ones(
             count in 0u64..1 << 32, again in 0u64..1 << 32, attempt: u32,
         ) {
-            let first = Tombstone::over(&HistoryState { message_count: count, tombstone: None }, &deletion(), None);
+            let first = Tombstone::new(&HistoryState { message_count: count, tombstone: None }, &deletion(), None);
             // The last turn that can have been begun stands behind the counted ones.
             prop_assert!(history_stamp(count, TurnPhase::End, attempt) < first.stamp());
             prop_assert!(first.stamp() < history_stamp(first.places, TurnPhase::Begin, 0));
             let standing = HistoryState { message_count: again, tombstone: Some(first.clone()) };
-            let second = Tombstone::over(&standing, &deletion(), None);
+            let second = Tombstone::new(&standing, &deletion(), None);
             prop_assert!(history_stamp(first.places + again, TurnPhase::End, attempt) < second.stamp());
             prop_assert!(second.stamp() < history_stamp(second.places, TurnPhase::Begin, 0));
         }
     }
 
     #[test]
-    fn a_change_behind_a_deletion_counts_though_its_clock_is_behind() {
-        let tombstone = Tombstone::over(
+    fn change_after_a_deletion_wins_despite_a_slow_clock() {
+        let tombstone = Tombstone::new(
             &HistoryState::default(),
             &deletion(),
             Some(Timestamp::from_micros(9)),

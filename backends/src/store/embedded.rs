@@ -28,10 +28,10 @@ use super::{
     TurnStart,
     deletion::{ConversationDeletion, HistoryState, moment_behind},
     embedded_deletion, erasures,
-    listing::{ListQuery, ListRange, ListedConversation, listed},
+    listing::{ListQuery, ListRange, ListedConversation, parse_listed},
     rows::{
-        EndRows, MetadataChange, StartRows, TurnProgress, accepted_cell, column, known_reply,
-        latest_first, page_range, read_page,
+        EndRows, MetadataChange, StartRows, TurnProgress, accepted_cell, known_reply, latest_first,
+        page_range, position_column, read_page,
     },
 };
 use crate::{analytics::put_fact, error::StoreError, json::decode, sqlite::SqliteDatabase};
@@ -84,20 +84,20 @@ impl EmbeddedStore {
 #[async_trait]
 impl ConversationStore for EmbeddedStore {
     async fn begin_turn(&self, start: &TurnStart) -> Result<(), StoreError> {
-        let rows = StartRows::of(start)?;
+        let rows = StartRows::from_start(start)?;
         self.database
             .write(move |connection| begin_turn(connection, &rows))
             .await
     }
 
     async fn finish_turn(&self, end: &TurnEnd) -> Result<(), StoreError> {
-        let rows = EndRows::of(end)?;
+        let rows = EndRows::from_end(end)?;
         self.database
             .write(move |connection| finish_turn(connection, &rows))
             .await
     }
 
-    async fn accept(&self, accepted: &AcceptedReply) -> Result<(), StoreError> {
+    async fn record_acceptance(&self, accepted: &AcceptedReply) -> Result<(), StoreError> {
         let cell = accepted_cell(accepted)?;
         let (org, reply) = (accepted.org_id.clone(), accepted.user_message_id.reply());
         self.database
@@ -175,8 +175,8 @@ impl ConversationStore for EmbeddedStore {
                 let values = params![
                     org.as_str(),
                     id.as_str(),
-                    column(range.0)?,
-                    column(range.1)?
+                    position_column(range.0)?,
+                    position_column(range.1)?
                 ];
                 let bodies = statement
                     .query_map(values, |row| row.get(0))?
@@ -193,7 +193,7 @@ impl ConversationStore for EmbeddedStore {
         org: &OrgId,
         query: &ListQuery,
     ) -> Result<Vec<ListedConversation>, StoreError> {
-        let range = ListRange::of(org, query);
+        let range = ListRange::from_query(org, query);
         #[cfg(test)]
         let work = std::sync::Arc::clone(&self.work);
         self.database
@@ -212,7 +212,7 @@ impl ConversationStore for EmbeddedStore {
                 let rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
                 #[cfg(test)]
                 count_work(&statement, &work);
-                rows.into_iter().map(listed).collect()
+                rows.into_iter().map(parse_listed).collect()
             })
             .await
     }
@@ -230,7 +230,7 @@ impl ConversationStore for EmbeddedStore {
                 let Some(head) = head(connection, &org, &id)? else {
                     return Ok(false);
                 };
-                change.at = moment_behind(head.grave()?.tombstone.as_ref(), change.at);
+                change.at = moment_behind(head.deletion_marker()?.tombstone.as_ref(), change.at);
                 let Some(origin) = head.origin()? else {
                     return Ok(false);
                 };

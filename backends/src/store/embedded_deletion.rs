@@ -6,11 +6,11 @@ use switchboard_schemas::ids::{ConversationId, OrgId};
 
 use super::{
     deletion::{
-        ConversationDeletion, DELETED_AT_ONCE, HistoryState, RelatedData, Tombstone, belongings,
-        unrated,
+        ConversationDeletion, DELETED_AT_ONCE, HistoryState, RelatedData, Tombstone,
+        cleared_rating, related_data,
     },
     embedded::rows::{PUT_ORIGIN, head, put_progress},
-    rows::{ConversationOrigin, buried, column},
+    rows::{ConversationOrigin, position_column, tombstone_rows},
 };
 use crate::{analytics::put_fact, error::StoreError, sqlite::SqliteDatabase};
 
@@ -42,7 +42,7 @@ pub(super) async fn delete(
 ) -> Result<bool, StoreError> {
     let wanted = deletion.clone();
     let found = match database
-        .read(move |connection| find(connection, &wanted))
+        .read(move |connection| find_target(connection, &wanted))
         .await?
     {
         Ok(found) => found,
@@ -56,18 +56,18 @@ pub(super) async fn delete(
             found.origin.session_id.as_str().to_owned(),
         );
         database
-            .write(move |connection| remove_belongings(connection, &deletion, from, &session))
+            .write(move |connection| remove_related_data(connection, &deletion, from, &session))
             .await?;
     }
     let deletion = deletion.clone();
     database
-        .write(move |connection| bury(connection, &deletion, &found))
+        .write(move |connection| put_tombstone(connection, &deletion, &found))
         .await?;
     Ok(true)
 }
 
 /// Finds the conversation. Returns `Err(true)` if this deletion has already removed it, `Err(false)` if there is none.
-fn find(
+fn find_target(
     connection: &Connection,
     deletion: &ConversationDeletion,
 ) -> Result<Result<DeletionTarget, bool>, StoreError> {
@@ -80,7 +80,7 @@ fn find(
             .tombstone
             .is_some_and(|tombstone| tombstone.event_id == deletion.event_id)));
     };
-    let tombstone = Tombstone::over(&standing, deletion, head.metadata_at);
+    let tombstone = Tombstone::new(&standing, deletion, head.metadata_at);
     Ok(Ok(DeletionTarget {
         origin,
         standing,
@@ -88,7 +88,7 @@ fn find(
     }))
 }
 
-fn remove_belongings(
+fn remove_related_data(
     connection: &Connection,
     ConversationDeletion {
         org_id,
@@ -99,12 +99,12 @@ fn remove_belongings(
     from: u64,
     session: &str,
 ) -> Result<(), StoreError> {
-    let bodies = bodies(connection, org_id, conversation_id, from)?;
+    let bodies = message_bodies(connection, org_id, conversation_id, from)?;
     let RelatedData {
         replies,
         agents,
         facts,
-    } = belongings(&bodies, *at)?;
+    } = related_data(&bodies, *at)?;
     for fact in &facts {
         put_fact(connection, org_id, fact)?;
     }
@@ -127,7 +127,7 @@ fn remove_belongings(
     Ok(())
 }
 
-fn bodies(
+fn message_bodies(
     connection: &Connection,
     org: &OrgId,
     id: &ConversationId,
@@ -137,21 +137,21 @@ fn bodies(
     let values = params![
         org.as_str(),
         id.as_str(),
-        column(from)?,
-        column(from + DELETED_AT_ONCE)?
+        position_column(from)?,
+        position_column(from + DELETED_AT_ONCE)?
     ];
     let bodies = statement.query_map(values, |row| row.get(0))?;
     Ok(bodies.collect::<rusqlite::Result<_>>()?)
 }
 
-fn bury(
+fn put_tombstone(
     connection: &Connection,
     deletion: &ConversationDeletion,
     found: &DeletionTarget,
 ) -> Result<(), StoreError> {
     let (org, id) = (&deletion.org_id, &deletion.conversation_id);
     let key = [org.as_str(), id.as_str()];
-    let row = super::listing::ListRow::of(&found.origin.owner, found.origin.created_at);
+    let row = super::listing::ListRow::new(&found.origin.owner, found.origin.created_at);
     for list in &row.lists {
         connection.prepare_cached(DELETE_LISTED)?.execute(params![
             key[0],
@@ -166,9 +166,9 @@ fn bury(
     put_fact(
         connection,
         org,
-        &unrated(id, &found.origin, &found.tombstone),
+        &cleared_rating(id, &found.origin, &found.tombstone),
     )?;
-    let (origin, progress) = buried(&found.tombstone)?;
+    let (origin, progress) = tombstone_rows(&found.tombstone)?;
     connection.prepare_cached(PUT_ORIGIN)?.execute(params![
         key[0],
         key[1],

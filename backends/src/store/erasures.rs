@@ -6,7 +6,7 @@ use switchboard_schemas::{
     ids::{ErasureId, OrgId},
 };
 
-use super::rows::column;
+use super::rows::position_column;
 use crate::{
     error::StoreError,
     json::{decode, encode},
@@ -24,7 +24,7 @@ pub(super) const LAST: &str = "\u{10ffff}";
 
 /// Stores the state of an erasure.
 pub(super) async fn put(database: &SqliteDatabase, erasure: &Erasure) -> Result<(), StoreError> {
-    let (body, steps) = (encode(erasure)?, column(erasure.steps)?);
+    let (body, steps) = (encode(erasure)?, position_column(erasure.steps)?);
     let (org, id) = (erasure.org_id.clone(), erasure.id.clone());
     database
         .write(move |connection| {

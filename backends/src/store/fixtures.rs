@@ -18,7 +18,7 @@ use super::{
         },
     },
     listing::ListRow,
-    rows::{ConversationOrigin, MetadataChange, StampedCell, TurnProgress, column},
+    rows::{ConversationOrigin, MetadataChange, StampedCell, TurnProgress, position_column},
     stamp::ACCEPTANCE_STAMP,
 };
 use crate::{error::StoreError, json::encode, testing::with_clock_stopped};
@@ -52,7 +52,7 @@ pub async fn put_conversation(
         updated_at: conversation.updated_at,
     })?);
     let metadata = MetadataChange::new(&conversation.metadata, conversation.updated_at)?;
-    let listed = ListRow::of(&conversation.owner, conversation.created_at);
+    let listed = ListRow::new(&conversation.owner, conversation.created_at);
     let (org, id) = (conversation.org_id.clone(), conversation.id.clone());
     let write = move |connection: &rusqlite::Connection| {
         let values = params![org.as_str(), id.as_str(), origin.body, origin.stamp];
@@ -75,7 +75,7 @@ pub async fn put_message(
     message: &Message,
 ) -> Result<(), StoreError> {
     let (org, id) = (org.clone(), id.clone());
-    let (position, row) = (column(message.position)?, cell(encode(message)?));
+    let (position, row) = (position_column(message.position)?, cell(encode(message)?));
     let write = move |connection: &rusqlite::Connection| {
         put_message_row(connection, &org, &id, position, &row)
     };

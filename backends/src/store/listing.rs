@@ -56,7 +56,7 @@ pub(super) struct ListRow {
 }
 
 impl ListRow {
-    pub(super) fn of(owner: &ConversationOwner, began_at: Timestamp) -> Self {
+    pub(super) fn new(owner: &ConversationOwner, began_at: Timestamp) -> Self {
         Self {
             began_at: began_at.micros(),
             lists: [ALL.to_owned(), list_of(owner).to_owned()],
@@ -75,7 +75,7 @@ pub(super) struct ListRange {
 }
 
 impl ListRange {
-    pub(super) fn of(org: &OrgId, query: &ListQuery) -> Self {
+    pub(super) fn from_query(org: &OrgId, query: &ListQuery) -> Self {
         let behind = query
             .behind
             .as_ref()
@@ -100,7 +100,9 @@ impl ListRange {
 }
 
 /// Parses a row of a list.
-pub(super) fn listed((began_at, id): (i64, String)) -> Result<ListedConversation, StoreError> {
+pub(super) fn parse_listed(
+    (began_at, id): (i64, String),
+) -> Result<ListedConversation, StoreError> {
     let id = id
         .parse()
         .map_err(|_| StoreError::Malformed("a listed conversation has no id".into()))?;

@@ -68,7 +68,7 @@ pub trait ConversationStore: Send + Sync {
 
     /// Records that a message was accepted, so that every process finds its reply before the turn
     /// begins. It never replaces a final state, in any order of arrival.
-    async fn accept(&self, accepted: &AcceptedReply) -> Result<(), StoreError>;
+    async fn record_acceptance(&self, accepted: &AcceptedReply) -> Result<(), StoreError>;
 
     /// Returns the state of a reply independently of its conversation: accepted or final.
     async fn known_reply(
@@ -78,7 +78,7 @@ pub trait ConversationStore: Send + Sync {
     ) -> Result<Option<ReplyState>, StoreError>;
 
     /// Returns the record of a reply, or `None` while it has no final state.
-    async fn reply(
+    async fn final_record(
         &self,
         org: &OrgId,
         reply: &MessageId,

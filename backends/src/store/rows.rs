@@ -117,7 +117,7 @@ pub(super) struct HeadRow {
 }
 
 impl StartRows {
-    pub(super) fn of(start: &TurnStart) -> Result<Self, StoreError> {
+    pub(super) fn from_start(start: &TurnStart) -> Result<Self, StoreError> {
         let turn = &start.turn;
         let tombstone = start.tombstone.as_ref();
         let stamp = history_stamp(
@@ -140,7 +140,7 @@ impl StartRows {
         Ok(Self {
             org: turn.org_id.clone(),
             conversation: turn.conversation_id.clone(),
-            position: column(start.position)?,
+            position: position_column(start.position)?,
             message: StampedCell {
                 body: encode(&user_message(start))?,
                 stamp,
@@ -150,7 +150,7 @@ impl StartRows {
             } else {
                 None
             },
-            list_row: (start.position == 0).then(|| ListRow::of(&start.owner, turn.accepted_at)),
+            list_row: (start.position == 0).then(|| ListRow::new(&start.owner, turn.accepted_at)),
             progress: StampedCell {
                 body: encode(&progress)?,
                 stamp,
@@ -164,7 +164,7 @@ impl StartRows {
 }
 
 impl EndRows {
-    pub(super) fn of(end: &TurnEnd) -> Result<Self, StoreError> {
+    pub(super) fn from_end(end: &TurnEnd) -> Result<Self, StoreError> {
         let place = places_before(end.tombstone.as_ref()) + end.record.user_position;
         let stamp = history_stamp(place, TurnPhase::End, end.attempt);
         let progress = TurnProgress {
@@ -175,7 +175,7 @@ impl EndRows {
         };
         let message = match &end.message {
             Some(message) => Some((
-                column(message.position)?,
+                position_column(message.position)?,
                 StampedCell {
                     body: encode(message)?,
                     stamp,
@@ -232,7 +232,7 @@ impl MetadataChange {
 }
 
 /// Returns the head of a deleted conversation: its origin and its progress.
-pub(super) fn buried(tombstone: &Tombstone) -> Result<(String, StampedCell), StoreError> {
+pub(super) fn tombstone_rows(tombstone: &Tombstone) -> Result<(String, StampedCell), StoreError> {
     let grave = DeletionMarker {
         deleted: true,
         tombstone: Some(tombstone.clone()),
@@ -256,13 +256,13 @@ impl HeadRow {
     /// Returns the origin of a conversation that exists.
     pub(super) fn origin(&self) -> Result<Option<ConversationOrigin>, StoreError> {
         match &self.origin {
-            Some(origin) if !self.grave()?.deleted => decode(origin).map(Some),
+            Some(origin) if !self.deletion_marker()?.deleted => decode(origin).map(Some),
             _ => Ok(None),
         }
     }
 
     /// Returns the contents of the `origin` cell that concern deletions.
-    pub(super) fn grave(&self) -> Result<DeletionMarker, StoreError> {
+    pub(super) fn deletion_marker(&self) -> Result<DeletionMarker, StoreError> {
         self.origin
             .as_deref()
             .map_or_else(|| Ok(DeletionMarker::default()), decode)
@@ -274,7 +274,7 @@ impl HeadRow {
         let message_count = progress.map_or(0, |progress| progress.message_count);
         Ok(HistoryState {
             message_count,
-            tombstone: self.grave()?.tombstone,
+            tombstone: self.deletion_marker()?.tombstone,
         })
     }
 
@@ -361,7 +361,7 @@ pub(super) fn latest_first(
 }
 
 /// Converts a position to a database column.
-pub(super) fn column(position: u64) -> Result<i64, StoreError> {
+pub(super) fn position_column(position: u64) -> Result<i64, StoreError> {
     i64::try_from(position).map_err(|_| StoreError::Malformed("a position is out of range".into()))
 }
 
@@ -412,12 +412,12 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_a_newer_program_are_ignored_in_every_kept_text() {
+    fn unknown_fields_are_ignored_in_every_stored_text() {
         let talk = Talk::new();
         let turn = talk.turn(0, "question");
-        let start = StartRows::of(&turn.start(1)).unwrap();
+        let start = StartRows::from_start(&turn.start(1)).unwrap();
         let end = turn.end(1, replied("answer"));
-        let rows = EndRows::of(&end).unwrap();
+        let rows = EndRows::from_end(&end).unwrap();
 
         let head = HeadRow {
             origin: start.origin.as_deref().map(with_newer_fields),
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_row_is_reported_without_its_text() {
+    fn malformed_row_is_reported_without_its_text() {
         let error = decode::<Message>("{\"content\": \"private words\"}").unwrap_err();
         assert!(
             matches!(error, StoreError::Malformed(_)) && !error.to_string().contains("private")
@@ -449,7 +449,7 @@ mod tests {
 
     #[test]
     fn failed_reply_has_no_message_and_is_not_counted() {
-        let rows = EndRows::of(&Talk::new().turn(4, "question").end(1, failed())).unwrap();
+        let rows = EndRows::from_end(&Talk::new().turn(4, "question").end(1, failed())).unwrap();
         assert_eq!(rows.message, None);
         assert_eq!(
             decode::<TurnProgress>(&rows.progress.body)

@@ -29,7 +29,7 @@ use super::{
     listing::{ListQuery, ListRange, ListRow, ListedConversation},
     rows::{
         EndRows, HeadRow, MetadataChange, StampedCell, StartRows, TurnProgress, accepted_cell,
-        column, known_reply, latest_first, page_range, read_page,
+        known_reply, latest_first, page_range, position_column, read_page,
     },
 };
 use crate::{
@@ -73,7 +73,9 @@ impl ScyllaStore {
     }
 
     /// Returns the statements of analytics and the link that they run on.
-    pub(crate) async fn figures(&self) -> Result<(&ScyllaLink, &PreparedAnalytics), StoreError> {
+    pub(crate) async fn analytics_statements(
+        &self,
+    ) -> Result<(&ScyllaLink, &PreparedAnalytics), StoreError> {
         Ok((&self.link, &self.prepared().await?.analytics))
     }
 
@@ -92,7 +94,7 @@ impl ScyllaStore {
         position: i64,
         message: &StampedCell,
     ) -> Result<(), StoreError> {
-        let bucket = position / column(BUCKET_POSITIONS)?;
+        let bucket = position / position_column(BUCKET_POSITIONS)?;
         let values = (
             org.as_str(),
             id.as_str(),
@@ -170,7 +172,7 @@ impl ScyllaStore {
     }
 
     async fn head(&self, org: &OrgId, id: &ConversationId) -> Result<Option<HeadRow>, StoreError> {
-        let rows = self.link.rows::<HeadColumns>(
+        let rows = self.link.query_rows::<HeadColumns>(
             &self.prepared().await?.get_head,
             (org.as_str(), id.as_str()),
         );
@@ -189,7 +191,7 @@ impl ScyllaStore {
         let values = (org.as_str(), id.as_str());
         let rows = self
             .link
-            .rows::<(Option<String>,)>(&self.prepared().await?.get_progress, values)
+            .query_rows::<(Option<String>,)>(&self.prepared().await?.get_progress, values)
             .await?;
         match rows.into_iter().next() {
             Some((Some(progress),)) => Ok(decode::<TurnProgress>(&progress)?.message_count),
@@ -201,7 +203,7 @@ impl ScyllaStore {
 #[async_trait]
 impl ConversationStore for ScyllaStore {
     async fn begin_turn(&self, start: &TurnStart) -> Result<(), StoreError> {
-        let rows = StartRows::of(start)?;
+        let rows = StartRows::from_start(start)?;
         let (org, id) = (&rows.org, &rows.conversation);
         let message = self.put_message(org, id, rows.position, &rows.message);
         let metadata = self.put_metadata(org, id, &rows.metadata);
@@ -227,7 +229,7 @@ impl ConversationStore for ScyllaStore {
     }
 
     async fn finish_turn(&self, end: &TurnEnd) -> Result<(), StoreError> {
-        let rows = EndRows::of(end)?;
+        let rows = EndRows::from_end(end)?;
         let history = async {
             if let Some((position, message)) = &rows.message {
                 self.put_message(&rows.org, &rows.conversation, *position, message)
@@ -241,7 +243,7 @@ impl ConversationStore for ScyllaStore {
         self.put_reply(&rows.org, &rows.reply, &rows.record).await
     }
 
-    async fn accept(&self, accepted: &AcceptedReply) -> Result<(), StoreError> {
+    async fn record_acceptance(&self, accepted: &AcceptedReply) -> Result<(), StoreError> {
         self.put_reply(
             &accepted.org_id,
             &accepted.user_message_id.reply(),
@@ -258,7 +260,7 @@ impl ConversationStore for ScyllaStore {
         let values = (org.as_str(), reply.as_str());
         let rows = self
             .link
-            .rows::<(String,)>(&self.prepared().await?.get_reply, values)
+            .query_rows::<(String,)>(&self.prepared().await?.get_reply, values)
             .await?;
         rows.first().map(|(body,)| known_reply(body)).transpose()
     }
@@ -320,13 +322,13 @@ impl ConversationStore for ScyllaStore {
             let values = (
                 org.as_str(),
                 id.as_str(),
-                column(bucket)?,
-                column(from)?,
-                column(end)?,
+                position_column(bucket)?,
+                position_column(from)?,
+                position_column(end)?,
             );
             let rows = self
                 .link
-                .rows::<(String,)>(&self.prepared().await?.get_messages, values)
+                .query_rows::<(String,)>(&self.prepared().await?.get_messages, values)
                 .await?;
             bodies.extend(rows.into_iter().map(|(body,)| body));
         }
@@ -341,7 +343,7 @@ impl ConversationStore for ScyllaStore {
         self.prepared()
             .await?
             .lists
-            .get(&self.link, &ListRange::of(org, query))
+            .get(&self.link, &ListRange::from_query(org, query))
             .await
     }
 
@@ -355,8 +357,10 @@ impl ConversationStore for ScyllaStore {
         let Some(head) = self.head(org, id).await? else {
             return Ok(false);
         };
-        let change =
-            MetadataChange::new(changes, moment_behind(head.grave()?.tombstone.as_ref(), at))?;
+        let change = MetadataChange::new(
+            changes,
+            moment_behind(head.deletion_marker()?.tombstone.as_ref(), at),
+        )?;
         let Some(origin) = head.origin()? else {
             return Ok(false);
         };
@@ -392,7 +396,7 @@ impl ConversationStore for ScyllaStore {
         let values = (org.as_str(), agent.as_str(), session.as_str(), limit);
         latest_first(
             self.link
-                .rows::<(String, i64)>(&self.prepared().await?.get_links, values)
+                .query_rows::<(String, i64)>(&self.prepared().await?.get_links, values)
                 .await?,
         )
     }
@@ -428,9 +432,10 @@ impl ConversationStore for ScyllaStore {
 
     async fn check(&self) -> Result<(), StoreError> {
         // Reads a row that nobody writes from a quorum of its copies.
-        let rows = self
-            .link
-            .rows::<(Option<String>,)>(&self.prepared().await?.get_progress, ("check", "check"));
+        let rows = self.link.query_rows::<(Option<String>,)>(
+            &self.prepared().await?.get_progress,
+            ("check", "check"),
+        );
         rows.await.map(|_| ())
     }
 }

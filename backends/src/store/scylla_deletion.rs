@@ -9,10 +9,10 @@ use scylla::statement::prepared::PreparedStatement;
 
 use super::{
     deletion::{
-        ConversationDeletion, DELETED_AT_ONCE, RelatedData, Tombstone, belongings, unrated,
+        ConversationDeletion, DELETED_AT_ONCE, RelatedData, Tombstone, cleared_rating, related_data,
     },
     listing::ListRow,
-    rows::{ConversationOrigin, HeadRow, buried, column},
+    rows::{ConversationOrigin, HeadRow, position_column, tombstone_rows},
     scylla::BUCKET_POSITIONS,
     scylla_lists::PreparedLists,
 };
@@ -66,16 +66,16 @@ impl PreparedDeletion {
         let standing = head.history_state()?;
         let tombstone = match head.origin()? {
             Some(origin) => {
-                let row = ListRow::of(&origin.owner, origin.created_at);
+                let row = ListRow::new(&origin.owner, origin.created_at);
                 lists
                     .remove(link, &deletion.org_id, &deletion.conversation_id, &row)
                     .await?;
-                self.remove_belongings(link, figures, deletion, &origin, standing.message_count)
+                self.remove_related_data(link, figures, deletion, &origin, standing.message_count)
                     .await?;
-                let tombstone = Tombstone::over(&standing, deletion, head.metadata_at);
-                let unrated = unrated(&deletion.conversation_id, &origin, &tombstone);
+                let tombstone = Tombstone::new(&standing, deletion, head.metadata_at);
+                let unrated = cleared_rating(&deletion.conversation_id, &origin, &tombstone);
                 figures.put(link, &deletion.org_id, &unrated).await?;
-                self.bury(link, deletion, &tombstone).await?;
+                self.put_tombstone(link, deletion, &tombstone).await?;
                 tombstone
             }
             // The same deletion stopped halfway.
@@ -95,19 +95,19 @@ impl PreparedDeletion {
         Ok(true)
     }
 
-    async fn bury(
+    async fn put_tombstone(
         &self,
         link: &ScyllaLink,
         deletion: &ConversationDeletion,
         tombstone: &Tombstone,
     ) -> Result<(), StoreError> {
-        let (origin, progress) = buried(tombstone)?;
+        let (origin, progress) = tombstone_rows(tombstone)?;
         let (org, id) = (deletion.org_id.as_str(), deletion.conversation_id.as_str());
         link.write(&self.bury, (org, id, origin, progress.body, progress.stamp))
             .await
     }
 
-    async fn remove_belongings(
+    async fn remove_related_data(
         &self,
         link: &ScyllaLink,
         figures: &PreparedAnalytics,
@@ -116,12 +116,12 @@ impl PreparedDeletion {
         message_count: u64,
     ) -> Result<(), StoreError> {
         for from in (0..message_count).step_by(usize::try_from(DELETED_AT_ONCE).unwrap_or(1)) {
-            let bodies = self.bodies(link, deletion, from).await?;
+            let bodies = self.message_bodies(link, deletion, from).await?;
             let RelatedData {
                 replies,
                 agents,
                 facts,
-            } = belongings(&bodies, deletion.at)?;
+            } = related_data(&bodies, deletion.at)?;
             let (org, id, session) = (
                 deletion.org_id.as_str(),
                 deletion.conversation_id.as_str(),
@@ -149,7 +149,7 @@ impl PreparedDeletion {
 
     /// Returns a page of message bodies within one bucket. A repeated deletion may find some of
     /// them gone.
-    async fn bodies(
+    async fn message_bodies(
         &self,
         link: &ScyllaLink,
         deletion: &ConversationDeletion,
@@ -157,11 +157,14 @@ impl PreparedDeletion {
     ) -> Result<Vec<String>, StoreError> {
         let (org, id) = (deletion.org_id.as_str(), deletion.conversation_id.as_str());
         let (bucket, end) = (
-            column(from / BUCKET_POSITIONS)?,
-            column(from + DELETED_AT_ONCE)?,
+            position_column(from / BUCKET_POSITIONS)?,
+            position_column(from + DELETED_AT_ONCE)?,
         );
         let rows = link
-            .rows::<(String,)>(&self.get_bodies, (org, id, bucket, column(from)?, end))
+            .query_rows::<(String,)>(
+                &self.get_bodies,
+                (org, id, bucket, position_column(from)?, end),
+            )
             .await?;
         Ok(rows.into_iter().map(|(body,)| body).collect())
     }
@@ -176,7 +179,7 @@ impl PreparedDeletion {
         for bucket in 0..=tombstone.positions / BUCKET_POSITIONS {
             link.write(
                 &self.delete_bucket,
-                (tombstone.stamp(), org, id, column(bucket)?),
+                (tombstone.stamp(), org, id, position_column(bucket)?),
             )
             .await?;
         }

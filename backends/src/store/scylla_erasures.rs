@@ -6,7 +6,7 @@ use switchboard_schemas::{
     ids::{ErasureId, OrgId},
 };
 
-use super::{erasures::LAST, rows::column};
+use super::{erasures::LAST, rows::position_column};
 use crate::{
     error::StoreError,
     json::{decode, encode},
@@ -40,7 +40,7 @@ impl PreparedErasures {
         let stamp = erasure
             .began_at
             .micros()
-            .saturating_add(column(erasure.steps)?);
+            .saturating_add(position_column(erasure.steps)?);
         let values = (
             erasure.org_id.as_str(),
             erasure.id.as_str(),
@@ -58,7 +58,7 @@ impl PreparedErasures {
         id: &ErasureId,
     ) -> Result<Option<Erasure>, StoreError> {
         let rows = link
-            .rows::<(String,)>(&self.get, (org.as_str(), id.as_str()))
+            .query_rows::<(String,)>(&self.get, (org.as_str(), id.as_str()))
             .await?;
         rows.first().map(|(body,)| decode(body)).transpose()
     }
@@ -74,7 +74,7 @@ impl PreparedErasures {
         let before = before.map_or(LAST, ErasureId::as_str);
         let limit = i32::try_from(limit).unwrap_or(i32::MAX);
         let rows = link
-            .rows::<(String,)>(&self.list, (org.as_str(), before, limit))
+            .query_rows::<(String,)>(&self.list, (org.as_str(), before, limit))
             .await?;
         rows.iter().map(|(body,)| decode(body)).collect()
     }

@@ -5,7 +5,7 @@ use futures::future::try_join_all;
 use scylla::statement::prepared::PreparedStatement;
 use switchboard_schemas::ids::{ConversationId, OrgId};
 
-use super::listing::{ListRange, ListRow, ListedConversation, day_of, listed};
+use super::listing::{ListRange, ListRow, ListedConversation, day_of, parse_listed};
 use crate::{error::StoreError, scylla_link::ScyllaLink};
 
 /// Number of days read at once; a page of a busy list needs one or two.
@@ -98,14 +98,14 @@ impl PreparedLists {
                 last_day,
                 DAYS_AT_ONCE,
             );
-            let days = link.rows::<(i64,)>(&self.get_days, values).await?;
+            let days = link.query_rows::<(i64,)>(&self.get_days, values).await?;
             for (day,) in &days {
                 let room = i32::try_from(range.limit as usize - found.len()).unwrap_or(i32::MAX);
                 if room == 0 {
                     return Ok(found);
                 }
                 for row in self.rows_of_day(link, range, *day, room).await? {
-                    found.push(listed(row)?);
+                    found.push(parse_listed(row)?);
                 }
             }
             match days.last() {
@@ -134,6 +134,6 @@ impl PreparedLists {
             behind_id,
             room,
         );
-        link.rows(&self.get_listed, values).await
+        link.query_rows(&self.get_listed, values).await
     }
 }

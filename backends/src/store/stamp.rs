@@ -54,7 +54,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_later_turn_wins_over_any_attempt_of_an_earlier_one(position in 0u64..1 << 32, attempt: u32) {
+        fn later_turn_outranks_every_attempt_of_an_earlier_one(position in 0u64..1 << 32, attempt: u32) {
             let earlier = history_stamp(position, TurnPhase::End, attempt);
             prop_assert!(earlier < history_stamp(position + 1, TurnPhase::Begin, 0));
         }

@@ -113,7 +113,7 @@ impl<B: MessageBus + 'static> MessageBus for Faulty<B> {
 faulty!(ConversationStore {
     begin_turn(start: &TurnStart) -> Result<(), StoreError>;
     finish_turn(end: &TurnEnd) -> Result<(), StoreError>;
-    accept(accepted: &AcceptedReply) -> Result<(), StoreError>;
+    record_acceptance(accepted: &AcceptedReply) -> Result<(), StoreError>;
     known_reply(org: &OrgId, reply: &MessageId) -> Result<Option<ReplyState>, StoreError>;
     conversation(org: &OrgId, id: &ConversationId) -> Result<Option<Conversation>, StoreError>;
     history_state(org: &OrgId, id: &ConversationId) -> Result<HistoryState, StoreError>;
@@ -136,23 +136,23 @@ faulty!(CatalogStore {
     put(entry: &CatalogEntry) -> Result<(), StoreError>;
     remove(kind: EntryKind, org: &OrgId, id: &str) -> Result<(), StoreError>;
     list(kind: EntryKind, org: Option<&OrgId>) -> Result<Vec<CatalogEntry>, StoreError>;
-    note_uses(uses: &[KeyUse]) -> Result<(), StoreError>;
-    uses(org: &OrgId) -> Result<Vec<KeyUse>, StoreError>;
+    record_key_uses(uses: &[KeyUse]) -> Result<(), StoreError>;
+    key_uses(org: &OrgId) -> Result<Vec<KeyUse>, StoreError>;
     check() -> Result<(), StoreError>;
 });
 
 faulty!(AccountStore {
     begin_session(hash: &TokenHash, session: &DashboardSession) -> Result<(), StoreError>, records (*hash, session.clone());
-    session(hash: &TokenHash) -> Result<Option<DashboardSession>, StoreError>;
+    find_session(hash: &TokenHash) -> Result<Option<DashboardSession>, StoreError>;
     touch_session(hash: &TokenHash, session: &DashboardSession) -> Result<(), StoreError>;
     end_session(hash: &TokenHash) -> Result<(), StoreError>;
-    record(entry: &AuditEntry) -> Result<(), StoreError>, records entry.clone();
-    log(org: &OrgId, before: Option<&AuditId>, limit: u32) -> Result<Vec<AuditEntry>, StoreError>;
+    append_entry(entry: &AuditEntry) -> Result<(), StoreError>, records entry.clone();
+    log_entries(org: &OrgId, before: Option<&AuditId>, limit: u32) -> Result<Vec<AuditEntry>, StoreError>;
     check() -> Result<(), StoreError>;
 });
 
 faulty!(RateLimiter {
-    take(key: &str, quota: RequestQuota) -> Result<RateLimitOutcome, RateLimiterError>;
+    take_request(key: &str, quota: RequestQuota) -> Result<RateLimitOutcome, RateLimiterError>;
     check() -> Result<(), RateLimiterError>;
 });
 

@@ -50,9 +50,12 @@ pub(crate) async fn change_account(
             let place = all
                 .iter()
                 .position(|account| account.user.id.as_str() == target.id);
-            let before = all.swap_remove(
-                place.ok_or_else(|| ApiError::new(ErrorCode::NotFound, "there is no such user"))?,
-            );
+            let before = all.swap_remove(place.ok_or_else(|| {
+                ApiError::new(
+                    ErrorCode::NotFound,
+                    "the organization has no user with this id",
+                )
+            })?);
             let found = state
                 .backends
                 .catalog
@@ -67,7 +70,7 @@ pub(crate) async fn change_account(
                 AdvisoryLock::HeldByOther => {}
                 AdvisoryLock::Unavailable if target.once => {
                     return Err(ApiError::unavailable(
-                        "what happens once cannot be promised now",
+                        "the change must happen once, which cannot be guaranteed at the moment",
                     ));
                 }
                 AdvisoryLock::Acquired | AdvisoryLock::Unavailable => {
@@ -100,7 +103,7 @@ pub(crate) async fn create_account(state: &AppState, account: UserAccount) -> Ap
             {
                 return Err(ApiError::new(
                     ErrorCode::Conflict,
-                    "this address names an account already",
+                    "an account with this address already exists",
                 )
                 .param("email"));
             }
@@ -108,7 +111,7 @@ pub(crate) async fn create_account(state: &AppState, account: UserAccount) -> Ap
             if all.len() >= ACCOUNTS_MAX {
                 return Err(ApiError::new(
                     ErrorCode::Conflict,
-                    "the organization has as many accounts as it can have",
+                    "the organization has the maximum number of accounts",
                 ));
             }
             if try_acquire_lock(state, &format!("admin-account:{id}"), &nonce).await
@@ -139,7 +142,7 @@ pub(crate) fn check_last_owner(
     }
     Err(ApiError::new(
         ErrorCode::Conflict,
-        "the last owner of an organization stays one",
+        "an organization needs at least one active owner",
     ))
 }
 
@@ -174,10 +177,12 @@ async fn write_account(
         }
         None => {
             // A malformed id cannot belong to an account.
-            let id: UserId = target
-                .id
-                .parse()
-                .map_err(|_| ApiError::new(ErrorCode::NotFound, "there is no such user"))?;
+            let id: UserId = target.id.parse().map_err(|_| {
+                ApiError::new(
+                    ErrorCode::NotFound,
+                    "the organization has no user with this id",
+                )
+            })?;
             state
                 .backends
                 .catalog

@@ -66,7 +66,7 @@ pub(super) fn expired_cookies(config: &IngressConfig) -> ApiResult<Vec<HeaderVal
 }
 
 /// Returns true for methods that may change data.
-pub(crate) fn changes_something(method: &Method) -> bool {
+pub(crate) fn may_change_data(method: &Method) -> bool {
     !matches!(
         *method,
         Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_no_session() {
+    fn malformed_cookie_is_no_session() {
         for cookie in [
             "switchboard=",
             "switchboard",

@@ -52,7 +52,7 @@ pub enum LinkError {
     #[error("this account is disabled")]
     Disabled,
     /// The address belongs to an account of another organization.
-    #[error("this address names an account of another organization")]
+    #[error("this address belongs to an account of another organization")]
     OfAnotherOrganization,
 }
 
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_reads_as_itself_and_only_the_last_one_works() {
+    fn link_round_trips_and_only_the_last_one_is_valid() {
         let mut account = account();
         let first = LinkText::issue_for(
             &secret(),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_past_its_time_or_of_a_disabled_account_does_not_work() {
+    fn expired_link_and_link_of_a_disabled_account_are_invalid() {
         let mut account = account();
         let late =
             LinkText::issue_for(&secret(), &mut account, LinkPurpose::SignIn, Duration::ZERO);
@@ -277,7 +277,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_taken_for_a_link_is_exactly_one(text in "[0-9a-z]{78}|\\PC{0,90}") {
+        fn parsed_link_equals_its_input(text in "[0-9a-z]{78}|\\PC{0,90}") {
             if let Some(link) = LinkText::parse(&text) {
                 prop_assert_eq!(link.url("x"), format!("x/dashboard/link#{text}"));
             }
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_link_is_refused() {
+    fn malformed_link_is_rejected() {
         for text in [
             "",
             "x",

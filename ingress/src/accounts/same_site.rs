@@ -3,7 +3,7 @@
 
 use http::{HeaderMap, HeaderValue, Method, Uri, header};
 
-use super::cookie::changes_something;
+use super::cookie::may_change_data;
 use crate::{
     config::IngressConfig,
     http::{ApiError, ApiResult, ErrorCode},
@@ -13,7 +13,7 @@ const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
 /// Media types that HTML forms cannot send; pages of other sites would need a CORS preflight, which
 /// is rejected.
-const OF_NO_FORM: [&str; 5] = [
+const NON_FORM_MEDIA_TYPES: [&str; 5] = [
     "application/json",
     "application/jsonl",
     "application/x-ndjson",
@@ -30,17 +30,17 @@ pub(crate) fn check_same_site(
     headers: &HeaderMap,
     config: &IngressConfig,
 ) -> ApiResult<()> {
-    if !changes_something(method) {
+    if !may_change_data(method) {
         return Ok(());
     }
-    if !is_of_our_page(uri, headers, config) {
+    if !is_same_origin(uri, headers, config) {
         return Err(ApiError::new(
             ErrorCode::DomainNotAllowed,
-            "the request does not come from a page of this service",
+            "the request was not sent by a page of this service",
         ));
     }
     // Forms can send three media types, none of them listed here, and no DELETE.
-    if *method != Method::DELETE && !is_of_no_form(headers) {
+    if *method != Method::DELETE && !has_non_form_media_type(headers) {
         return Err(ApiError::new(
             ErrorCode::UnsupportedMediaType,
             "the body must be application/json",
@@ -49,7 +49,7 @@ pub(crate) fn check_same_site(
     Ok(())
 }
 
-fn is_of_our_page(uri: &Uri, headers: &HeaderMap, config: &IngressConfig) -> bool {
+fn is_same_origin(uri: &Uri, headers: &HeaderMap, config: &IngressConfig) -> bool {
     if let Some(site) = headers.get(SEC_FETCH_SITE) {
         // `none` is a direct user action, for instance a reload.
         return site == "same-origin" || site == "none";
@@ -79,7 +79,7 @@ fn origin_of(url: &str) -> String {
     }
 }
 
-fn is_of_no_form(headers: &HeaderMap) -> bool {
+fn has_non_form_media_type(headers: &HeaderMap) -> bool {
     let text = only_text(headers, header::CONTENT_TYPE).unwrap_or_default();
     let essence = text
         .split(';')
@@ -87,7 +87,7 @@ fn is_of_no_form(headers: &HeaderMap) -> bool {
         .unwrap_or_default()
         .trim()
         .to_ascii_lowercase();
-    OF_NO_FORM.contains(&essence.as_str())
+    NON_FORM_MEDIA_TYPES.contains(&essence.as_str())
         || (essence.starts_with("application/") && essence.ends_with("+json"))
 }
 
@@ -122,7 +122,7 @@ mod tests {
     const JSON: (&str, &str) = ("content-type", "application/json");
 
     #[test]
-    fn our_own_pages_may_change_something_with_json() {
+    fn own_pages_may_send_json_changes() {
         for pairs in [
             &[("sec-fetch-site", "same-origin")][..],
             &[("sec-fetch-site", "none")],
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_does_not_say_to_be_ours_may_only_look() {
+    fn requests_of_other_sites_may_only_read() {
         for pairs in [
             &[][..],
             &[("sec-fetch-site", "cross-site")],

@@ -44,7 +44,7 @@ impl FromRequestParts<AppState> for SignedIn {
         if !has_session_cookie(&parts.headers) {
             return Err(ApiError::new(
                 ErrorCode::MissingApiKey,
-                "nobody is signed in",
+                "no user is signed in",
             ));
         }
         check_same_site(&parts.method, &parts.uri, &parts.headers, &state.config)?;
@@ -69,7 +69,7 @@ impl SignedIn {
             token.hash(&state.secret, TokenPurpose::Session),
             Timestamp::now(),
         );
-        let Some(mut session) = state.backends.accounts.session(&hash).await? else {
+        let Some(mut session) = state.backends.accounts.find_session(&hash).await? else {
             return Ok(None);
         };
         let unused_ms = now.millis_since(session.seen_at);

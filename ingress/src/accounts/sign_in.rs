@@ -131,17 +131,17 @@ async fn use_link(
     let (headers, body) = read_own_body(&state, request).await?;
     let text = required_text(&body, LINK)?;
     state.limits.admit_link(&address).await?;
-    let link = LinkText::parse(text).ok_or_else(no_such_link)?;
+    let link = LinkText::parse(text).ok_or_else(invalid_link)?;
     let found = load_account(&state, link.user_id())
         .await?
-        .ok_or_else(no_such_link)?;
+        .ok_or_else(invalid_link)?;
     let purpose = link
         .valid_link(&state.secret, &found)
-        .ok_or_else(no_such_link)?
+        .ok_or_else(invalid_link)?
         .purpose;
     let password = match fields::optional_text(&body, PASSWORD)? {
         Some(text) => Some(chosen_password(PASSWORD, text, found.user.email.as_str())?),
-        None if purpose.needs_password() => return Err(password_wanted(&found, purpose)),
+        None if purpose.needs_password() => return Err(missing_password(&found, purpose)),
         None => None,
     };
     let hash = match password {
@@ -155,7 +155,7 @@ async fn use_link(
     };
     let changed = change_account(&state, target, |mut account, _, _| {
         link.valid_link(&state.secret, &account)
-            .ok_or_else(no_such_link)?;
+            .ok_or_else(invalid_link)?;
         account.link = None;
         account.user.state = UserState::Active;
         if hash.is_some() {
@@ -165,7 +165,7 @@ async fn use_link(
         Ok(Some(account))
     });
     let (before, Some(after)) = changed.await? else {
-        return Err(no_such_link());
+        return Err(invalid_link());
     };
     let mut changed = vec![LINK];
     changed.extend((before.user.state != after.user.state).then_some("state"));
@@ -226,7 +226,7 @@ async fn change_password(
         Ok(Some(account))
     });
     let (_, Some(after)) = changed.await? else {
-        return Err(no_such_link());
+        return Err(invalid_link());
     };
     trail
         .record(
@@ -277,7 +277,7 @@ async fn session_view(
         _ => {
             return Err(ApiError::uncoded(
                 StatusCode::UNAUTHORIZED,
-                "the organization is gone",
+                "the organization was deleted",
             ));
         }
     };
@@ -341,15 +341,15 @@ fn account_change<'a>(
 }
 
 /// The same error for unknown, used, expired and replaced links.
-fn no_such_link() -> ApiError {
+fn invalid_link() -> ApiError {
     ApiError::uncoded(
         StatusCode::UNAUTHORIZED,
-        "this link does not work any more: ask for another one",
+        "this link is not valid any more: request a new one",
     )
 }
 
 /// Returns the error for a missing password, with details that only the holder of the link may see.
-fn password_wanted(account: &UserAccount, purpose: LinkPurpose) -> ApiError {
+fn missing_password(account: &UserAccount, purpose: LinkPurpose) -> ApiError {
     let details =
         json!({ "email": account.user.email, "name": account.user.name, "purpose": purpose });
     ApiError::field(PASSWORD, "is missing").details(details)

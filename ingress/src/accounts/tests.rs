@@ -1,4 +1,5 @@
-//! People over embedded backends: how they sign in, what other sites cannot make them do, what their roles allow, and how it ends.
+//! Tests of dashboard accounts over embedded backends: sign-in, cross-site requests, roles and
+//! sign-out.
 
 mod links;
 mod roles;
@@ -24,7 +25,7 @@ const OURS: (&str, &str) = ("sec-fetch-site", "same-origin");
 /// Timeout for events that must happen.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Throttling has tests of its own; the others sign in as often as they need.
+/// Returns a configuration without sign-in limits, which have tests of their own.
 fn unthrottled() -> IngressConfig {
     IngressConfig {
         sign_ins_per_account: 0,
@@ -34,7 +35,7 @@ fn unthrottled() -> IngressConfig {
     }
 }
 
-/// A browser: it holds one cookie and says where its page comes from.
+/// A browser with one cookie, whose requests name the site of their page.
 #[derive(Clone)]
 struct Browser<'a> {
     world: &'a World,
@@ -69,7 +70,7 @@ impl<'a> Browser<'a> {
         self.world.send_with(method, path, &headers, body).await
     }
 
-    /// Sends, and keeps the cookie of the answer.
+    /// Sends a request and stores the cookie of the response.
     async fn keep(&mut self, path: &str, body: Value) -> Answer {
         let answer = self.send("POST", path, body).await;
         if let Some(cookie) = answer.headers.get(header::SET_COOKIE) {
@@ -110,7 +111,7 @@ async fn admin(world: &World, method: &str, path: &str, body: Value) -> Answer {
         .await
 }
 
-/// The path of something of the world's organization.
+/// Returns the admin path of a resource of the test organization.
 fn of(path: &str) -> String {
     format!("/api/admin/organizations/{}{path}", org_id())
 }
@@ -137,7 +138,7 @@ fn link_of(user: &Value) -> String {
         .to_owned()
 }
 
-/// Somebody who has come by an invitation; with the id of the account.
+/// Creates a user by an invitation and returns it with the id of its account.
 async fn person<'a>(world: &'a World, email: &str, role: &str) -> (Browser<'a>, String) {
     let user = invited(world, email, role).await;
     let mut browser = Browser::new(world);
@@ -149,7 +150,7 @@ async fn person<'a>(world: &'a World, email: &str, role: &str) -> (Browser<'a>, 
 }
 
 #[tokio::test]
-async fn an_invitation_sets_the_password_and_the_password_signs_in() {
+async fn invitation_sets_the_password_that_signs_in() {
     let world = World::with(unthrottled()).await;
     let user = invited(&world, "Ada@Example.org", "owner").await;
     assert_eq!(
@@ -160,7 +161,7 @@ async fn an_invitation_sets_the_password_and_the_password_signs_in() {
     assert_eq!(
         browser.sign_in("ada@example.org", PASS).await.status,
         401,
-        "nobody signs in before the invitation"
+        "sign-in before the invitation"
     );
     let asked = browser.keep(LINK, json!({ "link": link_of(&user) })).await;
     assert_eq!(
@@ -203,7 +204,7 @@ async fn an_invitation_sets_the_password_and_the_password_signs_in() {
 }
 
 #[tokio::test]
-async fn over_https_the_cookie_is_bound_to_the_host() {
+async fn https_cookie_is_bound_to_its_host() {
     let world = World::with(IngressConfig {
         dashboard_url: "https://chat.example".into(),
         ..unthrottled()
@@ -222,7 +223,7 @@ async fn over_https_the_cookie_is_bound_to_the_host() {
     };
     assert!(
         !planted.is_signed_in().await,
-        "a sister domain could have planted it"
+        "a sibling domain could have set it"
     );
 }
 
@@ -304,7 +305,7 @@ async fn sign_in_attempts_are_limited_by_account_and_by_address() {
         assert_eq!(refused.problem(), (429, "RATE_LIMITED".into()));
         assert!(refused.headers.contains_key(header::RETRY_AFTER));
     }
-    // Eight so far; the ninth is the address's last, whoever is asked for.
+    // Eight attempts so far; the ninth is the last one of the address for any account.
     assert_eq!(
         Browser::new(&world)
             .sign_in("eve@example.org", "a wrong password")
@@ -322,7 +323,7 @@ async fn sign_in_attempts_are_limited_by_account_and_by_address() {
 }
 
 #[tokio::test]
-async fn attempts_at_once_do_not_slip_past_the_limit() {
+async fn concurrent_attempts_do_not_exceed_the_limit() {
     let world = World::with(IngressConfig {
         sign_ins_per_account: 2,
         ..unthrottled()
@@ -343,14 +344,14 @@ async fn attempts_at_once_do_not_slip_past_the_limit() {
 }
 
 #[tokio::test]
-async fn signing_in_gives_a_new_token_and_ends_the_one_that_was_held() {
+async fn sign_in_creates_a_new_token_and_ends_the_old_session() {
     let world = World::with(unthrottled()).await;
     let (first, _) = person(&world, "ada@example.org", "owner").await;
     let mut second = first.clone();
     assert_eq!(second.sign_in("ada@example.org", PASS).await.status, 200);
     assert_ne!(first.cookie, second.cookie);
     assert!(second.is_signed_in().await && !first.is_signed_in().await);
-    // A token that somebody else chose stays nobody's.
+    // A token chosen by somebody else never becomes valid.
     let chosen = format!("switchboard={}", "0".repeat(52));
     let mut victim = Browser {
         world: &world,

@@ -134,7 +134,7 @@ impl AuditQuery {
 impl From<AuditEntry> for AuditEntryView {
     fn from(entry: AuditEntry) -> Self {
         Self {
-            at: entry.id.made_at(),
+            at: entry.id.created_at(),
             id: entry.id,
             actor: entry.actor,
             action: entry.action,

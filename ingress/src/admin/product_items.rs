@@ -55,7 +55,7 @@ pub(super) async fn list(
     let (words, agent) = (words(&search.search), &admin.subject);
     let products = admin.state.backends.products.as_ref();
     for _ in 0..READS_MAX {
-        let kept = products.status(&agent.org_id, &agent.id).await?.kept;
+        let kept = products.read_status(&agent.org_id, &agent.id).await?.kept;
         let found = match &kept {
             Some(kept) => read(products, agent, kept, &words, page.range()).await?,
             None => Some(FoundProducts::default()),

@@ -276,7 +276,7 @@ async fn fetch_is_pending_until_it_was_attempted() {
         };
         world
             .products
-            .note_refresh(&org_id, &agent_id, &refresh)
+            .record_refresh(&org_id, &agent_id, &refresh)
             .await
             .unwrap();
     };

@@ -98,7 +98,7 @@ async fn playground_run_keeps_its_draft_out_of_the_bus_and_the_store() {
             .iter()
             .all(|record| !String::from_utf8_lossy(&record.payload).contains("canary"))
     );
-    assert_eq!(world.store.faults.call_count("accept"), 0);
+    assert_eq!(world.store.faults.call_count("record_acceptance"), 0);
 }
 
 #[tokio::test]

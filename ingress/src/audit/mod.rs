@@ -111,7 +111,7 @@ impl AuditTrail {
         let mut entry = new_entry(actor, change);
         entry.address.clone_from(&self.address);
         entry.request_id.clone_from(&self.request_id);
-        if let Err(error) = state.backends.accounts.record(&entry).await {
+        if let Err(error) = state.backends.accounts.append_entry(&entry).await {
             tracing::warn!(%error, "audit entry not written, retrying");
             let accounts = Arc::clone(&state.backends.accounts);
             state
@@ -130,7 +130,7 @@ pub(crate) async fn record_command(
     subject: &str,
 ) -> Result<(), StoreError> {
     accounts
-        .record(&new_entry(
+        .append_entry(&new_entry(
             AuditActor::Command,
             AuditChange {
                 org,
@@ -172,7 +172,7 @@ pub(crate) fn differences(
 async fn record_later(accounts: &dyn AccountStore, entry: &AuditEntry) {
     for _ in 0..RETRIES_MAX {
         tokio::time::sleep(RETRY_PAUSE).await;
-        if accounts.record(entry).await.is_ok() {
+        if accounts.append_entry(entry).await.is_ok() {
             return;
         }
     }
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_fields_are_named_and_only_harmless_ones_are_shown() {
+    fn changed_fields_are_named_with_harmless_values_only() {
         let agent = |name: &str, instructions: &str, color: &str, on: bool, text: &str| {
             map(json!({
                 "name": name, "instructions": instructions, "theme": { "textColor": color, "x": 1 }, "same": 1,
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_thing_that_was_made_only_what_tells_it_apart_is_told() {
+    fn created_resource_is_logged_with_short_values_only() {
         let made = map(
             json!({ "slug": "a", "apiKey": "sk-canary", "instructions": "x", "limits": { "a": 1 } }),
         );
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_value_is_not_shown() {
+    fn long_value_is_not_recorded() {
         let after = map(json!({ "name": "x".repeat(VALUE_BYTES_MAX) }));
         assert_eq!(differences(Some(&Map::new()), Some(&after))[0].after, None);
     }

@@ -79,7 +79,7 @@ impl<P> AuthorizedCaller<P> {
 
     /// Returns true if the caller may access the conversation: keys reach all of their
     /// organization, visitors only their own.
-    pub(crate) fn may_know(&self, conversation: &ConversationId) -> bool {
+    pub(crate) fn may_access(&self, conversation: &ConversationId) -> bool {
         self.visitor_credential()
             .is_none_or(|VerifiedVisitor { claims, .. }| {
                 conversation.is_of_visitor(&claims.org_id, &claims.agent_id, &claims.visitor_id)
@@ -92,7 +92,7 @@ impl<P> AuthorizedCaller<P> {
         match self.visitor_credential() {
             Some(visitor) if visitor.claims.agent_id.as_str() != agent => Err(ApiError::new(
                 ErrorCode::InsufficientScope,
-                "the visitor token was made for another agent",
+                "the visitor token was issued for another agent",
             )),
             _ => Ok(()),
         }
@@ -153,12 +153,12 @@ impl<P: AccessPolicy> FromRequestParts<AppState> for AuthorizedCaller<P> {
 fn check_scope<P: AccessPolicy>(credential: &CallerCredential) -> ApiResult<()> {
     let (allowed, detail) = match credential {
         CallerCredential::Key(key) => (
-            P::SCOPES.iter().any(|scope| key.allows(*scope)),
+            P::SCOPES.iter().any(|scope| key.has_scope(*scope)),
             "the API key lacks the scope of this endpoint",
         ),
         CallerCredential::Visitor(visitor) => (
             P::OPEN_TO_VISITORS && visitor.key_may_chat(),
-            "a visitor token does not open this endpoint",
+            "visitor tokens are not accepted by this endpoint",
         ),
     };
     if allowed {

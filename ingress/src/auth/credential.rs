@@ -152,7 +152,7 @@ impl CallerCredential {
 impl VerifiedVisitor {
     /// Returns true if the issuing key still has the scope `chat`.
     pub(crate) fn key_may_chat(&self) -> bool {
-        self.key().is_none_or(|key| key.allows(KeyScope::Chat))
+        self.key().is_none_or(|key| key.has_scope(KeyScope::Chat))
     }
 
     /// Rejects requests of a page other than the token's. Requests without an origin pass: the
@@ -161,14 +161,14 @@ impl VerifiedVisitor {
         let Some(bound) = self.claims.origin else {
             return Ok(());
         };
-        if !origin::is_present(headers)
-            || origin::fingerprint(headers, &state.secret) == Some(bound)
+        if !origin::has_origin(headers)
+            || origin::origin_hash(headers, &state.secret) == Some(bound)
         {
             return Ok(());
         }
         Err(ApiError::new(
             ErrorCode::DomainNotAllowed,
-            "the visitor token was made for another origin",
+            "the visitor token was issued for another origin",
         ))
     }
 

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn either_header_carries_a_key_and_the_scheme_has_any_case() {
+    fn key_is_read_from_either_header_in_any_scheme_case() {
         for pair in [
             ("authorization", &b"Bearer k"[..]),
             ("authorization", b"bearer k"),
@@ -81,13 +81,13 @@ mod tests {
     }
 
     #[test]
-    fn the_same_key_in_both_headers_is_one_key() {
+    fn same_key_in_both_headers_is_one_key() {
         let both = headers(&[("authorization", b"Bearer k"), ("x-api-key", b"k")]);
         assert_eq!(presented_key(&both), PresentedKey::Text("k"));
     }
 
     #[test]
-    fn two_different_keys_are_no_key() {
+    fn different_keys_in_both_headers_are_unusable() {
         for second in [
             ("x-api-key", &b"other"[..]),
             ("authorization", b"Bearer other"),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_without_a_key_miss_one() {
+    fn headers_without_a_key_are_missing_it() {
         for pairs in [
             &[][..],
             &[("authorization", &b""[..])],
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_no_text_is_unusable() {
+    fn key_that_is_not_text_is_unusable() {
         assert_eq!(
             presented_key(&headers(&[("x-api-key", b"\xff")])),
             PresentedKey::Unusable
@@ -126,7 +126,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_header_is_read_without_a_panic(value: Vec<u8>) {
+        fn arbitrary_header_never_panics(value: Vec<u8>) {
             if let Ok(value) = HeaderValue::from_bytes(&value) {
                 let _ = bearer_token(&value);
             }

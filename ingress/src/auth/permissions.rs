@@ -2,15 +2,16 @@
 
 use switchboard_schemas::user::UserRole;
 
-/// A right that a handler needs. It is a type, so that it stands in the handler's signature.
+/// A permission that a handler requires. It is a type, so that it is part of the handler's
+/// signature.
 pub(crate) trait Permission: Send + Sync + 'static {
-    /// The name in a session's `rights` and in the API description.
+    /// Name in the `rights` of a session and in the API description.
     const NAME: &'static str;
-    /// The least role that has it, as every higher role has; `None` leaves it to the
-    /// installation's token.
+    /// Lowest role with this permission; higher roles have it too. `None` for permissions of the
+    /// admin token alone.
     const LEAST_ROLE: Option<UserRole>;
 
-    /// Returns whether a person of this role has it in their own organization.
+    /// Returns true if users with this role have the permission in their own organization.
     fn is_granted_to(role: UserRole) -> bool {
         Self::LEAST_ROLE.is_some_and(|least| role >= least)
     }

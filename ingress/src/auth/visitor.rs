@@ -84,9 +84,10 @@ impl FromRequestParts<AppState> for TokenRequester {
             Some(credential) => credential
                 .check_expiry()
                 .inspect_err(|_| sites.report_token_policy(&limit_headers))?,
-            None if origin::is_present(&parts.headers) => {}
+            None if origin::has_origin(&parts.headers) => {}
             None => {
-                let hint = "send an API key with the scope chat, or ask from a page, whose browser sends its Origin";
+                let hint =
+                    "send an API key with the scope chat, or an Origin header as browsers do";
                 return Err(ApiError::new(ErrorCode::MissingApiKey, hint));
             }
         }
@@ -98,7 +99,7 @@ impl FromRequestParts<AppState> for TokenRequester {
                 limit_headers,
                 address,
             }),
-            Some(CallerCredential::Key(key)) if key.allows(KeyScope::Chat) => Ok(Self {
+            Some(CallerCredential::Key(key)) if key.has_scope(KeyScope::Chat) => Ok(Self {
                 key: Some(key),
                 limit_headers,
                 address,
@@ -108,7 +109,7 @@ impl FromRequestParts<AppState> for TokenRequester {
             }
             // Otherwise a leaked token could be renewed forever.
             Some(CallerCredential::Visitor(_)) => {
-                Err(insufficient("a visitor token makes no further token"))
+                Err(insufficient("a visitor token cannot request another token"))
             }
         }
     }
@@ -125,13 +126,13 @@ impl TokenRequester {
         state: &AppState,
     ) -> ApiResult<IssuedVisitorToken> {
         let origin = match (
-            origin::is_present(headers),
-            origin::fingerprint(headers, &state.secret),
+            origin::has_origin(headers),
+            origin::origin_hash(headers, &state.secret),
         ) {
             (true, None) => {
                 return Err(ApiError::new(
                     ErrorCode::DomainNotAllowed,
-                    "the request names no one origin",
+                    "the request must name exactly one origin",
                 ));
             }
             (_, origin) => origin,
@@ -177,7 +178,7 @@ impl TokenRequester {
             let unproven = || {
                 ApiError::field(
                     VISITOR_ID,
-                    "is believed only together with its visitorSecret",
+                    "is accepted only together with its visitorSecret",
                 )
             };
             return claimed.map_or(Ok(None), |_| Err(unproven()));
@@ -194,25 +195,25 @@ impl TokenRequester {
                 .await?;
             return Err(ApiError::field(
                 VISITOR_SECRET,
-                "is not one that was given out here",
+                "was not issued by this installation",
             ));
         };
         if proven.is_expired(Timestamp::now()) {
             return Err(ApiError::field(
                 VISITOR_SECRET,
-                "has expired; ask without it to come as a new visitor",
+                "has expired; omit it to continue as a new visitor",
             ));
         }
         if proven.agent_id != agent.id || proven.origin != origin {
             return Err(ApiError::field(
                 VISITOR_SECRET,
-                "was given out for another agent or another page",
+                "was issued for another agent or origin",
             ));
         }
         if claimed.is_some_and(|claimed| claimed != proven.visitor_id.as_str()) {
             return Err(ApiError::field(
                 VISITOR_ID,
-                "is not the one of the visitorSecret",
+                "does not match the visitorSecret",
             ));
         }
         Ok(Some(proven.visitor_id))

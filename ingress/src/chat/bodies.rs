@@ -35,7 +35,7 @@ pub(crate) struct ChatRequest {
     #[serde(default)]
     #[schema(schema_with = metadata_schema, required = false)]
     pub(super) metadata: Value,
-    /// `false` asks for one JSON document, whatever `Accept` says.
+    /// `false` requests one JSON document, regardless of `Accept`.
     #[serde(default)]
     #[schema(value_type = Option<bool>)]
     pub(super) stream: Value,
@@ -72,7 +72,7 @@ pub(crate) struct TeamChatRequest {
     #[serde(default)]
     #[schema(schema_with = metadata_schema, required = false)]
     metadata: Value,
-    /// `false` asks for one JSON document, whatever `Accept` says.
+    /// `false` requests one JSON document, regardless of `Accept`.
     #[serde(default)]
     #[schema(value_type = Option<bool>)]
     stream: Value,

@@ -74,7 +74,7 @@ impl IdempotencyKey {
     }
 
     /// Sets the message id that all requests with this key share.
-    pub(crate) fn name_message(&self, turn: &mut Turn) {
+    pub(crate) fn assign_message_id(&self, turn: &mut Turn) {
         let Self {
             sender,
             route,
@@ -82,7 +82,7 @@ impl IdempotencyKey {
             fingerprint,
         } = self;
         turn.message_id =
-            MessageId::idempotent(&turn.conversation_id, sender, route, key, fingerprint);
+            MessageId::from_idempotency_key(&turn.conversation_id, sender, route, key, fingerprint);
     }
 
     /// Records the request before anything is published. Fails if the key belongs to a different
@@ -90,7 +90,7 @@ impl IdempotencyKey {
     /// then.
     pub(crate) async fn record_use(&self, state: &AppState, turn: &Turn) -> ApiResult<KeyUsage> {
         // Hashed, because client keys are arbitrary text and must not become part of a store key.
-        let name = EventId::of(&format!("{}/{}", self.sender, self.route), &self.key);
+        let name = EventId::derive(&format!("{}/{}", self.sender, self.route), &self.key);
         let own = KeyRecord {
             fingerprint: self.fingerprint.clone(),
             publish_nonce: turn.publish_nonce.clone(),
@@ -103,7 +103,7 @@ impl IdempotencyKey {
             .await
             .map_err(|error| {
                 tracing::warn!(%error, "idempotency key not recorded");
-                ApiError::unavailable("repeats cannot be told apart at the moment")
+                ApiError::unavailable("duplicate requests cannot be detected at the moment")
             })?;
         match KeyRecord::parse(&stored) {
             Some(record) if record == own => Ok(KeyUsage::New),
@@ -111,7 +111,7 @@ impl IdempotencyKey {
                 since: record.accepted_at,
             }),
             _ => {
-                let detail = "this idempotency key was used for a request that says something else";
+                let detail = "this idempotency key was used for a request with other content";
                 Err(ApiError::new(ErrorCode::IdempotencyKeyReused, detail).param(PARAM))
             }
         }

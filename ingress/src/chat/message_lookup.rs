@@ -72,7 +72,7 @@ impl FromRequestParts<AppState> for AuthorizedMessage {
             .unwrap_or_default();
         let reply: MessageId = id.parse().map_err(|_| not_found())?;
         // Decided by the id alone, so that response times do not reveal which messages exist.
-        if !caller.may_know(&reply.conversation()) {
+        if !caller.may_access(&reply.conversation()) {
             return Err(not_found());
         }
         let found = Self::find(state, caller.org_id(), reply).await?;
@@ -178,7 +178,7 @@ impl AuthorizedMessage {
         let message = stored.into_iter().find(|message| message.id == self.reply);
         message
             .map(|message| message.content)
-            .ok_or_else(|| ApiError::unavailable("the message has not arrived yet"))
+            .ok_or_else(|| ApiError::unavailable("the text of the message is not readable yet"))
     }
 
     /// Returns the agent that was addressed, or `None` for a team.

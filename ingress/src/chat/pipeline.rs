@@ -36,7 +36,7 @@ pub(crate) enum ChatRecipient {
     Team(Arc<Team>),
 }
 
-/// A public chat request behind the checks of its key.
+/// A public chat request whose key was checked.
 pub(crate) struct IncomingChat {
     /// The request with its unread body.
     pub(crate) request: Request,

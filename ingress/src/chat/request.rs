@@ -83,7 +83,7 @@ impl ChatBody {
             if claimed.is_some_and(|claimed| claimed != *own) {
                 return Err(ApiError::field(
                     "visitorId",
-                    "is not the one of the visitor token",
+                    "does not match the visitor token",
                 ));
             }
         }
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_blank_or_mistyped_message_or_session_is_named() {
+    fn missing_blank_or_mistyped_field_is_named() {
         for bad in [Value::Null, json!(1), json!(""), json!(" \t"), json!(["a"])] {
             assert_eq!(
                 refused_field(json!({"message": bad, "sessionId": "s"})).as_deref(),
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_measured_in_scalar_values() {
+    fn message_length_counts_scalar_values() {
         assert!(parse(&json!({"message": "🦀🦀🦀🦀🦀", "sessionId": "s"})).is_ok());
         let error = parse_body(&json!({"message": "aaaaaa", "sessionId": "s"}));
         assert_eq!(
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_visitor_is_optional_and_checked() {
+    fn visitor_data_is_optional_and_validated() {
         for (field, bad) in [
             ("visitorEmail", "a@b"),
             ("visitorId", ""),
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_recognized_by_what_it_says_and_not_by_how() {
+    fn fingerprint_depends_on_content_and_not_on_spelling() {
         let print = |body: Value| parse(&body).unwrap().fingerprint();
         let said = json!({"message": "m", "sessionId": "s", "metadata": {"a": 1, "b": 2}});
         let again = json!({"stream": false, "metadata": {"b": 2, "a": 1}, "sessionId": "s", "message": "m"});
@@ -325,7 +325,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_message_within_the_limit_is_kept_as_it_is(message in "\\PC{1,5}") {
+        fn message_within_the_limit_is_unchanged(message in "\\PC{1,5}") {
             prop_assume!(!message.trim().is_empty());
             let body = parse(&json!({"message": message, "sessionId": "s"})).unwrap();
             prop_assert_eq!(body.message, message);

@@ -30,7 +30,7 @@ pub(crate) async fn submit_message(
     repeat: Option<IdempotencyKey>,
 ) -> ApiResult<ReplyStream> {
     if let Some(repeat) = &repeat {
-        repeat.name_message(job.turn_mut());
+        repeat.assign_message_id(job.turn_mut());
     }
     if let Err(refusal) = check_metadata(&state, job.turn()).await {
         // A retry of an accepted message must not fail because the metadata has grown since.
@@ -78,7 +78,7 @@ async fn join_reply(
     let subscription = state.pending_replies.wait_for_reply(job.turn().reply_id());
     let known = known_frames(&state, &job).await;
     if known.is_empty() {
-        refuse_deleted(&state, job.turn(), since).await?;
+        reject_deleted(&state, job.turn(), since).await?;
         enqueue_and_publish(&state, shape, &job).await?;
     }
     Ok(ReplyStream::for_duplicate(state, &job, subscription, known))
@@ -86,7 +86,7 @@ async fn join_reply(
 
 /// Rejects a retry of a message that was deleted with its conversation, so that the retry does not
 /// restore it.
-async fn refuse_deleted(state: &AppState, turn: &Turn, since: Timestamp) -> ApiResult<()> {
+async fn reject_deleted(state: &AppState, turn: &Turn, since: Timestamp) -> ApiResult<()> {
     let known = state
         .backends
         .store
@@ -100,7 +100,7 @@ async fn refuse_deleted(state: &AppState, turn: &Turn, since: Timestamp) -> ApiR
     }
     Err(ApiError::new(
         ErrorCode::Conflict,
-        "this message was deleted with its conversation; a new one takes another key",
+        "this message was deleted with its conversation; send a new message with another key",
     ))
 }
 
@@ -131,7 +131,7 @@ async fn publish_recorded(state: &AppState, shape: ReplyShape, job: &TurnJob) ->
             owner: job.owner(),
             accepted_at: turn.accepted_at,
         };
-        state.backends.store.accept(&accepted).await
+        state.backends.store.record_acceptance(&accepted).await
     };
     match shape {
         ReplyShape::Text | ReplyShape::Json => publish.await,
@@ -170,7 +170,7 @@ async fn reserve_slot(state: &AppState, job: &TurnJob) -> ApiResult<()> {
     .await
     {
         Ok(Ok(false)) => {
-            let detail = "too many messages of this conversation wait for their answers";
+            let detail = "too many messages of this conversation are waiting for replies";
             Err(ApiError::new(ErrorCode::RateLimited, detail).retry_after(RETRY_AFTER_FULL_QUEUE))
         }
         Ok(Ok(true)) => Ok(()),

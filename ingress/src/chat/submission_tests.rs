@@ -25,7 +25,7 @@ async fn send_as(world: &World, key: &str, body: &'static str, header: (&str, &s
         .await
 }
 
-/// Sends and answers the job that is published last.
+/// Sends a message and answers the job published last.
 async fn answered(world: &World, key: &str) -> Answer {
     let work = async {
         world.published().await;
@@ -38,7 +38,7 @@ async fn answered(world: &World, key: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn a_repeat_reads_the_reply_that_is_there_and_publishes_nothing() {
+async fn duplicate_reads_the_existing_reply_without_a_publish() {
     let world = World::new().await;
     let first = answered(&world, "key").await;
     let again = send(&world, "key", BODY).await;
@@ -82,7 +82,7 @@ async fn duplicate_reads_the_reply_in_the_format_it_asks_for() {
 }
 
 #[tokio::test]
-async fn a_repeat_that_goes_away_leaves_the_reply_alone() {
+async fn disconnected_duplicate_does_not_cancel_the_reply() {
     let world = World::new().await;
     world
         .edit_agent(|agent| agent.settings.on_disconnect = OnDisconnect::Cancel)
@@ -92,7 +92,7 @@ async fn a_repeat_that_goes_away_leaves_the_reply_alone() {
         let job = world.jobs(Topic::Jobs).pop().unwrap();
         let mut frames = reply_frames(&["once"], ReplyStatus::Completed).into_iter();
         world.append_frame(&reply_of(&job), frames.next().unwrap());
-        // It never comes to an end, because the reply does not.
+        // The request never ends, because the reply does not.
         let repeat = tokio::time::timeout(Duration::from_millis(50), send(&world, "key", BODY));
         assert!(repeat.await.is_err());
         for frame in frames {
@@ -106,7 +106,7 @@ async fn a_repeat_that_goes_away_leaves_the_reply_alone() {
 }
 
 #[tokio::test]
-async fn a_message_whose_acceptance_cannot_be_recorded_keeps_no_place() {
+async fn message_without_recorded_acceptance_frees_its_slot() {
     let world = World::new().await;
     world.store.faults.set_down(true);
     let refused = send_as(&world, "key", BODY, ("prefer", "respond-async")).await;
@@ -125,7 +125,7 @@ async fn retry_of_a_refused_publish_keeps_the_message_id() {
     assert_eq!(world.voided_publishes().len(), 1);
     assert!(
         world.has_empty_queue().await,
-        "a refused message keeps no place"
+        "a rejected message keeps a slot"
     );
     world.bus.faults.set_down(false);
     assert_eq!(answered(&world, "key").await.text, "once");
@@ -136,12 +136,12 @@ async fn retry_of_a_refused_publish_keeps_the_message_id() {
     };
     assert!(
         !voided.contains(&job.turn.publish_nonce),
-        "the new publish lives"
+        "the new publish was voided"
     );
 }
 
 #[tokio::test]
-async fn without_the_relay_only_requests_with_a_key_are_refused() {
+async fn relay_outage_rejects_only_requests_with_a_key() {
     let world = World::new().await;
     world.relay.faults.set_down(true);
     let refused = send(&world, "key", BODY).await;
@@ -162,7 +162,7 @@ async fn without_the_relay_only_requests_with_a_key_are_refused() {
 }
 
 #[tokio::test]
-async fn a_tenth_message_of_a_conversation_is_told_to_come_again() {
+async fn tenth_message_of_a_conversation_is_429() {
     let world = World::new().await;
     let waiting = world.fill_queue(9).await;
     let refused = world.send("POST", &World::agent_path("/chat"), BODY).await;

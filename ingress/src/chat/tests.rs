@@ -1,5 +1,5 @@
-//! A chat message from its request to the last byte of its reply over embedded backends: what is published, which headers go out,
-//! and how each way of losing frames, workers or backends ends.
+//! Tests of a chat message over embedded backends, from its request to the last byte of its reply:
+//! published jobs, headers, and losses of frames, workers and backends.
 
 use std::time::Duration;
 
@@ -25,11 +25,11 @@ fn end_frame(seq: u64, end: ReplyEnd) -> Frame {
     }
 }
 
-const fn beat(attempt: u32) -> ReplySignal {
+const fn heartbeat(attempt: u32) -> ReplySignal {
     ReplySignal::Heartbeat { attempt }
 }
 
-/// Stores a finished reply, as a worker does without a relay.
+/// Stores a finished reply like a worker without a relay.
 async fn store_reply(world: &World, reply: &MessageId, text: &str) {
     let conversation = world.put_conversation(org_id()).await;
     let end = end_of(text, ReplyStatus::Completed);
@@ -79,7 +79,7 @@ async fn store_reply(world: &World, reply: &MessageId, text: &str) {
 }
 
 #[tokio::test]
-async fn a_reply_arrives_whole_with_its_headers() {
+async fn reply_arrives_complete_with_its_headers() {
     let world = World::new().await;
     let answer = world
         .chat_answered(reply_frames(&["Hé", "llo"], ReplyStatus::Completed))
@@ -100,7 +100,7 @@ async fn a_reply_arrives_whole_with_its_headers() {
         ("no", "demo", "1")
     );
     let ConversationJob::Reply(job) = world.jobs(Topic::Jobs).remove(0) else {
-        panic!("an answer is asked for")
+        panic!("a reply job is expected")
     };
     assert_eq!(
         header("x-conversation-id"),
@@ -117,7 +117,7 @@ async fn job_is_complete_and_keyed_by_its_conversation() {
         .await;
     let record = world.published_records()[0].clone();
     let ConversationJob::Reply(job) = world.jobs(Topic::Jobs).remove(0) else {
-        panic!("an answer is asked for")
+        panic!("a reply job is expected")
     };
     assert_eq!(record.key, job.turn.conversation_id.as_str());
     assert!(
@@ -138,7 +138,7 @@ async fn job_is_complete_and_keyed_by_its_conversation() {
 }
 
 #[tokio::test]
-async fn structured_data_that_comes_before_the_text_is_in_the_headers() {
+async fn structured_data_before_the_text_is_in_the_headers() {
     let world = World::new().await;
     let mut frames = reply_frames(&["a"], ReplyStatus::Completed);
     for frame in &mut frames[1..] {
@@ -160,7 +160,7 @@ async fn structured_data_that_comes_before_the_text_is_in_the_headers() {
     );
 }
 
-/// Written by the server, below the router.
+/// Headers that the server adds below the router.
 const SERVER_HEADERS: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ndate: Sat, 21 Nov 2026 11:17:49 GMT\r\nconnection: close\r\n\r\n";
 
 #[tokio::test]
@@ -191,7 +191,7 @@ async fn response_head_stays_below_three_kibibytes() {
 }
 
 #[tokio::test]
-async fn a_head_without_long_names_leaves_most_of_it_to_the_products() {
+async fn short_names_leave_most_header_bytes_to_the_products() {
     let world = World::new().await;
     let mut frames = reply_frames(&["a"], ReplyStatus::Completed);
     let products: Vec<_> = (0..50)
@@ -248,7 +248,7 @@ async fn failure_before_the_first_byte_is_an_http_error() {
 }
 
 #[tokio::test]
-async fn a_completed_reply_without_text_is_a_clean_empty_response() {
+async fn completed_reply_without_text_is_an_empty_response() {
     let world = World::new().await;
     let answer = world
         .chat_answered(reply_frames(&[], ReplyStatus::Completed))
@@ -272,7 +272,7 @@ async fn reply_that_fails_after_its_first_byte_breaks_the_transfer() {
 }
 
 #[tokio::test]
-async fn a_reply_that_is_begun_anew_is_never_glued_to_what_was_sent() {
+async fn restarted_reply_is_never_appended_to_sent_text() {
     let world = World::new().await;
     let mut frames = reply_frames(&["old"], ReplyStatus::Completed);
     frames.pop();
@@ -306,7 +306,7 @@ async fn lost_frames_are_read_from_the_log() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_of_which_nothing_is_pushed_is_read_from_the_log() {
+async fn reply_without_pushed_frames_is_read_from_the_log() {
     let world = World::new().await;
     world.drop_pushes(true);
     let answer = world
@@ -366,7 +366,7 @@ async fn silent_reply_is_retried_with_a_higher_attempt() {
             world.append_frame(&reply_of(&job), frames[1].clone());
             world.push(switchboard_schemas::reply_event::IngressEnvelope::Reply(
                 reply_of(&job),
-                beat(1),
+                heartbeat(1),
             ));
             world.published().await;
             let ConversationJob::Reply(retry) = world.jobs(Topic::JobsRetry).remove(0) else {
@@ -402,14 +402,14 @@ async fn unclaimed_message_is_503_after_20_seconds_without_takeover() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn beats_keep_a_queued_message_waiting() {
+async fn heartbeats_keep_a_queued_message_waiting() {
     let world = World::new().await;
     let answer = world
         .chat(async |job| {
             for _ in 0..60 {
                 world.push(switchboard_schemas::reply_event::IngressEnvelope::Reply(
                     reply_of(&job),
-                    beat(1),
+                    heartbeat(1),
                 ));
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
@@ -423,7 +423,7 @@ async fn beats_keep_a_queued_message_waiting() {
 }
 
 #[tokio::test]
-async fn a_message_that_the_bus_does_not_take_is_refused_and_voided() {
+async fn unpublished_message_is_rejected_and_voided() {
     let world = World::new().await;
     world.bus.faults.set_down(true);
     let answer = world
@@ -438,11 +438,11 @@ async fn a_message_that_the_bus_does_not_take_is_refused_and_voided() {
 }
 
 #[tokio::test]
-async fn a_slow_client_gets_every_byte_from_the_log() {
+async fn slow_client_receives_every_byte_from_the_log() {
     let world = World::new().await;
     let parts: Vec<String> = (0..500).map(|number| format!("{number} ")).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    // All frames are appended before the client reads on, many times more than its queue holds.
+    // All frames are appended before the client reads on, many more than its queue holds.
     let answer = world
         .chat_answered(reply_frames(&parts, ReplyStatus::Completed))
         .await;
@@ -454,7 +454,7 @@ async fn a_slow_client_gets_every_byte_from_the_log() {
 }
 
 #[tokio::test]
-async fn chunks_are_whole_characters_as_the_worker_cut_them() {
+async fn chunks_are_whole_characters_as_sent_by_the_worker() {
     let world = World::new().await;
     let frames = reply_frames(&["🦀", "é"], ReplyStatus::Completed);
     assert!(matches!(&frames[1].body, FrameBody::Text { text, .. } if text == "🦀"));

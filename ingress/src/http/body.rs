@@ -60,7 +60,10 @@ pub(crate) async fn read_body(
     match collected.await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large(limits.bytes_max)),
-        Ok(Err(_)) => Err(ApiError::new(ErrorCode::InvalidJson, "the body broke off")),
+        Ok(Err(_)) => Err(ApiError::new(
+            ErrorCode::InvalidJson,
+            "the body was cut off",
+        )),
         Err(_) => Err(ApiError::uncoded(
             StatusCode::REQUEST_TIMEOUT,
             "the body did not arrive in time",
@@ -148,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn json_of_any_spelling_is_taken_and_other_media_types_are_not() {
+    async fn json_media_types_are_accepted_and_others_rejected() {
         for media_type in [
             "application/json",
             "Application/JSON; charset=utf-8",
@@ -183,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn body_above_the_limit_is_refused_announced_or_not() {
+    async fn body_above_the_limit_is_rejected_announced_or_not() {
         assert_eq!(
             status(read_body(&HeaderMap::new(), Body::from("12345678"), LIMITS).await),
             None
@@ -199,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_does_not_end_is_given_up() {
+    async fn unfinished_body_times_out() {
         let endless = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
         assert_eq!(
             status(read_body(&HeaderMap::new(), endless, LIMITS).await),
@@ -208,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_told_apart_from_json_that_is_no_object() {
+    fn malformed_json_differs_from_json_that_is_no_object() {
         let code = |text: &str| {
             parse_object(text.as_bytes())
                 .err()
@@ -236,7 +239,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_refused_without_a_panic(bytes: Vec<u8>) {
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
             let _ = parse_object(&bytes);
         }
     }

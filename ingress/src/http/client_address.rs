@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_trusted_proxy_can_tell_the_address() {
+    fn forwarded_address_is_accepted_from_trusted_proxies_only() {
         assert_eq!(client("203.0.113.9", &["198.51.100.1"], &[]), "203.0.113.9");
         assert_eq!(
             client("10.1.2.3", &["198.51.100.1"], &["10.0.0.0/8"]),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_the_client_wrote_itself_is_not_believed() {
+    fn address_written_by_the_client_is_ignored() {
         let forged = ["1.2.3.4, 198.51.100.1", "10.9.9.9"];
         assert_eq!(client("10.1.2.3", &forged, &["10.0.0.0/8"]), "198.51.100.1");
         assert_eq!(
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_names_a_network_and_no_host() {
+    fn stored_address_names_a_network_and_no_host() {
         assert_eq!(
             truncate_address("198.51.100.77".parse().unwrap()),
             "198.51.100.0"
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn all_addresses_of_one_client_are_counted_as_one() {
+    fn addresses_of_one_client_share_a_rate_limit() {
         let counted = |text: &str| super::rate_limit_key(text.parse().unwrap());
         assert_eq!(counted("2001:db8:1:2:3:4:5:6"), counted("2001:db8:1:2::9"));
         assert_ne!(counted("2001:db8:1:2::9"), counted("2001:db8:1:3::9"));
@@ -162,7 +162,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_that_a_client_writes_moves_it_out_of_its_own_address(forged in "[ -~]{0,60}") {
+        fn forged_header_never_changes_the_client_address(forged in "[ -~]{0,60}") {
             let mut headers = HeaderMap::new();
             headers.append(FORWARDED_FOR, HeaderValue::from_str(&format!("{forged}, 198.51.100.1")).unwrap());
             let (peer, trusted) = ("10.1.2.3".parse().unwrap(), ["10.0.0.0/8".parse().unwrap()]);

@@ -120,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_client_sends_is_echoed_as_it_is_or_not_at_all(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        fn origin_is_echoed_unchanged_or_not_at_all(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             if let Ok(value) = HeaderValue::from_bytes(&bytes)
                 && let Some(echo) = allowed(&[&bytes])
             {

@@ -100,12 +100,12 @@ pub(crate) struct ErrorParts {
 impl ApiError {
     /// Creates an error with a code.
     pub(crate) fn new(code: ErrorCode, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self::of(code.status(), Some(code), detail.into())
+        Self::from_status(code.status(), Some(code), detail.into())
     }
 
     /// Creates an error without a code.
     pub(crate) fn uncoded(status: StatusCode, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self::of(status, None, detail.into())
+        Self::from_status(status, None, detail.into())
     }
 
     /// Creates an error about a missing or invalid field. The detail is the field name followed by
@@ -165,7 +165,7 @@ impl ApiError {
         *self.0
     }
 
-    fn of(status: StatusCode, code: Option<ErrorCode>, detail: Cow<'static, str>) -> Self {
+    fn from_status(status: StatusCode, code: Option<ErrorCode>, detail: Cow<'static, str>) -> Self {
         Self(Box::new(ErrorParts {
             status,
             code,

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_do_not_make_metadata_larger_than_one_request_could() {
+    fn merged_metadata_stays_within_the_request_limits() {
         let kept: Map<String, Value> = (0..40).map(|key| (format!("k{key}"), json!(1))).collect();
         let more =
             |keys: std::ops::Range<u32>| (keys.map(|key| (format!("k{key}"), json!(2)))).collect();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_cannot_set_what_has_rules_of_its_own() {
+    fn metadata_cannot_set_validated_keys() {
         let given = json!({
             "visitorId": "x", "visitorEmail": "x", "visitorName": "x", "source": "x", "ipAddress": "x",
             "rating": 9, "feedback": 1, "__proto__": 1, "plan": "pro",
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_another_type_is_named() {
+    fn field_of_another_type_is_named() {
         let error = optional_text(&fields(json!({ "visitorName": 1 })), "visitorName")
             .unwrap_err()
             .into_parts();

@@ -56,7 +56,9 @@ pub(crate) async fn observe<S: AsRef<IngressMetrics>>(
         response.headers_mut().insert(REQUEST_ID_HEADER, value);
     }
     let (status, elapsed) = (response.status().as_u16(), arrived.elapsed());
-    state.as_ref().request(&route, method, status, elapsed);
+    state
+        .as_ref()
+        .record_request(&route, method, status, elapsed);
     let message = response
         .headers()
         .get(MESSAGE_ID_HEADER)

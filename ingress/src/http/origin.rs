@@ -66,13 +66,13 @@ pub(crate) fn is_allowed(headers: &HeaderMap, allowed: &[String]) -> bool {
 }
 
 /// Returns true if the request has an `Origin` header.
-pub(crate) fn is_present(headers: &HeaderMap) -> bool {
+pub(crate) fn has_origin(headers: &HeaderMap) -> bool {
     headers.contains_key(header::ORIGIN)
 }
 
 /// Returns the fingerprint of the request's origin, which visitor tokens are bound to; `None`
 /// without exactly one origin. Opaque origins, such as `null`, are compared as text.
-pub(crate) fn fingerprint(headers: &HeaderMap, secret: &InstallationSecret) -> Option<OriginHash> {
+pub(crate) fn origin_hash(headers: &HeaderMap, secret: &InstallationSecret) -> Option<OriginHash> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let text = origins
         .next()
@@ -82,7 +82,7 @@ pub(crate) fn fingerprint(headers: &HeaderMap, secret: &InstallationSecret) -> O
         .filter(|text| !text.is_empty())?;
     let canonical =
         WebOrigin::parse(text).map_or_else(|| text.to_owned(), |origin| origin.to_string());
-    Some(OriginHash::of(secret, &canonical))
+    Some(OriginHash::from_origin(secret, &canonical))
 }
 
 impl OriginPattern {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_allows_its_own_origin_and_no_other() {
+    fn entry_allows_only_its_own_origin() {
         for (entry, origin) in [
             ("https://shop.example", "https://shop.example"),
             ("https://shop.example:8443", "https://shop.example:8443"),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn no_origin_and_an_empty_list_allow_everything() {
+    fn missing_origin_and_empty_list_are_allowed() {
         assert!(is_allowed(&HeaderMap::new(), &["shop.example".into()]));
         let mut headers = HeaderMap::new();
         headers.insert(header::ORIGIN, "null".parse().unwrap());
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn two_origins_are_not_allowed() {
+    fn request_with_two_origins_is_rejected() {
         let mut headers = HeaderMap::new();
         headers.append(header::ORIGIN, "https://shop.example".parse().unwrap());
         headers.append(header::ORIGIN, "https://evil.example".parse().unwrap());
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_mean_nothing_or_too_much_are_refused() {
+    fn meaningless_and_too_wide_entries_are_rejected() {
         for entry in [
             "",
             "*",
@@ -326,7 +326,7 @@ mod tests {
             for origin in origins {
                 headers.append(header::ORIGIN, origin.parse().unwrap());
             }
-            fingerprint(&headers, &InstallationSecret::from_bytes([7; 32]))
+            origin_hash(&headers, &InstallationSecret::from_bytes([7; 32]))
         };
         let shop = print(&["https://shop.example"]);
         assert!(shop.is_some());
@@ -353,13 +353,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_wildcard_allows_exactly_what_ends_in_a_dot_and_its_domain(labels in "([a-z]{1,3}\\.){0,3}", glue in "[a-z]?") {
+        fn wildcard_allows_exactly_the_subdomains(labels in "([a-z]{1,3}\\.){0,3}", glue in "[a-z]?") {
             let origin = format!("https://{labels}{glue}shop.example");
             prop_assert_eq!(allowed("*.shop.example", &origin), !labels.is_empty() && glue.is_empty());
         }
 
         #[test]
-        fn any_text_is_read_or_refused_without_a_panic(entry: String) {
+        fn arbitrary_text_never_panics(entry: String) {
             let _ = entry.parse::<OriginPattern>();
             let _ = WebOrigin::parse(&entry);
         }

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_error_without_a_code_has_none_and_the_standard_title() {
+    async fn error_without_a_code_has_the_standard_title() {
         let (parts, body) = render(ApiError::uncoded(StatusCode::NOT_FOUND, "no such team")).await;
         assert_eq!(
             parts.headers[header::CONTENT_TYPE],
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_wait_is_rounded_up_to_whole_seconds_and_never_zero() {
+    async fn retry_after_is_rounded_up_to_at_least_one_second() {
         for (wait, seconds) in [(0, "1"), (1, "1"), (1000, "1"), (1001, "2")] {
             let error = ApiError::unavailable("away").retry_after(Duration::from_millis(wait));
             assert_eq!(render(error).await.0.headers[header::RETRY_AFTER], seconds);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_error_status_of_the_framework_gets_the_same_body() {
+    async fn framework_error_has_a_problem_body() {
         let response = (StatusCode::BAD_REQUEST, "framework text").into_response();
         let body = with_problem_body(response, &request_id())
             .into_body()

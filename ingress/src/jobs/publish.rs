@@ -63,7 +63,7 @@ impl TurnJob {
     }
 
     /// Wraps `answer` in the record that an inference worker consumes.
-    pub(crate) fn wrap_answer(&self, answer: ReplyJob) -> ConversationJob {
+    pub(crate) fn wrap_reply_job(&self, answer: ReplyJob) -> ConversationJob {
         match self {
             Self::Playground(_) => ConversationJob::Playground(Box::new(answer)),
             Self::Agent(_) | Self::Team(_) => ConversationJob::Reply(Box::new(answer)),
@@ -92,7 +92,7 @@ pub(crate) async fn publish_turn(state: &AppState, job: &TurnJob) -> ApiResult<(
             publish_job(
                 state,
                 Topic::Jobs,
-                &job.wrap_answer(answer.clone()),
+                &job.wrap_reply_job(answer.clone()),
                 &answer.turn.request_id,
             )
             .await

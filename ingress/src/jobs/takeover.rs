@@ -27,7 +27,7 @@ pub(crate) async fn publish_takeover(state: &AppState, job: &TurnJob, attempt_mi
     let _ = publish_job(
         state,
         Topic::JobsRetry,
-        &job.wrap_answer(reply_job),
+        &job.wrap_reply_job(reply_job),
         &request_id,
     )
     .await;

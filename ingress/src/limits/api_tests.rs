@@ -1,4 +1,4 @@
-//! Limits, origins and the headers around every answer over embedded backends.
+//! Tests of rate limits, origins and response headers over embedded backends.
 
 use http::header;
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::{
     testing::{Answer, World, org_id, reply_frames},
 };
 
-/// The contract's bound for all headers of ours together.
+/// Maximum size of all headers of the service together.
 const HEADERS_BYTES_MAX: usize = 3 << 10;
 const ORIGIN: (&str, &str) = ("origin", "https://page.example");
 
@@ -85,7 +85,7 @@ async fn missing_scope_is_counted_and_an_expired_key_is_not() {
 }
 
 #[tokio::test]
-async fn an_answer_to_nobody_tells_no_limit() {
+async fn response_without_a_credential_has_no_limit_headers() {
     let world = World::new().await;
     for headers in [&[][..], &[("x-api-key", "wrong")]] {
         let answer = world
@@ -145,7 +145,7 @@ async fn agent_limit_counts_valid_messages_by_visitor_or_session() {
         "\"chat\";q=60;w=60, \"visitor\";q=1;w=60"
     );
     assert_eq!(send("bob", "s1").await.problem().0, 503);
-    // A session is counted by itself, also when it is called like a visitor.
+    // A session is counted separately, even if it is named like a visitor.
     let by_session = world
         .send(
             "POST",
@@ -157,7 +157,7 @@ async fn agent_limit_counts_valid_messages_by_visitor_or_session() {
 }
 
 #[tokio::test]
-async fn key_guessing_is_refused_without_a_read() {
+async fn key_guessing_is_rejected_without_a_read() {
     let config = IngressConfig {
         failed_authentications_per_minute: 2,
         ..IngressConfig::default()
@@ -179,7 +179,7 @@ async fn key_guessing_is_refused_without_a_read() {
         assert_eq!(
             refused.problem(),
             limited(),
-            "right and wrong keys get the same answer"
+            "valid and invalid keys get different responses"
         );
         assert!(!refused.headers.contains_key("ratelimit"));
     }
@@ -191,7 +191,7 @@ async fn key_guessing_is_refused_without_a_read() {
 }
 
 #[tokio::test]
-async fn administrator_token_guessing_is_refused_even_when_right() {
+async fn admin_token_guessing_is_rejected_even_when_right() {
     let config = IngressConfig {
         failed_authentications_per_minute: 1,
         ..IngressConfig::default()
@@ -213,7 +213,7 @@ async fn administrator_token_guessing_is_refused_even_when_right() {
 }
 
 #[tokio::test]
-async fn who_guesses_sessions_is_refused_even_when_one_is_right() {
+async fn session_guessing_is_rejected_even_when_right() {
     let config = IngressConfig {
         unknown_sessions_per_minute: 2,
         ..IngressConfig::default()
@@ -311,7 +311,7 @@ async fn errors_are_readable_by_pages_of_refused_origins() {
     assert_eq!(
         no_origin.headers[header::VARY],
         "Origin",
-        "a cache must not give this answer to a page"
+        "a cache could serve this response to a page"
     );
     assert!(
         !no_origin
@@ -358,7 +358,7 @@ async fn reply_headers_are_exposed_to_pages_and_small() {
 }
 
 #[tokio::test]
-async fn every_answer_carries_what_keeps_browsers_from_misreading_it() {
+async fn responses_carry_the_security_headers() {
     let world = World::new().await;
     let fine = world.send("GET", &World::agent_path(""), "").await;
     let preflight = world.send("OPTIONS", &World::agent_path(""), "").await;
@@ -371,6 +371,6 @@ async fn every_answer_carries_what_keeps_browsers_from_misreading_it() {
     assert!(fine.headers.contains_key(header::CONTENT_SECURITY_POLICY));
     assert!(
         !error.headers.contains_key(header::CONTENT_SECURITY_POLICY),
-        "a page may live outside of the API"
+        "pages outside of the API may be cached"
     );
 }

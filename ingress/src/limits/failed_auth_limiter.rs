@@ -116,33 +116,38 @@ mod tests {
             Arc::new(EmbeddedLimiter::new()),
             counter(),
         ));
-        FailedAuthLimiter::new("misses", RequestQuota { limit, window }, limiter, counter())
+        FailedAuthLimiter::new(
+            "limiter",
+            RequestQuota { limit, window },
+            limiter,
+            counter(),
+        )
     }
 
     #[tokio::test]
     async fn last_failed_attempt_blocks_until_one_expires() {
-        let misses = limit(2, Duration::from_millis(200));
+        let limiter = limit(2, Duration::from_millis(200));
         for _ in 0..2 {
-            assert!(misses.check(Some("a")).is_ok());
-            misses.record_failure(Some("a")).await.unwrap();
+            assert!(limiter.check(Some("a")).is_ok());
+            limiter.record_failure(Some("a")).await.unwrap();
         }
-        let wait = misses
+        let wait = limiter
             .check(Some("a"))
             .unwrap_err()
             .into_parts()
             .retry_after
             .unwrap();
-        assert!(misses.record_failure(Some("a")).await.is_err());
+        assert!(limiter.record_failure(Some("a")).await.is_err());
         assert!(
-            misses.check(Some("b")).is_ok(),
-            "another subject is not concerned"
+            limiter.check(Some("b")).is_ok(),
+            "another subject is blocked"
         );
         tokio::time::sleep(wait).await;
-        assert!(misses.check(Some("a")).is_ok());
+        assert!(limiter.check(Some("a")).is_ok());
     }
 
     #[tokio::test]
-    async fn a_limit_of_zero_and_an_unknown_subject_are_never_refused() {
+    async fn zero_limit_and_unknown_subject_never_block() {
         let (none, one) = (
             limit(0, Duration::from_secs(60)),
             limit(1, Duration::from_secs(60)),
@@ -154,22 +159,22 @@ mod tests {
     }
 
     #[test]
-    fn remembered_refusals_are_bounded_and_expire() {
-        let misses = limit(1, Duration::from_secs(60));
+    fn blocked_subjects_are_bounded_and_expire() {
+        let limiter = limit(1, Duration::from_secs(60));
         let now = Instant::now();
         for number in 0..REFUSED_MAX {
-            misses.block_until(&number.to_string(), now + Duration::from_secs(60));
+            limiter.block_until(&number.to_string(), now + Duration::from_secs(60));
         }
-        misses.block_until("one more", now + Duration::from_secs(60));
-        assert!(misses.check(Some("one more")).is_ok());
-        misses
+        limiter.block_until("one more", now + Duration::from_secs(60));
+        assert!(limiter.check(Some("one more")).is_ok());
+        limiter
             .refused
             .lock()
             .unwrap()
             .values_mut()
             .for_each(|until| *until = now);
-        misses.block_until("one more", now + Duration::from_secs(60));
-        assert!(misses.check(Some("one more")).is_err());
-        assert_eq!(misses.refused.lock().unwrap().len(), 1);
+        limiter.block_until("one more", now + Duration::from_secs(60));
+        assert!(limiter.check(Some("one more")).is_err());
+        assert_eq!(limiter.refused.lock().unwrap().len(), 1);
     }
 }

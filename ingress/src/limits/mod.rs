@@ -362,7 +362,7 @@ impl RateLimits {
 fn too_many(bucket: &str, quota: RequestQuota, retry_after: Duration) -> ApiError {
     let details = json!({ "bucket": bucket, "limit": quota.limit });
     let detail = if quota.window == SIGN_IN_WINDOW {
-        "too many attempts to sign in"
+        "too many sign-in attempts"
     } else {
         "too many requests within a minute"
     };
@@ -376,7 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_keys_own_limit_wins_over_the_usual_one_in_its_bucket_alone() {
+    fn key_limit_overrides_the_default_in_its_bucket_only() {
         let limits = KeyLimits {
             config_per_minute: Some(7),
             ..KeyLimits::default()

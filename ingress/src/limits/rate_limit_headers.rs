@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_have_the_form_of_the_draft() {
+    fn headers_have_the_form_of_the_draft() {
         let reports = RateLimitHeaders::default();
         assert_eq!(written(&reports), (None, None));
         reports.add_verdict("chat", QUOTA, verdict(12));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_that_was_not_looked_at_has_a_policy_and_no_state() {
+    fn unused_quota_has_a_policy_and_no_state() {
         let reports = RateLimitHeaders::default();
         reports.add_policy("config", QUOTA);
         assert_eq!(

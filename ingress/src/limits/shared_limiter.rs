@@ -50,7 +50,7 @@ impl SharedLimiter {
     /// Counts one request under `key`; locally while the shared limiter is unavailable.
     pub(super) async fn take(&self, key: &str, quota: RequestQuota) -> RateLimitOutcome {
         if !self.is_unavailable.load(Ordering::Acquire) {
-            match self.shared.take(key, quota).await {
+            match self.shared.take_request(key, quota).await {
                 Ok(verdict) => return verdict,
                 Err(error) => self.mark_unavailable(&error),
             }
@@ -63,7 +63,7 @@ impl SharedLimiter {
             retry_after: Duration::ZERO,
             reset_after: quota.window,
         };
-        self.local.take(key, quota).await.unwrap_or(granted)
+        self.local.take_request(key, quota).await.unwrap_or(granted)
     }
 
     /// Probes the shared limiter while it is unavailable; never returns. Requests do not probe,
@@ -71,7 +71,7 @@ impl SharedLimiter {
     pub(super) async fn watch(&self) {
         loop {
             self.lost.notified().await;
-            while self.shared.take(PROBE.0, PROBE.1).await.is_err() {
+            while self.shared.take_request(PROBE.0, PROBE.1).await.is_err() {
                 tokio::time::sleep(PROBE_INTERVAL).await;
             }
             self.is_unavailable.store(false, Ordering::Release);
@@ -111,7 +111,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn outage_delays_one_request_and_grants_the_local_limit() {
         let (backend, limiter, fallbacks) = limiter();
-        backend.faults.inject("take", Fault::Stall(STALL));
+        backend.faults.inject("take_request", Fault::Stall(STALL));
         let began = Instant::now();
         let mut admitted = Vec::new();
         for _ in 0..4 {
@@ -119,19 +119,19 @@ mod tests {
         }
         assert_eq!(admitted, [true, true, false, false]);
         assert_eq!(began.elapsed(), STALL);
-        assert_eq!(backend.faults.call_count("take"), 1);
+        assert_eq!(backend.faults.call_count("take_request"), 1);
         assert_eq!(fallbacks.get(), 4);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_shared_limiter_counts_again_once_it_answers() {
+    async fn shared_limiter_is_used_again_after_its_recovery() {
         let (backend, limiter, fallbacks) = limiter();
         let mut watch = JoinSet::new();
         let watched = Arc::clone(&limiter);
         watch.spawn(async move { watched.watch().await });
-        backend.faults.inject("take", Fault::Stall(STALL));
+        backend.faults.inject("take_request", Fault::Stall(STALL));
         limiter.take("key", QUOTA).await;
-        backend.faults.clear("take");
+        backend.faults.clear("take_request");
         let counted = async {
             while limiter.is_unavailable.load(Ordering::SeqCst) {
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -139,7 +139,7 @@ mod tests {
         };
         tokio::time::timeout(STALL + 2 * PROBE_INTERVAL, counted)
             .await
-            .expect("the limiter is found again");
+            .expect("the limiter recovers");
         let before = fallbacks.get();
         assert_eq!(limiter.take("key", QUOTA).await.remaining, 1);
         assert_eq!(fallbacks.get(), before);

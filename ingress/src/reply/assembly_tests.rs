@@ -1,5 +1,5 @@
-//! Properties of the machine: whatever is lost, repeated or reordered, the output is a prefix of one generation, and a
-//! clean end is one that is equal to it.
+//! Tests of reply assembly: despite lost, repeated and reordered frames the output is a prefix of
+//! one generation, and a clean end equals it.
 
 use proptest::{collection::vec, prelude::*, sample::Index};
 use switchboard_schemas::conversation::{FinishReason, ReplyStatus, TokenUsage};
@@ -26,7 +26,7 @@ fn end(text: &str, status: ReplyStatus) -> FrameBody {
     }))
 }
 
-/// The log of one generation: a head, the parts as text, the end.
+/// Returns the log of one generation: a head, the parts as text and the end.
 fn log(generation: u32, parts: &[String]) -> Vec<Frame> {
     let mut bodies = vec![FrameBody::Head(Box::new(head()))];
     let mut offset = 0;
@@ -147,7 +147,7 @@ fn parts_of(texts: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_newer_generation_replaces_one_of_which_nothing_was_sent() {
+fn newer_generation_replaces_an_unsent_one() {
     let [old, new] = [log(1, &parts_of(&["old"])), log(2, &parts_of(&["new"]))];
     let (assembly, steps) = accept_all([
         old[0].clone(),
@@ -203,7 +203,7 @@ fn text_waits_for_the_frames_that_become_headers() {
 }
 
 #[test]
-fn repeated_head_counts_before_the_text_only() {
+fn repeated_head_applies_only_before_the_text() {
     let frames = log(1, &parts_of(&["a"]));
     let spec = serde_json::json!({"type": "product-grid"});
     let ui = Frame {
@@ -244,7 +244,7 @@ fn repeated_head_counts_before_the_text_only() {
     assert_eq!(
         assembly.apply_frame(Frame { seq: 5, ..ui }, FrameSource::Push),
         AssemblyStep::Nothing,
-        "it is known"
+        "the head was already applied"
     );
     assert_eq!(
         assembly.apply_frame(
@@ -264,7 +264,7 @@ fn repeated_head_counts_before_the_text_only() {
 }
 
 #[test]
-fn an_end_of_another_text_is_no_clean_end() {
+fn end_with_another_digest_is_no_clean_end() {
     let frames = log(1, &parts_of(&["abc"]));
     for (text, step) in [
         ("abd", AssemblyStep::Broken(TextConflict::Mismatch)),
@@ -284,7 +284,7 @@ fn an_end_of_another_text_is_no_clean_end() {
 }
 
 #[test]
-fn an_end_without_text_ends_a_reply_that_never_began() {
+fn end_without_text_ends_an_unstarted_reply() {
     let frame = Frame {
         attempt: 3,
         generation: 0,
@@ -295,7 +295,7 @@ fn an_end_without_text_ends_a_reply_that_never_began() {
 }
 
 #[test]
-fn a_beat_tells_the_attempt_and_nothing_else() {
+fn heartbeat_carries_only_the_attempt() {
     let frames = log(1, &parts_of(&["a"]));
     let (mut assembly, _) = accept_all([frames[0].clone(), frames[1].clone()]);
     assembly.record_attempt(2);

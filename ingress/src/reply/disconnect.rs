@@ -11,7 +11,7 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Requests the cancellation in the background. Does nothing while the process shuts down, because
 /// it closes connections itself and their replies continue.
-pub(super) fn cancel(state: &AppState, reply: MessageId) {
+pub(super) fn cancel_reply(state: &AppState, reply: MessageId) {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
         return;
     };

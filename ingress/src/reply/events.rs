@@ -96,7 +96,7 @@ impl EventWriter {
                 ),
             },
             StreamEvent::Lost(StreamFailure::TextConflict(_)) => {
-                let detail = "the reply was begun anew; read it from byte 0";
+                let detail = "the reply was restarted; read it from byte 0";
                 self.format_error(
                     reply_stream,
                     ApiError::new(ErrorCode::ReplyRestarted, detail),

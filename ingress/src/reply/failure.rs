@@ -21,9 +21,9 @@ pub(crate) fn error_of_end(end: &ReplyEnd, reply: &MessageId) -> ApiError {
         (
             ReplyStatus::Incomplete,
             Some(ReplyFailure::ModelTimeout | ReplyFailure::DeadlineExceeded),
-        ) => ApiError::new(ErrorCode::ModelTimeout, "the model fell silent"),
+        ) => ApiError::new(ErrorCode::ModelTimeout, "the model stopped sending"),
         (ReplyStatus::Incomplete, _) | (_, None) => {
-            ApiError::new(ErrorCode::ModelError, "the model broke off")
+            ApiError::new(ErrorCode::ModelError, "the model cut off its reply")
         }
         (_, Some(failure)) => error_of_failure(failure),
     };
@@ -34,9 +34,9 @@ pub(crate) fn error_of_end(end: &ReplyEnd, reply: &MessageId) -> ApiError {
 pub(crate) fn error_of_loss(loss: StreamFailure, reply: &MessageId) -> ApiError {
     let error = match loss {
         StreamFailure::NeverStarted | StreamFailure::WentSilent => {
-            ApiError::unavailable("the reply did not begin in time; it may still be stored")
+            ApiError::unavailable("the reply did not start in time; it may still be stored")
         }
-        StreamFailure::TextConflict(_) => ApiError::unavailable("the reply was begun anew"),
+        StreamFailure::TextConflict(_) => ApiError::unavailable("the reply was restarted"),
     };
     error.details(json!({ "messageId": reply }))
 }
@@ -45,20 +45,19 @@ fn error_of_failure(failure: ReplyFailure) -> ApiError {
     match failure {
         ReplyFailure::ModelError => ApiError::new(
             ErrorCode::ModelError,
-            "the model provider refused the request, or sent no usable answer",
+            "the model provider rejected the request or sent no valid response",
         ),
         ReplyFailure::ModelUnavailable => {
             ApiError::unavailable("the model provider cannot be reached")
         }
         ReplyFailure::ModelTimeout => {
-            ApiError::new(ErrorCode::ModelTimeout, "the model did not answer in time")
+            ApiError::new(ErrorCode::ModelTimeout, "the model did not respond in time")
         }
-        ReplyFailure::DeadlineExceeded => ApiError::new(
-            ErrorCode::ModelTimeout,
-            "the reply did not begin in its time",
-        ),
+        ReplyFailure::DeadlineExceeded => {
+            ApiError::new(ErrorCode::ModelTimeout, "the reply did not start in time")
+        }
         ReplyFailure::AttemptsExhausted => {
-            ApiError::unavailable("every attempt to answer broke off")
+            ApiError::unavailable("every attempt to generate the reply failed")
         }
         ReplyFailure::AgentUnavailable => {
             ApiError::new(ErrorCode::AgentInactive, "the agent no longer answers")

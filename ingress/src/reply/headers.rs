@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_specification_is_whole() {
+    fn small_ui_spec_is_complete() {
         let spec = grid(&["Café ☕ 🦀".to_owned()]);
         let headers = headers("demo", Some(&spec));
         assert_eq!(
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_teams_reply_says_who_answers_and_why_in_ascii() {
+    fn team_headers_name_agent_and_reason_in_ascii() {
         let reply_id = message_id();
         let mut head = crate::testing::head();
         (head.agent_name, head.routing_reason) = (
@@ -306,7 +306,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_specification_fits_is_ascii_and_keeps_its_first_products(
+        fn ui_spec_header_is_bounded_ascii_with_the_first_products(
             titles in proptest::collection::vec("\\PC{0,80}|[\r\n\u{7f}é]{0,80}", 1..40),
             long in proptest::collection::vec((0_usize..40, 0_usize..2100), 0..3),
         ) {
@@ -329,7 +329,7 @@ mod tests {
             prop_assert_eq!(kept.as_slice(), &all[..kept.len()]);
             prop_assert_eq!(headers.contains_key(UI_SPEC_TRUNCATED), kept.len() < all.len());
             if kept.len() < all.len() {
-                // One product more would have been too much.
+                // One more product would exceed the limit.
                 let more = ascii_json(&json!({ "type": "product-grid", "data": all[..=kept.len()] })).len();
                 let without = total(&headers) - headers.get(UI_SPEC).map_or(0, |text| header_size(&UI_SPEC, text.len()));
                 prop_assert!(without + header_size(&UI_SPEC, more) + RESERVED_BYTES > HEADERS_BYTES_MAX);
@@ -337,7 +337,7 @@ mod tests {
         }
 
         #[test]
-        fn any_model_name_makes_one_short_line(model in "\\PC{0,400}|[\r\n%]{0,400}") {
+        fn model_header_is_one_short_line(model in "\\PC{0,400}|[\r\n%]{0,400}") {
             let headers = headers(&model, None);
             let value = headers[MODEL].to_str().unwrap();
             prop_assert!(value.len() <= TEXT_BYTES_MAX && !value.contains(['\r', '\n']));

@@ -28,7 +28,7 @@ pub(crate) async fn read_store(
     org: &OrgId,
     reply: &MessageId,
 ) -> Result<Vec<Frame>, StoreError> {
-    let Some(record) = state.backends.store.reply(org, reply).await? else {
+    let Some(record) = state.backends.store.final_record(org, reply).await? else {
         return Ok(Vec::new());
     };
     let text = match record.position {

@@ -72,7 +72,7 @@ impl ResumePosition {
         if other {
             return Err(ApiError::new(
                 ErrorCode::ReplyRestarted,
-                "the reply was begun anew; read it from byte 0",
+                "the reply was restarted; read it from byte 0",
             ));
         }
         let length = known.text.len();
@@ -82,7 +82,7 @@ impl ResumePosition {
         let start = start.ok_or_else(|| {
             let error = ApiError::new(
                 ErrorCode::RangeNotSatisfiable,
-                "the reply is not that long, or not yet",
+                "the offset is beyond the text of the reply",
             );
             error.details(json!({ "length": length }))
         })?;
@@ -145,13 +145,13 @@ mod tests {
     }
 
     #[test]
-    fn text_begins_exactly_there_and_events_at_the_character_before() {
+    fn text_resumes_at_the_byte_and_events_at_the_character() {
         assert_eq!((at(3, None, false), at(3, None, true)), (Ok(3), Ok(2)));
         assert_eq!((at(7, None, false), at(7, None, true)), (Ok(7), Ok(7)));
     }
 
     #[test]
-    fn behind_the_end_there_is_nothing() {
+    fn offset_beyond_the_end_is_rejected() {
         for after in [8, u64::MAX] {
             assert_eq!(
                 at(after, Some(7), false),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn another_generation_is_never_gone_on_with() {
+    fn other_generation_is_never_continued() {
         assert_eq!(at(2, Some(8), false), Err(Some(ErrorCode::ReplyRestarted)));
         assert_eq!(at(99, Some(8), false), Err(Some(ErrorCode::ReplyRestarted)));
         let nothing = ReplyContent {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_any_length_is_a_number() {
+    fn number_of_any_length_is_accepted() {
         let parse = |query: &str| ResumePosition::parse(query, &HeaderMap::new(), false).unwrap();
         let position = parse("after=18446744073709551616&generation=99999999999");
         assert_eq!(
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_events_id_wins_over_the_query() {
+    fn last_event_id_overrides_the_query() {
         let mut headers = HeaderMap::new();
         let parse = |query: &str, headers: &HeaderMap| {
             ResumePosition::parse(query, headers, true).map_err(|error| error.into_parts().param)
@@ -239,7 +239,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn events_begin_at_a_character_at_or_before_the_asked_byte(text in "\\PC{0,20}", at in 0usize..90) {
+        fn events_start_at_a_character_at_or_before_the_offset(text in "\\PC{0,20}", at in 0usize..90) {
             let start = boundary_before(text.as_bytes(), at.min(text.len()));
             prop_assert!(start <= at && text.is_char_boundary(start));
             prop_assert_eq!(start, text.floor_char_boundary(at.min(text.len())));

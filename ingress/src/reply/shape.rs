@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_accept_header_chooses_and_text_is_usual() {
+    fn accept_header_chooses_and_text_is_the_default() {
         for (accept, expected) in [
             ("*/*", ReplyShape::Text),
             ("image/png", ReplyShape::Text),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn stream_false_wins_and_stream_true_leaves_the_choice() {
+    fn stream_false_overrides_accept_and_true_does_not() {
         assert_eq!(
             shape("text/event-stream", json!({ "stream": false })),
             Some(ReplyShape::Json)
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_wait_gets_no_shape_now() {
+    fn respond_async_overrides_the_format() {
         for prefer in [
             "respond-async",
             "Respond-Async",
@@ -182,7 +182,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_header_chooses_some_shape_without_a_panic(accept in "[ -~]{0,60}") {
+        fn arbitrary_accept_header_chooses_a_format(accept in "[ -~]{0,60}") {
             let chosen = shape(&accept, json!({}));
             prop_assert!(chosen.is_some());
         }

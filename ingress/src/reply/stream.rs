@@ -463,7 +463,7 @@ impl Drop for ReplyStream {
     fn drop(&mut self) {
         self.state.metrics.replies_open.dec();
         if self.on_disconnect == OnDisconnect::Cancel && !self.over {
-            disconnect::cancel(&self.state, self.reply.clone());
+            disconnect::cancel_reply(&self.state, self.reply.clone());
         }
     }
 }

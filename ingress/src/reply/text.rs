@@ -33,7 +33,7 @@ pub(super) async fn respond_as_text(
     mut reply_stream: ReplyStream,
     context: &ResponseContext,
 ) -> ApiResult<Response> {
-    let error = match next_of_text(&mut reply_stream).await {
+    let error = match next_text_event(&mut reply_stream).await {
         StreamEvent::Text(first) => {
             reply_stream
                 .state()
@@ -49,14 +49,16 @@ pub(super) async fn respond_as_text(
         }
         StreamEvent::Ended(end) => failure::error_of_end(&end, reply_stream.reply()),
         StreamEvent::Lost(loss) => failure::error_of_loss(loss, reply_stream.reply()),
-        StreamEvent::ReplyUpdate(_) => return Err(ApiError::internal(&"a note is no text")),
+        StreamEvent::ReplyUpdate(_) => {
+            return Err(ApiError::internal(&"unexpected update in a text reply"));
+        }
     };
     record_outcome(&reply_stream, "refused");
     Err(error)
 }
 
 /// Returns the next text or final event; other events have no place in plain text.
-async fn next_of_text(reply_stream: &mut ReplyStream) -> StreamEvent {
+async fn next_text_event(reply_stream: &mut ReplyStream) -> StreamEvent {
     loop {
         let next = reply_stream.next().await;
         if !matches!(next, StreamEvent::ReplyUpdate(_)) {
@@ -93,7 +95,7 @@ fn streaming_body(first: Bytes, reply_stream: ReplyStream) -> Body {
 async fn next_chunk(
     mut reply_stream: ReplyStream,
 ) -> Option<(Result<Bytes, TransferAborted>, TextBody)> {
-    match next_of_text(&mut reply_stream).await {
+    match next_text_event(&mut reply_stream).await {
         StreamEvent::Text(bytes) => Some((Ok(bytes), TextBody::More(reply_stream))),
         StreamEvent::Ended(end) if end.status == ReplyStatus::Completed => {
             record_outcome(&reply_stream, "completed");

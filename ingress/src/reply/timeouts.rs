@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_silent_reply_is_taken_over_twice_and_then_given_up() {
+    async fn silent_reply_is_given_up_after_two_takeovers() {
         let mut clock = Clock::start();
         clock.1.record_sign(clock.0);
         for _ in 0..2 {

@@ -1,4 +1,5 @@
-//! The contract's order of checks: one test for each neighbouring pair, where both are wrong and the first one is told.
+//! Tests of the documented order of checks: each request has two neighboring errors, and the
+//! response names the first.
 
 use http::header;
 use serde_json::json;
@@ -20,7 +21,7 @@ fn problem(status: u16, code: &str) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn an_unknown_route_and_a_wrong_method_are_told_before_the_key() {
+async fn unknown_route_and_wrong_method_precede_the_key() {
     let world = World::new().await;
     assert_eq!(
         world
@@ -37,7 +38,7 @@ async fn an_unknown_route_and_a_wrong_method_are_told_before_the_key() {
 }
 
 #[tokio::test]
-async fn a_missing_key_is_told_before_an_empty_id() {
+async fn missing_key_precedes_an_empty_id() {
     let world = World::new().await;
     assert_eq!(
         chat(&world, "/api/public/agents//chat", &[], "").await,
@@ -67,7 +68,7 @@ async fn unknown_key_precedes_scope_and_a_mistyped_one_is_not_read() {
 }
 
 #[tokio::test]
-async fn an_expired_key_is_told_before_a_missing_scope() {
+async fn expired_key_precedes_a_missing_scope() {
     let world = World::new().await;
     let key = json!({ "name": "old", "scopes": ["config"], "expiresAt": "2020-01-01T00:00:00Z" });
     let key = world.new_key("acme", key).await;
@@ -82,7 +83,7 @@ async fn an_expired_key_is_told_before_a_missing_scope() {
 }
 
 #[tokio::test]
-async fn a_missing_scope_is_told_before_an_empty_id() {
+async fn missing_scope_precedes_an_empty_id() {
     let world = World::new().await;
     let key = world
         .new_key("acme", json!({ "name": "narrow", "scopes": ["config"] }))
@@ -98,7 +99,7 @@ async fn a_missing_scope_is_told_before_an_empty_id() {
 }
 
 #[tokio::test]
-async fn an_empty_id_is_told_before_a_missing_agent() {
+async fn empty_id_precedes_a_missing_agent() {
     let world = World::new().await;
     for (method, path) in [
         ("POST", "/api/public/agents//chat"),
@@ -128,7 +129,7 @@ async fn an_empty_id_is_told_before_a_missing_agent() {
 }
 
 #[tokio::test]
-async fn a_missing_agent_is_told_before_the_body() {
+async fn missing_agent_precedes_the_body() {
     let world = World::new().await;
     for id in [
         "unknown",
@@ -144,7 +145,7 @@ async fn a_missing_agent_is_told_before_the_body() {
 }
 
 #[tokio::test]
-async fn another_organization_is_told_before_an_inactive_agent() {
+async fn other_organization_precedes_an_inactive_agent() {
     let world = World::new().await;
     world
         .edit_agent(|agent| agent.settings.status = ActivationStatus::Inactive)
@@ -161,7 +162,7 @@ async fn another_organization_is_told_before_an_inactive_agent() {
 }
 
 #[tokio::test]
-async fn an_inactive_agent_is_told_before_one_that_is_not_public() {
+async fn inactive_agent_precedes_a_non_public_one() {
     let world = World::new().await;
     world
         .edit_agent(|agent| {
@@ -187,7 +188,7 @@ async fn an_inactive_agent_is_told_before_one_that_is_not_public() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_not_public_is_told_before_the_origin() {
+async fn non_public_agent_precedes_the_origin() {
     let world = World::new().await;
     world
         .edit_agent(|agent| {
@@ -206,7 +207,7 @@ async fn an_agent_that_is_not_public_is_told_before_the_origin() {
 }
 
 #[tokio::test]
-async fn the_origin_is_told_before_the_json_and_counts_for_chat_alone() {
+async fn origin_precedes_json_and_applies_to_chat_only() {
     let world = World::new().await;
     world
         .edit_agent(|agent| agent.settings.allowed_domains = vec!["shop.example".into()])
@@ -236,7 +237,7 @@ async fn the_origin_is_told_before_the_json_and_counts_for_chat_alone() {
 }
 
 #[tokio::test]
-async fn the_media_type_and_the_size_belong_to_the_json_step() {
+async fn media_type_and_size_belong_to_the_json_check() {
     let world = World::new().await;
     let headers = [
         ("x-api-key", world.key.as_str()),
@@ -256,7 +257,7 @@ async fn the_media_type_and_the_size_belong_to_the_json_step() {
 }
 
 #[tokio::test]
-async fn the_json_is_told_before_its_fields() {
+async fn json_precedes_its_fields() {
     let world = World::new().await;
     let path = World::agent_path("/chat");
     assert_eq!(
@@ -273,7 +274,7 @@ async fn the_json_is_told_before_its_fields() {
 }
 
 #[tokio::test]
-async fn the_fields_are_told_before_a_missing_conversation() {
+async fn fields_precede_a_missing_conversation() {
     let world = World::new().await;
     let path = World::agent_path("/conversations/s");
     let answer = world.send("PATCH", &path, r#"{"rating":6}"#).await;
@@ -282,7 +283,7 @@ async fn the_fields_are_told_before_a_missing_conversation() {
     assert_eq!(answer.problem(), problem(404, "CONVERSATION_NOT_FOUND"));
     assert!(
         world.published_records().is_empty(),
-        "a refused change is not published"
+        "a rejected change was published"
     );
 }
 
@@ -323,7 +324,7 @@ async fn scope_opens_its_routes_and_chat_opens_the_widget_too() {
 }
 
 #[tokio::test]
-async fn every_answer_has_a_request_id_and_every_error_repeats_it() {
+async fn responses_have_a_request_id_and_errors_repeat_it() {
     let world = World::new().await;
     let fine = world.send("GET", &World::agent_path(""), "").await;
     assert!(

@@ -99,7 +99,7 @@ pub(crate) async fn update_conversation(
     changes.check_together(&conversation.metadata)?;
     if !changes.is_empty() {
         let job = PatchJob {
-            event_id: EventId::of(request_id.as_str(), "conversation.updated"),
+            event_id: EventId::derive(request_id.as_str(), "conversation.updated"),
             org_id: conversation.org_id,
             conversation_id: conversation.id,
             agent_id: reached.agent.id.clone(),

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_names_a_conversation_or_any_or_none() {
+    fn query_selects_one_any_or_no_conversation() {
         let id = format!("conv_{}", "0".repeat(26));
         assert_eq!(parse_choice(""), SessionChoice::Any);
         assert_eq!(parse_choice("limit=2&offset=1"), SessionChoice::Any);

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_read_from_whole_numbers_only() {
+    fn page_is_parsed_from_whole_numbers_only() {
         for (query, limit, offset) in [
             ("", 50, 0),
             ("limit=1&offset=7", 1, 7),

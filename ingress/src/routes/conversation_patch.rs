@@ -159,7 +159,7 @@ pub(super) async fn apply_patch(state: &AppState, job: PatchJob) -> ApiResult<()
         Some(PatchOutcome::Applied) => Ok(()),
         Some(PatchOutcome::NotFound) => Err(conversation_not_found()),
         None => Err(ApiError::unavailable(
-            "the change was accepted and is not applied yet",
+            "the change was accepted and has not been applied yet",
         )),
     }
 }
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn only_numbers_from_1_to_5_are_ratings() {
+    fn rating_is_a_number_from_1_to_5() {
         for rating in [json!(1), json!(5), json!(3.5), json!(1e0)] {
             assert!(parse(&json!({ "rating": rating })).is_ok(), "{rating}");
         }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bad_field_refuses_the_whole_change_and_is_named() {
+    fn invalid_field_rejects_the_whole_change_and_is_named() {
         for (field, bad) in [
             ("visitorEmail", json!("a@b")),
             ("visitorEmail", json!(1)),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn null_clears_and_unknown_fields_do_nothing() {
+    fn null_clears_a_field_and_unknown_fields_are_ignored() {
         let changes =
             parse(&json!({ "visitorEmail": null, "feedback": "good", "status": "x" })).unwrap();
         let expected = json!({ "visitorEmail": null, "feedback": "good" });
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_is_stored_key_by_key_and_told_as_an_object() {
+    fn metadata_is_stored_key_by_key_and_returned_as_an_object() {
         let changes = parse(&json!({ "metadata": { "plan": "pro", "source": "forged" } })).unwrap();
         assert_eq!(
             json!(changes.supplied()),

@@ -1,4 +1,4 @@
-//! Conversations and configuration through the routes over embedded backends.
+//! Tests of conversations and configuration through the routes, over embedded backends.
 
 use serde_json::{Value, json};
 use switchboard_schemas::{
@@ -32,14 +32,14 @@ async fn put_messages(world: &World, count: u64) {
         .await;
 }
 
-/// A change, with what the owning worker answers.
+/// Sends a change that the owning worker answers with `outcome`.
 async fn patch(world: &World, body: Value, outcome: PatchOutcome) -> Answer {
     let path = World::agent_path(PATH);
     let request = world.send("PATCH", &path, body.to_string());
     let worker = async {
         world.published().await;
         let ConversationJob::Patch(job) = world.jobs(Topic::Jobs).remove(0) else {
-            panic!("a change is asked for")
+            panic!("a patch job is expected")
         };
         world.push(IngressEnvelope::Patch(job.event_id.clone(), outcome));
     };
@@ -47,7 +47,7 @@ async fn patch(world: &World, body: Value, outcome: PatchOutcome) -> Answer {
 }
 
 #[tokio::test]
-async fn a_page_of_the_history_says_where_it_stands() {
+async fn history_page_reports_its_position() {
     let world = World::new().await;
     put_messages(&world, 3).await;
     let page = world
@@ -86,7 +86,7 @@ async fn a_page_of_the_history_says_where_it_stands() {
 }
 
 #[tokio::test]
-async fn a_conversation_of_another_organization_is_not_there() {
+async fn conversation_of_another_organization_is_not_found() {
     let world = World::new().await;
     world
         .put_conversation(OrgId::derive(&secret(), "other"))
@@ -104,7 +104,7 @@ async fn a_conversation_of_another_organization_is_not_there() {
 }
 
 #[tokio::test]
-async fn a_session_that_cannot_exist_has_no_conversation() {
+async fn impossible_session_id_has_no_conversation() {
     let world = World::new().await;
     for session in ["%07", &"x".repeat(257)] {
         let answer = world
@@ -138,7 +138,7 @@ async fn conversation_of_an_inactive_agent_is_readable_and_writable() {
 }
 
 #[tokio::test]
-async fn a_change_is_published_and_told_once_it_is_applied() {
+async fn change_is_published_and_confirmed_once_applied() {
     let world = World::new().await;
     let id = world.put_conversation(org_id()).await;
     let body = json!({ "rating": 4.5, "visitorName": null, "metadata": { "plan": "pro", "source": "forged" } });
@@ -149,7 +149,7 @@ async fn a_change_is_published_and_told_once_it_is_applied() {
         json!({ "success": true, "updated": updated })
     );
     let ConversationJob::Patch(job) = world.jobs(Topic::Jobs).remove(0) else {
-        panic!("a change is asked for")
+        panic!("a patch job is expected")
     };
     assert_eq!(
         Value::Object(job.changes),
@@ -159,7 +159,7 @@ async fn a_change_is_published_and_told_once_it_is_applied() {
 }
 
 #[tokio::test]
-async fn a_change_of_nothing_is_fine_and_not_published() {
+async fn empty_change_succeeds_without_a_publish() {
     let world = World::new().await;
     world.put_conversation(org_id()).await;
     for body in ["{}", r#"{"status":"x"}"#] {
@@ -170,7 +170,7 @@ async fn a_change_of_nothing_is_fine_and_not_published() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_went_meanwhile_is_not_found() {
+async fn concurrently_deleted_conversation_is_not_found() {
     let world = World::new().await;
     world.put_conversation(org_id()).await;
     let answer = patch(&world, json!({ "rating": 4 }), PatchOutcome::NotFound).await;
@@ -178,7 +178,7 @@ async fn a_conversation_that_went_meanwhile_is_not_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_the_relay_the_store_tells_that_a_change_is_applied() {
+async fn applied_change_is_found_in_the_store_without_the_relay() {
     let world = World::new().await;
     let id = world.put_conversation(org_id()).await;
     world.relay.faults.set_down(true);

@@ -35,7 +35,7 @@ const NONCE_MARK: &str = "@STYLE_NONCE@";
 /// Placeholder of the public API's origin in the page.
 const PUBLIC_API_MARK: &str = "@PUBLIC_API@";
 /// Cache policy of files whose names contain a hash of their content.
-const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// Returns the routes of the page, which is served at every path below `/dashboard`, and of its
@@ -67,7 +67,7 @@ fn serve_page(public_api: &str) -> Response {
          font-src 'self'; connect-src 'self' {public_api}; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     );
     let Ok(policy) = HeaderValue::from_str(&policy) else {
-        return ApiError::internal(&"no policy").into_response();
+        return ApiError::internal(&"invalid content security policy").into_response();
     };
     let headers = [
         (
@@ -99,7 +99,7 @@ async fn serve_file(Path(name): Path<String>, headers: HeaderMap) -> Response {
             header::CONTENT_TYPE,
             HeaderValue::from_static(media_type(file.name)),
         ),
-        (header::CACHE_CONTROL, FOR_EVER),
+        (header::CACHE_CONTROL, IMMUTABLE),
         (header::VARY, HeaderValue::from_static("accept-encoding")),
     ];
     if takes_gzip(&headers) {
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_built_file_has_a_media_type_and_compressed_content() {
+    fn built_files_have_a_media_type_and_compressed_content() {
         assert!(FILES.iter().any(|file| file.name == "index.html"));
         let assets = FILES.iter().filter(|file| file.name.starts_with("assets/"));
         for file in assets {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_sent_only_to_those_who_take_it() {
+    fn gzip_is_sent_only_if_accepted() {
         for (text, takes) in [
             ("gzip", true),
             ("br, GZIP;q=0.5", true),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_origin_gets_into_the_policy() {
+    fn policy_contains_only_an_origin() {
         assert_eq!(
             url_origin("https://chat.example/below").as_deref(),
             Some("https://chat.example")

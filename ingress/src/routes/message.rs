@@ -116,7 +116,7 @@ pub(crate) async fn cancel_message(
         let asked = state.backends.relay.cancel_reply(&found.reply).await;
         asked.map_err(|error| {
             tracing::warn!(%error, message.id = %found.reply, "reply not canceled");
-            ApiError::unavailable("the reply cannot be cancelled at the moment")
+            ApiError::unavailable("the reply cannot be canceled at the moment")
         })?;
         let deadline = Instant::now() + CANCEL_WAIT;
         while !found.is_final() && Instant::now() < deadline {

@@ -46,7 +46,7 @@ impl World {
         self.send_with(method, path, &all, body).await
     }
 
-    /// A chat message in a shape, answered with these frames.
+    /// Sends a chat message with a header that selects the format, answered with these frames.
     async fn chat_in(&self, header: (&str, &str), frames: Vec<Frame>) -> Answer {
         let (path, headers) = (Self::agent_path("/chat"), [header]);
         let work = async {
@@ -57,7 +57,7 @@ impl World {
         tokio::join!(self.ask("POST", &path, &headers, BODY), work).0
     }
 
-    /// A message that is accepted and of which no worker knows.
+    /// Sends a message that is accepted and not claimed by a worker.
     async fn accepted(&self) -> MessageId {
         let path = Self::agent_path("/chat");
         let answer = self
@@ -93,7 +93,7 @@ impl World {
     }
 }
 
-/// Name and data of each event.
+/// Returns name and data of each event.
 fn events(answer: &Answer) -> Vec<(String, Value)> {
     let blocks = answer
         .text
@@ -115,7 +115,7 @@ fn events(answer: &Answer) -> Vec<(String, Value)> {
 }
 
 #[tokio::test]
-async fn an_accepted_message_is_known_before_any_worker_knows_it() {
+async fn accepted_message_is_known_before_a_worker_claims_it() {
     let world = World::new().await;
     let reply = world.accepted().await;
     let answer = world.message(&reply, "").await;
@@ -125,9 +125,9 @@ async fn an_accepted_message_is_known_before_any_worker_knows_it() {
     );
     assert_eq!(answer.json()["agentName"], "Shop");
     let ConversationJob::Reply(job) = world.jobs(Topic::Jobs).remove(0) else {
-        panic!("an answer is asked for")
+        panic!("a reply job is expected")
     };
-    assert_eq!(job.turn.reply_to, None, "nobody waits");
+    assert_eq!(job.turn.reply_to, None, "no ingress waits");
 }
 
 #[tokio::test]
@@ -162,7 +162,7 @@ async fn reply_is_known_while_its_final_state_is_stored() {
 }
 
 #[tokio::test]
-async fn without_a_record_there_is_no_202_and_no_job() {
+async fn unrecorded_acceptance_has_no_202_and_no_job() {
     let world = World::new().await;
     world.store.faults.set_down(true);
     let answer = world
@@ -178,7 +178,7 @@ async fn without_a_record_there_is_no_202_and_no_job() {
 }
 
 #[tokio::test]
-async fn a_stream_of_events_goes_on_without_the_store() {
+async fn event_stream_continues_without_the_store() {
     let world = World::new().await;
     world.store.faults.set_down(true);
     let answer = world
@@ -191,7 +191,7 @@ async fn a_stream_of_events_goes_on_without_the_store() {
 }
 
 #[tokio::test]
-async fn in_json_only_completed_and_cancelled_are_answers() {
+async fn json_success_is_completed_or_canceled() {
     for (status, failure, expected) in [
         (ReplyStatus::Completed, None, 200),
         (ReplyStatus::Cancelled, None, 200),
@@ -262,7 +262,7 @@ async fn event_stream_has_structured_data_and_tool_events() {
 }
 
 #[tokio::test]
-async fn a_failure_is_an_event_with_the_problem_and_a_clean_end() {
+async fn failure_is_an_error_event_with_a_clean_end() {
     let world = World::new().await;
     let end = ReplyEnd {
         failure: Some(ReplyFailure::ModelUnavailable),
@@ -283,7 +283,7 @@ async fn a_failure_is_an_event_with_the_problem_and_a_clean_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn comments_keep_an_event_stream_alive_while_it_waits() {
+async fn comments_keep_a_waiting_event_stream_alive() {
     let world = World::new().await;
     let path = World::agent_path("/chat");
     let work = async {
@@ -306,12 +306,16 @@ async fn comments_keep_an_event_stream_alive_while_it_waits() {
         .split("\n\n")
         .filter(|block| block.starts_with(':'))
         .count();
-    assert_eq!(comments, 1 + 3, "one at once and one every ten seconds");
+    assert_eq!(
+        comments,
+        1 + 3,
+        "one comment at once and one every ten seconds"
+    );
     assert_eq!(events(&answer).last().unwrap().0, "done");
 }
 
 #[tokio::test]
-async fn a_running_reply_is_read_from_any_byte_without_being_pushed() {
+async fn running_reply_is_read_from_any_byte_without_pushes() {
     let world = World::new().await;
     world.drop_pushes(true);
     let reply = world.accepted().await;
@@ -346,13 +350,13 @@ async fn a_running_reply_is_read_from_any_byte_without_being_pushed() {
     assert_eq!(
         told[0].1,
         json!({ "text": "ü", "offset": 2 }),
-        "the character before the asked byte"
+        "the character at or before the offset"
     );
     assert_eq!(told[1].1, json!({ "text": "ße", "offset": 4 }));
 }
 
 #[tokio::test]
-async fn another_generation_breaks_a_reader_and_is_never_joined() {
+async fn new_generation_breaks_a_reader_and_is_never_appended() {
     let world = World::new().await;
     let reply = world.accepted().await;
     let frames = reply_frames(&["old text"], ReplyStatus::Completed);
@@ -377,7 +381,7 @@ async fn another_generation_breaks_a_reader_and_is_never_joined() {
 }
 
 #[tokio::test]
-async fn a_page_of_another_origin_neither_follows_nor_cancels() {
+async fn page_of_another_origin_can_neither_follow_nor_cancel() {
     let world = World::new().await;
     world
         .edit_agent(|agent| agent.settings.allowed_domains = vec!["shop.example".into()])
@@ -400,7 +404,7 @@ async fn a_page_of_another_origin_neither_follows_nor_cancels() {
 }
 
 #[tokio::test]
-async fn messages_of_other_organizations_and_of_nobody_are_not_found() {
+async fn foreign_and_unknown_messages_are_not_found() {
     let world = World::new().await;
     let reply = world.accepted().await;
     let foreign = world.new_key("umbrella", json!({ "name": "all" })).await;

@@ -48,7 +48,7 @@ fn serve_page(public_api: &str) -> Response {
          frame-ancestors 'self'; sandbox allow-scripts; require-trusted-types-for 'script'; trusted-types 'none'"
     );
     let Ok(policy) = HeaderValue::from_str(&policy) else {
-        return ApiError::internal(&"no policy").into_response();
+        return ApiError::internal(&"invalid content security policy").into_response();
     };
     let mut response = asset_response(
         "text/html; charset=utf-8",

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_script_names_each_of_its_parts_as_they_are_served() {
+    fn script_names_its_parts_as_they_are_served() {
         let script = FILES[0].1;
         for asset in ASSETS.iter().filter(|asset| asset.name != SCRIPT) {
             assert!(
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_of_a_hash_are_those_that_browsers_compare() {
+    fn base64_digits_match_those_of_browsers() {
         assert_eq!(encode_base64(b"abc"), "YWJj");
         assert_eq!(encode_base64(&[0xff, 0xfe, 0xfd, 0, 0, 0]), "//79AAAA");
     }

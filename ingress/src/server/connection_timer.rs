@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_silent_connection_is_cut() {
+    async fn silent_connection_is_dropped() {
         let began = Instant::now();
         assert_eq!(
             ConnectionTimer::start(&config()).wait_for_expiry().await,

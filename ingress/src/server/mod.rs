@@ -209,10 +209,10 @@ async fn serve_port(
     });
     let connections = TaskTracker::new();
     shutdown
-        .run_until_cancelled(accept(&server, &listener, &connections))
+        .run_until_cancelled(accept_connections(&server, &listener, &connections))
         .await;
     drop(listener);
-    drain(&server, &connections).await;
+    drain_connections(&server, &connections).await;
 }
 
 struct PortServer {
@@ -271,7 +271,11 @@ fn http_builder(config: &IngressConfig) -> Builder<TokioExecutor> {
     builder
 }
 
-async fn accept(server: &Arc<PortServer>, listener: &TcpListener, connections: &TaskTracker) {
+async fn accept_connections(
+    server: &Arc<PortServer>,
+    listener: &TcpListener,
+    connections: &TaskTracker,
+) {
     let places = Arc::new(Semaphore::new(server.state.config.connections_max));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {
@@ -296,7 +300,7 @@ async fn accept(server: &Arc<PortServer>, listener: &TcpListener, connections: &
     }
 }
 
-async fn drain(server: &PortServer, connections: &TaskTracker) {
+async fn drain_connections(server: &PortServer, connections: &TaskTracker) {
     connections.close();
     let budget = Duration::from_millis(server.state.config.drain_ms);
     if tokio::time::timeout(budget, connections.wait())

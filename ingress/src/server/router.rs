@@ -65,10 +65,10 @@ fn with_layers(routes: Router<AppState>, state: AppState) -> Router {
         .method_not_allowed_fallback(async || {
             ApiError::new(
                 ErrorCode::MethodNotAllowed,
-                "this path does not take this method",
+                "this path does not support the method",
             )
         })
-        .fallback(async || ApiError::new(ErrorCode::NotFound, "nothing lives at this path"))
+        .fallback(async || ApiError::new(ErrorCode::NotFound, "no route has this path"))
         .layer(CatchPanicLayer::custom(panic_response))
         .layer(middleware::from_fn(write_limit_headers))
         .layer(middleware::from_fn(cors))

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_arrives_although_the_client_was_still_sending() {
+    async fn response_arrives_while_the_client_is_still_sending() {
         let (mut client, mut socket) = pair().await;
         client.write_all(&[b'x'; 100_000]).await.unwrap();
         socket.write_all(b"refused").await.unwrap();
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_socket_that_was_not_parted_from_breaks_if_it_was_told_to() {
+    async fn socket_without_an_orderly_close_is_reset() {
         for (parts, breaks) in [(false, true), (true, false)] {
             let (mut client, mut socket) = pair().await;
             socket.reset_unless_closed();

@@ -1,4 +1,5 @@
-//! The accept loop over real sockets: what a client sees of a whole reply, a broken one, its own silence and a drain.
+//! Tests of the accept loop over real sockets: complete and broken replies, silent clients and
+//! draining.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -83,7 +84,7 @@ impl Running {
     }
 }
 
-/// Everything up to the end of the connection, however it ends.
+/// Reads to the end of the connection, orderly or not.
 async fn read_all(stream: &mut TcpStream) -> String {
     let (mut text, mut buffer) = (Vec::new(), [0; 1024]);
     let reading = async {
@@ -164,7 +165,7 @@ async fn drain_finishes_open_replies_and_accepts_no_connection() {
 }
 
 #[tokio::test]
-async fn a_reply_that_outlasts_the_drain_is_broken_off() {
+async fn reply_longer_than_the_drain_is_aborted() {
     let mut running = Running::start(IngressConfig {
         drain_ms: 100,
         ..IngressConfig::default()
@@ -208,7 +209,7 @@ async fn reply_longer_than_the_idle_timeout_is_complete() {
     let rest = frames.split_off(2);
     let mut stream = running.chat(frames).await;
     read_until(&mut stream, "begin").await;
-    // Later requests find the connection gone when its idle time is over; one that is open goes on.
+    // After the idle time no further request is accepted, and an open reply is finished.
     let mut idle = running.connect().await;
     idle.write_all(b"GET /nothing HTTP/1.1\r\nhost: x\r\n\r\n")
         .await

@@ -104,7 +104,7 @@ async fn write_due(state: &AppState, all: bool) {
         return;
     }
     // Not retried: the next use is recorded again, so that at most a minute is lost.
-    if let Err(error) = state.backends.catalog.note_uses(&due).await {
+    if let Err(error) = state.backends.catalog.record_key_uses(&due).await {
         tracing::debug!(%error, "key uses not written");
     }
 }
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(
             uses.take_due(start + Duration::from_secs(151), true).len(),
             1,
-            "what was noted since"
+            "uses since the last write"
         );
         assert_eq!(
             uses.take_due(start + Duration::from_secs(152), true).len(),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_is_bounded_and_lets_go_of_what_is_written() {
+    fn recorded_uses_are_bounded_and_dropped_after_writing() {
         let (uses, start) = (KeyUseLog::default(), Instant::now());
         for number in 0..=i64::try_from(KEYS_MAX).unwrap() {
             uses.record_use(&key(number));

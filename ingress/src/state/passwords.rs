@@ -18,7 +18,7 @@ const HASH_BYTES: usize = 32;
 /// Hashes computed in parallel, each with its own memory and processor.
 const HASHES_AT_ONCE: usize = 2;
 /// Timeout of waiting for a free hashing slot.
-const PLACE_WAIT: Duration = Duration::from_secs(5);
+const SLOT_WAIT: Duration = Duration::from_secs(5);
 const PASSWORD_CHARS_MIN: usize = 12;
 const PASSWORD_BYTES_MAX: usize = 1024;
 
@@ -76,10 +76,9 @@ impl PasswordHashing {
         &self,
         work: impl FnOnce() -> Result<T, String> + Send + 'static,
     ) -> ApiResult<T> {
-        let place =
-            tokio::time::timeout(PLACE_WAIT, Arc::clone(&self.places).acquire_owned()).await;
+        let place = tokio::time::timeout(SLOT_WAIT, Arc::clone(&self.places).acquire_owned()).await;
         let Ok(Ok(place)) = place else {
-            return Err(ApiError::unavailable("too many people sign in at once"));
+            return Err(ApiError::unavailable("too many concurrent sign-ins"));
         };
         let working = task::spawn_blocking(move || {
             let _place = place;
@@ -102,7 +101,10 @@ pub(crate) fn chosen_password(field: &str, text: &str, email: &str) -> ApiResult
         return Err(ApiError::field(field, "must have at most 1024 bytes"));
     }
     if text.eq_ignore_ascii_case(email) {
-        return Err(ApiError::field(field, "must not be the account's own name"));
+        return Err(ApiError::field(
+            field,
+            "must not be the account's own address",
+        ));
     }
     Ok(text.into())
 }
@@ -137,7 +139,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_password_is_known_again_and_another_one_is_not() {
+    async fn password_is_verified_and_another_one_is_not() {
         let passwords = PasswordHashing::default();
         let kept = passwords
             .hash("correct horse battery".into())
@@ -150,7 +152,7 @@ mod tests {
                 .hash("correct horse battery".into())
                 .await
                 .unwrap(),
-            "each has a salt of its own"
+            "two hashes share a salt"
         );
         assert!(
             passwords
@@ -179,7 +181,7 @@ mod tests {
             .hash("correct horse battery".into())
             .await
             .unwrap();
-        // The least of several: whatever else runs on the machine only makes a measurement longer.
+        // The minimum of several measurements, because other load only makes them longer.
         let (mut known, mut unknown) = (Duration::MAX, Duration::MAX);
         for _ in 0..8 {
             let began = Instant::now();
@@ -203,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn only_length_and_the_accounts_own_name_are_refused() {
+    fn password_rules_are_length_and_not_the_account_name() {
         let ada = "ada.lovelace@example.org";
         for text in [
             "",

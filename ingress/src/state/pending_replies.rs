@@ -132,7 +132,7 @@ impl PendingReplies {
     }
 
     /// Delivers an envelope to the requests that wait for it.
-    pub(crate) fn deliver(&self, envelope: IngressEnvelope) {
+    pub(crate) fn deliver_envelope(&self, envelope: IngressEnvelope) {
         let claimed = match envelope {
             IngressEnvelope::Reply(reply, signal) => self.deliver_signal(&reply, &signal),
             IngressEnvelope::Patch(event, outcome) => self
@@ -232,7 +232,7 @@ pub(crate) async fn receive_envelopes(
     loop {
         if let Some(mut envelopes) = opened.take() {
             while let Some(envelope) = envelopes.recv().await {
-                pending.deliver(envelope);
+                pending.deliver_envelope(envelope);
             }
         }
         match relay.subscribe(&ingress).await {
@@ -250,69 +250,69 @@ mod tests {
     use super::*;
     use crate::testing::{message_id, metrics};
 
-    const fn beat(attempt: u32) -> ReplySignal {
+    const fn heartbeat(attempt: u32) -> ReplySignal {
         ReplySignal::Heartbeat { attempt }
     }
 
     #[tokio::test]
-    async fn a_full_queue_drops_frames_and_says_so_once_it_is_empty() {
+    async fn full_queue_drops_frames_and_reports_it_once_empty() {
         let pending = PendingReplies::new(2, metrics());
         let mut slot = pending.wait_for_reply(message_id());
         for attempt in 1..=3 {
-            pending.deliver(IngressEnvelope::Reply(message_id(), beat(attempt)));
+            pending.deliver_envelope(IngressEnvelope::Reply(message_id(), heartbeat(attempt)));
         }
         assert!(!slot.must_pull(), "two frames are still to be read");
         assert_eq!(
             (slot.next().await, slot.next().await),
-            (Some(beat(1)), Some(beat(2)))
+            (Some(heartbeat(1)), Some(heartbeat(2)))
         );
         assert!(slot.must_pull());
         assert!(!slot.must_pull());
     }
 
     #[tokio::test]
-    async fn everyone_who_waits_for_a_reply_gets_its_frames() {
+    async fn frames_reach_all_subscribers_of_a_reply() {
         let pending = PendingReplies::new(2, metrics());
         let mut slots = [
             pending.wait_for_reply(message_id()),
             pending.wait_for_reply(message_id()),
         ];
-        pending.deliver(IngressEnvelope::Reply(message_id(), beat(1)));
+        pending.deliver_envelope(IngressEnvelope::Reply(message_id(), heartbeat(1)));
         for slot in &mut slots {
-            assert_eq!(slot.next().await, Some(beat(1)));
+            assert_eq!(slot.next().await, Some(heartbeat(1)));
         }
     }
 
     #[test]
-    fn a_dropped_slot_leaves_nothing_behind() {
+    fn dropped_subscription_is_unregistered() {
         let pending = PendingReplies::new(2, metrics());
         let slots = [
             pending.wait_for_reply(message_id()),
             pending.wait_for_reply(message_id()),
         ];
         drop(slots);
-        drop(pending.wait_for_patch(EventId::of("a", "b")));
+        drop(pending.wait_for_patch(EventId::derive("a", "b")));
         drop(pending.wait_for_trial(message_id()));
         let waiting = pending.lock();
         assert!(
             waiting.replies.is_empty() && waiting.patches.is_empty() && waiting.trials.is_empty()
         );
         drop(waiting);
-        pending.deliver(IngressEnvelope::Reply(message_id(), beat(1)));
+        pending.deliver_envelope(IngressEnvelope::Reply(message_id(), heartbeat(1)));
         assert_eq!(pending.metrics.envelopes_unclaimed.get(), 1);
     }
 
     #[tokio::test]
-    async fn an_outcome_reaches_its_change_and_a_verdict_its_trial() {
+    async fn outcomes_reach_their_subscriptions() {
         let pending = PendingReplies::new(2, metrics());
-        let mut slot = pending.wait_for_patch(EventId::of("a", "b"));
-        pending.deliver(IngressEnvelope::Patch(
-            EventId::of("a", "b"),
+        let mut slot = pending.wait_for_patch(EventId::derive("a", "b"));
+        pending.deliver_envelope(IngressEnvelope::Patch(
+            EventId::derive("a", "b"),
             PatchOutcome::NotFound,
         ));
         assert_eq!(slot.outcome().await, Some(PatchOutcome::NotFound));
         let mut slot = pending.wait_for_trial(message_id());
-        pending.deliver(IngressEnvelope::Playground(
+        pending.deliver_envelope(IngressEnvelope::Playground(
             message_id(),
             PlaygroundRouting::NoAgent,
         ));

@@ -224,7 +224,7 @@ impl World {
         apply(&context, document).await.unwrap()
     }
 
-    /// Returns whether a request waits for frames of a reply.
+    /// Returns true if a request waits for frames of a reply.
     pub(crate) fn replies_awaited(&self, reply: &MessageId) -> bool {
         self.state.pending_replies.is_awaited(reply)
     }
@@ -238,7 +238,7 @@ impl World {
         };
         tokio::time::timeout(DEADLINE, wait)
             .await
-            .expect("small work ends");
+            .expect("the background tasks end");
     }
 
     /// Returns the public path of the agent with a suffix.
@@ -376,7 +376,7 @@ impl World {
     }
 }
 
-/// Returns the id of the reply that a job asks for.
+/// Returns the id of the reply of a job.
 pub(crate) fn reply_of(job: &ConversationJob) -> switchboard_schemas::ids::MessageId {
     match job {
         ConversationJob::Reply(job) | ConversationJob::Playground(job) => job.turn.reply_id(),

@@ -11,14 +11,15 @@ fn conversation() -> ConversationId {
 
 #[test]
 fn idempotency_key_with_another_body_is_another_message() {
-    let named =
-        |payload| MessageId::idempotent(&conversation(), "sender", "chat", "order-1", payload);
+    let named = |payload| {
+        MessageId::from_idempotency_key(&conversation(), "sender", "chat", "order-1", payload)
+    };
     assert_eq!(named("first"), named("first"));
     assert_ne!(named("first"), named("second"));
 }
 
 #[test]
-fn a_message_id_names_its_conversation_and_fits_64_characters() {
+fn message_id_contains_its_conversation_in_64_characters() {
     let message = MessageId::new_in(&conversation());
     assert_eq!(message.conversation(), conversation());
     assert_eq!(message.reply().conversation(), conversation());
@@ -26,12 +27,12 @@ fn a_message_id_names_its_conversation_and_fits_64_characters() {
 }
 
 #[test]
-fn an_id_that_a_client_named_is_never_taken_for_a_drawn_one() {
+fn idempotent_id_is_not_time_ordered() {
     assert!(MessageId::new_in(&conversation()).is_time_ordered());
     let secret = InstallationSecret::from_bytes([7; 32]);
     let key = KeyId::derive(&secret, &OrgId::derive(&secret, "acme"), "site", 0);
     for number in 0..200 {
-        let id = MessageId::idempotent(
+        let id = MessageId::from_idempotency_key(
             &conversation(),
             key.as_str(),
             "chat",
@@ -43,14 +44,14 @@ fn an_id_that_a_client_named_is_never_taken_for_a_drawn_one() {
 }
 
 #[test]
-fn a_reply_id_is_the_same_for_every_process() {
+fn reply_id_is_the_same_in_every_process() {
     let message = MessageId::new_in(&conversation());
     assert_eq!(message.reply(), message.reply());
     assert_ne!(message.reply(), message);
 }
 
 #[test]
-fn a_visitors_conversation_is_its_own_and_nobody_elses() {
+fn visitor_conversation_belongs_to_one_visitor() {
     let secret = InstallationSecret::from_bytes([7; 32]);
     let org = OrgId::derive(&secret, "acme");
     let (agent, other_agent) = (
@@ -79,14 +80,14 @@ fn a_visitors_conversation_is_its_own_and_nobody_elses() {
 }
 
 #[test]
-fn an_audit_id_tells_its_moment_and_a_later_one_is_greater() {
+fn audit_ids_contain_their_time_and_sort_by_it() {
     let (before, id, after) = (Timestamp::now(), AuditId::now(), Timestamp::now());
-    assert!(id.made_at().micros() / 1000 >= before.micros() / 1000 && id.made_at() <= after);
+    assert!(id.created_at().micros() / 1000 >= before.micros() / 1000 && id.created_at() <= after);
     assert!(AuditId::now() > id);
 }
 
 #[test]
-fn one_address_is_one_account_in_any_spelling() {
+fn spellings_of_an_address_are_one_account() {
     let secret = InstallationSecret::from_bytes([7; 32]);
     let id = |text: &str| UserId::derive(&secret, &text.parse().unwrap());
     assert_eq!(id("Ada@Example.org"), id("ada@example.org"));
@@ -94,14 +95,14 @@ fn one_address_is_one_account_in_any_spelling() {
 }
 
 #[test]
-fn an_id_of_another_kind_is_refused() {
+fn id_of_another_kind_is_rejected() {
     assert!(conversation().as_str().parse::<AgentId>().is_err());
     assert!("agt_".parse::<AgentId>().is_err());
     assert!("agt_é0000000000000000000000000".parse::<AgentId>().is_err());
 }
 
 #[test]
-fn parts_that_join_to_the_same_text_make_different_ids() {
+fn ids_of_differently_split_parts_differ() {
     assert_ne!(
         digest_bits("x", &["ab", "c"]),
         digest_bits("x", &["a", "bc"])

@@ -1,5 +1,6 @@
-//! The measurement of `make bench-products`: how fast products are found among as many as an agent may have, in the way
-//! workers do it. It prints and asserts nothing: figures of a shared machine are no test.
+//! The benchmark of `make bench-products`: the time of product searches in the largest catalog of
+//! an agent, with the index of the workers. It asserts nothing, because results of a shared machine
+//! vary.
 
 #![expect(
     clippy::unwrap_used,
@@ -28,15 +29,15 @@ use switchboard_workers::products::{FoundProduct, PriceLimits, ProductQuery, Pro
 
 use crate::shop::Shop;
 
-/// Products of the agent.
+/// Number of products of the agent.
 const PRODUCTS: usize = 50_000;
-/// Queries of each kind.
+/// Number of queries of each kind.
 const QUERIES: usize = 2_000;
-/// Products that each query asks for.
+/// Number of products that each query requests.
 const LIMIT: usize = 10;
-/// Slowest query that is told apart from slower ones.
+/// Longest measured time.
 const LONGEST_MICROS: u64 = 60_000_000;
-/// Memory for indexes; more than one takes.
+/// Memory for indexes, more than one index takes.
 const INDEX_BYTES_MAX: u64 = 1 << 30;
 
 fn main() {
@@ -97,10 +98,10 @@ async fn measure() {
     }
 }
 
-/// A query, and words that the title of what it should find first has.
-type Make = fn(&mut Shop) -> (ProductQuery, Vec<String>);
+/// Creates a query and the words of the title that it should find first.
+type MakeQuery = fn(&mut Shop) -> (ProductQuery, Vec<String>);
 
-fn kinds() -> [(&'static str, Make); 11] {
+fn kinds() -> [(&'static str, MakeQuery); 11] {
     [
         ("one word", |shop| plain(shop.words(1))),
         ("two words", |shop| plain(shop.words(2))),

@@ -1,4 +1,5 @@
-//! A made-up shop: a few thousand words, of which some are in most products and most in few, as in real ones.
+//! A generated shop: a few thousand words, of which some are in most products and most in few, as
+//! in real shops.
 
 use switchboard_schemas::{agent::Product, catalog_product::CatalogProduct};
 
@@ -23,14 +24,14 @@ const SYLLABLES: [&str; 24] = [
     "ba", "ker", "lo", "min", "ta", "ru", "sel", "po", "dan", "vi", "cor", "gle", "shu", "nor",
     "fe", "zan", "mo", "tri", "pel", "ga", "hun", "wil", "tes", "ra",
 ];
-/// Kinds of things, qualities, brands, and words of descriptions.
+/// Numbers of kinds of products, qualities, brands and words of descriptions.
 const NOUNS: usize = 600;
 const QUALITIES: usize = 400;
 const BRANDS: usize = 300;
 const DESCRIPTION_WORDS: usize = 3_000;
 const DESCRIPTION_LENGTH: u64 = 40;
 
-/// Makes products and queries, the same ones each time.
+/// Generator of products and queries, the same ones in each run.
 pub(crate) struct Shop {
     state: u64,
     made: u64,
@@ -81,13 +82,13 @@ impl Shop {
         }
     }
 
-    /// So many words of the title of a product that is there.
+    /// Returns `count` words of the title of an existing product.
     pub(crate) fn words(&mut self, count: usize) -> Vec<String> {
         let sold = self.below(self.sold.len() as u64) as usize;
         self.sold[sold][..count].to_vec()
     }
 
-    /// The words with a letter left out, replaced or put in, in the first `wrong` of them.
+    /// Returns the words with a letter removed, replaced or inserted in the first `wrong` of them.
     pub(crate) fn misspelt(&mut self, words: &[String], wrong: usize) -> String {
         let spelt = words.iter().enumerate().map(|(index, word)| {
             let at = 1 + self.below(word.len() as u64 - 2) as usize;
@@ -120,13 +121,13 @@ impl Shop {
         word(number + 20_000, 4)
     }
 
-    /// Low numbers far more often than high ones.
+    /// Returns a word number; low numbers are far more frequent than high ones.
     pub(crate) fn description_word(&mut self) -> String {
         let number = self.below(DESCRIPTION_WORDS as u64) * self.below(DESCRIPTION_WORDS as u64);
         word(number as usize / DESCRIPTION_WORDS + 30_000, 3)
     }
 
-    /// A number below `end` (xorshift: the same each time, and good enough here).
+    /// Returns a number below `end` (xorshift: the same sequence in each run).
     fn below(&mut self, end: u64) -> u64 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
@@ -135,7 +136,7 @@ impl Shop {
     }
 }
 
-/// The word of this number; neighbours are far apart.
+/// Returns the word of a number; neighboring numbers have very different words.
 fn word(number: usize, syllables: usize) -> String {
     let mut rest = number.wrapping_mul(7919) + 13;
     let mut word = String::new();

@@ -15,7 +15,7 @@ async fn metadata_after(body: Value) -> Value {
 }
 
 #[tokio::test]
-async fn the_five_standard_keys_are_strings() {
+async fn standard_keys_are_strings() {
     let metadata = metadata_after(json!({
         "message": "hi", "sessionId": "s", "visitorId": "v-1", "visitorEmail": "ada@example.org", "visitorName": "Ada"
     }))

@@ -161,8 +161,8 @@ impl Client {
         answer.json()
     }
 
-    /// The conversation of a session, once it holds so many messages and no reply is being made.
-    /// Processes may be away meanwhile.
+    /// Returns the conversation of a session once it has `messages` messages and no running reply.
+    /// Processes may be unavailable meanwhile.
     pub(crate) async fn settled_history(
         &self,
         agent: &str,
@@ -188,7 +188,7 @@ impl Client {
         panic!("{session} has not settled with {messages} messages: {last}");
     }
 
-    /// Sends a chat message to an agent or a team.
+    /// Returns a message by its id.
     pub(crate) async fn message(&self, id: &str) -> Value {
         let answer = self.get(&format!("/api/public/messages/{id}")).await;
         assert_eq!(answer.status, 200, "{}", answer.text);

@@ -169,8 +169,8 @@ impl Drop for Process {
     }
 }
 
-/// The kernel sends the death signal when the *thread* that started a child ends, and threads of
-/// tests end early: so one thread that never ends starts them all.
+/// Starts a child on one thread that never ends: the kernel sends the death signal when the
+/// *thread* that started a child ends, and threads of tests end early.
 pub(super) fn spawn_bound_to_this_process(command: Command) -> Child {
     type Order = (Command, SyncSender<io::Result<Child>>);
     static SPAWNER: OnceLock<SyncSender<Order>> = OnceLock::new();
@@ -200,9 +200,8 @@ fn tail(log: &str) -> String {
     lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..].join("\n")
 }
 
-/// The program that was built with the tests; `TESTED_BINARY` names another one, which a run over
-/// planted mistakes needs. It gets a second name at once, because a build that is made while the
-/// tests run replaces the file under the first.
+/// Returns the program that was built with the tests, or the one in `TESTED_BINARY`. It is linked
+/// to a second name at once, because a later build replaces the file under the first.
 fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
@@ -215,7 +214,7 @@ fn binary() -> &'static Path {
         let kept = folder.join("switchboard");
         match std::fs::hard_link(&built, &kept) {
             Ok(()) => kept,
-            // Another file system: only the protection is lost.
+            // On another file system only this protection is lost.
             Err(_) => built.into(),
         }
     })

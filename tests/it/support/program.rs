@@ -15,8 +15,8 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Starts what `arguments` of the program's own folder say. A program that is missing is a
-    /// failure: a test that was left out would look like one that passed.
+    /// Starts a program with the arguments that `arguments` returns for its folder. A missing
+    /// program fails the test, because a skipped test would look like a passed one.
     pub(crate) fn start(name: &str, arguments: impl FnOnce(&Path) -> Vec<String>) -> Self {
         assert!(
             is_installed(name),

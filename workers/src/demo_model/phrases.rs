@@ -2,16 +2,16 @@
 
 use super::conversation::{DemoConversation, LISTED_MAX, QuestionTopic, quote_line, split_words};
 
-/// Added to the first reply of a conversation and where it helps: nobody shall take this for
-/// intelligence.
+/// Added to the first reply of a conversation and where it helps, so that nobody takes the demo for
+/// a language model.
 const NOTICE: &str = "*No language model is configured: this is the built-in demo. Set `OPENAI_BASE_URL`, \
     `OPENAI_API_KEY` and `OPENAI_MODEL` and restart to talk to a real one.*";
 const TIPS: [&str; 5] = [
     "tell me *my name is …* and ask for it later: the history of this conversation comes back with every message.",
     "ask *what did I say?* to see what the service keeps of this conversation.",
     "ask for *a table* or *a list* to see how markdown is shown.",
-    "ask *how do I configure a model?* for the three variables that make me step aside.",
-    "reload the page while I speak: the reply goes on where you left it.",
+    "ask *how do I configure a model?* for the three variables that replace me with a real model.",
+    "reload the page while I write: the reply continues where you left it.",
 ];
 
 /// Returns the whole reply to the last message of the visitor.
@@ -109,10 +109,10 @@ fn count_phrase(conversation: &DemoConversation) -> String {
 fn products_phrase(conversation: &DemoConversation) -> String {
     let products = conversation.known_products();
     if conversation.found_nothing() {
-        return "I looked, and found nothing like that among the products.".into();
+        return "I searched the products and found nothing like that.".into();
     }
     if products.is_empty() {
-        return "I was told of no products. An agent with a catalogue shows them here as cards."
+        return "I have no products to offer. An agent with a product catalog shows them here as cards."
             .into();
     }
     let lines = products.iter().map(|(title, price)| {
@@ -164,7 +164,7 @@ fn setup_phrase() -> String {
 
 fn markdown_phrase(conversation: &DemoConversation) -> String {
     format!(
-        "A list, as you asked{}:\n\n1. **bold** and *italic* words\n2. `code` in a line\n3. a [link](https://example.com)\n\n\
+        "Here is a list{}:\n\n1. **bold** and *italic* words\n2. `code` in a line\n3. a [link](https://example.com)\n\n\
          > and a quotation, because every list needs a last word.",
         name_suffix(conversation)
     )
@@ -173,7 +173,7 @@ fn markdown_phrase(conversation: &DemoConversation) -> String {
 fn help_phrase() -> String {
     "I am the demo model of this installation, and I follow a handful of rules. Try:\n\n- *My name is Ada*, and later *what is my name?*\n- *What did I say?* or \
      *How many messages was that?*\n- *Show me a table*, *a list*, or *how to configure a model*\n- *Which products do \
-     you have?*, with an agent that has a catalogue"
+     you have?*, with an agent that has a product catalog"
         .into()
 }
 

@@ -97,7 +97,7 @@ impl ChatMessage {
             .map_or_else(|| parts.collect::<Vec<_>>().join("\n"), str::to_owned)
     }
 
-    /// Returns true for text that an assistant has begun, not for a tool call.
+    /// Returns true for text of an assistant, not for a tool call.
     pub(super) fn is_assistant_text(&self) -> bool {
         self.role == "assistant" && self.tool_calls.as_ref().is_none_or(Vec::is_empty)
     }

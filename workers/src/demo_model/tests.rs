@@ -1,4 +1,4 @@
-//! The demo model: topics that it recognizes, and the protocol that it shares with real providers.
+//! Tests of the demo model: recognized topics, and the protocol that it shares with real providers.
 
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,7 @@ fn after(texts: &[&str]) -> DemoConversation {
 }
 
 #[test]
-fn every_topic_is_found_by_the_words_of_the_help_text() {
+fn help_text_words_find_every_topic() {
     for (question, topic) in [
         ("My name is Ada", QuestionTopic::Introduction),
         ("What's my name?", QuestionTopic::Name),
@@ -165,7 +165,7 @@ fn products_of_the_system_prompt_are_offered() {
 }
 
 fn client() -> Client {
-    // The program installs the provider at start; a second test finds it installed.
+    // The program installs the provider at start; another test may have installed it already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::new()
 }
@@ -224,7 +224,7 @@ async fn stream_and_whole_answer_are_equal() {
 }
 
 #[tokio::test]
-async fn words_of_a_stream_come_one_after_another() {
+async fn streamed_words_arrive_one_by_one() {
     let model = DemoModel::start().await.unwrap();
     let started = Instant::now();
     let messages = json!([{ "role": "user", "content": "thanks" }]);
@@ -290,7 +290,7 @@ async fn product_tool_is_called_and_its_result_is_described() {
 }
 
 #[tokio::test]
-async fn only_the_token_of_this_process_is_accepted() {
+async fn token_of_another_process_is_rejected() {
     let (model, other) = (
         DemoModel::start().await.unwrap(),
         DemoModel::start().await.unwrap(),

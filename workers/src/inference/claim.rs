@@ -127,7 +127,7 @@ async fn claim_without_relay(
     match inference
         .backends
         .store
-        .reply(&job.turn.org_id, &reply_id)
+        .final_record(&job.turn.org_id, &reply_id)
         .await
     {
         Ok(Some(_)) => return Err(JobEnd::Finished),

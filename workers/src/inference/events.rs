@@ -56,7 +56,7 @@ pub(crate) fn user_message(job: &ReplyJob, position: u64) -> MessageEvent {
         key_id: turn.key_id.clone(),
         accepted_at: turn.accepted_at,
     };
-    let id = EventId::of(turn.message_id.as_str(), "message.user");
+    let id = EventId::derive(turn.message_id.as_str(), "message.user");
     turn_event(
         job,
         id,
@@ -88,7 +88,7 @@ pub(crate) fn assistant_message(job: &ReplyJob, record: &ReplyRecord, text: &str
         routing: job.routed.as_ref().and_then(|routed| routed.facts.clone()),
         ui_spec: head.and_then(|head| head.ui_spec.clone()),
     };
-    let id = EventId::of(job.turn.reply_id().as_str(), "message.assistant");
+    let id = EventId::derive(job.turn.reply_id().as_str(), "message.assistant");
     turn_event(
         job,
         id,

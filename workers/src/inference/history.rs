@@ -84,14 +84,14 @@ impl HistoryCache {
             if history.precedes(turn) {
                 return Ok(TurnState::next_turn(history));
             }
-            match store.reply(&turn.org_id, &reply_id).await? {
+            match store.final_record(&turn.org_id, &reply_id).await? {
                 Some(record) => return Ok(TurnState::Final(Box::new(record))),
                 None if !history.contains(turn) => return Ok(TurnState::next_turn(history)),
                 None => {}
             }
         }
         let (record, state) = tokio::try_join!(
-            store.reply(&turn.org_id, &reply_id),
+            store.final_record(&turn.org_id, &reply_id),
             store.history_state(&turn.org_id, &turn.conversation_id)
         )?;
         if let Some(record) = record {

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn only_finished_text_is_completed() {
+    fn text_is_completed_only_if_finished() {
         assert_eq!(status(Ok(FinishReason::Stop), "a"), ReplyStatus::Completed);
         assert_eq!(
             status(Ok(FinishReason::Length), "a"),

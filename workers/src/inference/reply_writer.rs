@@ -1,6 +1,6 @@
 //! Writes one reply to the relay: frames as they arise, heartbeats, the end frame and the completion of the claim.
 //!
-//! The text is kept in memory. While the relay is unavailable the reply goes on without it; a relay that lost its state
+//! The text is kept in memory. While the relay is unavailable the reply continues without it; a relay that lost its state
 //! gets the whole reply again.
 
 use std::{
@@ -27,7 +27,7 @@ use super::{
     reply_text::{ReplyText, WriterSink},
 };
 
-/// Tries of finalization and completion before the reply goes on without the relay.
+/// Tries of finalization and completion before the reply continues without the relay.
 const RELAY_TRIES_MAX: u32 = 3;
 /// Pause between these tries.
 const RELAY_RETRY_DELAY: Duration = Duration::from_millis(300);

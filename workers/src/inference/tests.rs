@@ -248,7 +248,7 @@ async fn handed_off_reply_continues_in_the_same_generation() {
     .await;
     let job = world.job("hi");
     assert!(matches!(
-        world.hand_over_after(&job, "Hel").await,
+        world.hand_off_after(&job, "Hel").await,
         JobEnd::RetryAfter(_)
     ));
     assert!(finished(&world.run(&job).await));
@@ -288,12 +288,12 @@ async fn handed_off_reply_without_continuation_is_incomplete() {
     )
     .await;
     let job = world.job("hi");
-    world.hand_over_after(&job, "Hel").await;
+    world.hand_off_after(&job, "Hel").await;
     assert!(finished(&world.run(&job).await));
     assert_eq!(
         world.provider.requests().len(),
         1,
-        "text that was shown is never begun anew"
+        "displayed text was restarted"
     );
     let record = world.record(&job).await.unwrap();
     assert_eq!(
@@ -319,7 +319,7 @@ async fn finalized_reply_is_stored_by_the_next_holder() {
     let job = world.job("hi");
     world.store.faults.inject("finish_turn", Fault::Refuse);
     world
-        .hand_over_when(&job, async || {
+        .hand_off_when(&job, async || {
             world.store.faults.call_count("finish_turn") > 0
         })
         .await;
@@ -340,11 +340,11 @@ async fn stored_reply_ends_before_its_event_is_published() {
     let job = world.job("hi");
     world.refuse_events();
     let end = world
-        .hand_over_when(&job, async || world.has_settled_end(&job).await)
+        .hand_off_when(&job, async || world.has_settled_end(&job).await)
         .await;
     assert!(
         matches!(end, JobEnd::RetryAfter(_)),
-        "not settled while analytics does not have it"
+        "completed before its event was published"
     );
     world.accept_events();
     assert!(finished(&world.run(&job).await));
@@ -393,7 +393,7 @@ async fn exhausted_reply_fails_and_becomes_a_dead_letter() {
             refused => refused,
         });
     let JobEnd::DeadLetter(cause) = world.run(&job).await else {
-        panic!("not buried")
+        panic!("not a dead letter")
     };
     assert_eq!(cause.class, "attempts-exhausted");
     assert!(world.provider.requests().is_empty());

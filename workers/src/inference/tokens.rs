@@ -46,7 +46,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_message_costs_more_than_its_bound(text in "\\PC{0,200}") {
+        fn message_cost_is_within_its_bound(text in "\\PC{0,200}") {
             prop_assert!(message_cost(&text) <= message_cost_bound(&text));
         }
     }

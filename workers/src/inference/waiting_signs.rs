@@ -1,5 +1,5 @@
-//! Signals ingresses that their messages are still queued. Without such a sign an ingress gives up a message after about
-//! 20 s, so that no ingress or connection may delay the signs for others.
+//! Notifies ingresses that their messages are still queued. Without such a sign an ingress gives up
+//! a message after about 20 s, so that no ingress or connection may delay the signs for others.
 
 use std::sync::Arc;
 

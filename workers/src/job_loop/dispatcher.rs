@@ -225,7 +225,7 @@ mod tests {
             let all = held.len();
             held.sort_by_key(|key| format!("{key:?}"));
             held.dedup();
-            assert_eq!(held.len(), all, "two jobs of one lane at once");
+            assert_eq!(held.len(), all, "two concurrent jobs of one lane");
             assert!(
                 running
                     .iter()
@@ -242,13 +242,13 @@ mod tests {
             );
         }
         assert_eq!(dispatcher.waiting_count(), 0);
-        assert!(dispatcher.lanes.is_empty(), "an idle lane costs nothing");
+        assert!(dispatcher.lanes.is_empty(), "an idle lane is kept");
         (ended, pushed)
     }
 
     proptest! {
         #[test]
-        fn every_job_ends_once_and_in_order_within_its_lane(steps in steps()) {
+        fn jobs_of_a_lane_end_once_in_order(steps in steps()) {
             let (ended, pushed) = play(steps);
             prop_assert_eq!(ended.values().map(Vec::len).sum::<usize>(), pushed as usize);
             for jobs in ended.values() {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_run_side_by_side_and_a_patch_beside_its_reply() {
+    fn lanes_run_concurrently_and_patches_beside_replies() {
         let mut dispatcher = LaneDispatcher::new(2, 1);
         for number in [0, 2, 1] {
             dispatcher.push_job(lane(number), number);

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_of_one_process_leave_each_others_series_alone() {
+    fn loops_of_one_process_keep_separate_series() {
         let metrics = Arc::new(WorkerMetrics::register(&Registry::new()).unwrap());
         let (mut jobs, mut route) = (
             LoopGauges::new(&metrics, "inference"),

@@ -68,7 +68,7 @@ pub(crate) trait JobHandler: Send + Sync + 'static {
     /// Runs a job. When `handoff` is cancelled, releases its claims and returns soon.
     async fn run_job(&self, job: Self::Job, handoff: &CancellationToken) -> JobEnd;
 
-    /// Tells the ingresses that wait for these jobs that the jobs are still queued.
+    /// Notifies the ingresses that wait for these jobs that the jobs are still queued.
     async fn announce_waiting(&self, _jobs: Vec<Self::Job>) {}
 
     /// Called when a partition was assigned: cached state of its conversations may be stale.
@@ -375,8 +375,8 @@ impl<H: JobHandler> JobLoop<H> {
         self.gauges.set_open_offsets(self.partitions.open_offsets());
     }
 
-    /// Tells ingresses about waiting jobs. Without an announcement an ingress cannot distinguish a message
-    /// queued behind a long reply from a lost one.
+    /// Notifies ingresses of waiting jobs. Without an announcement an ingress cannot distinguish a
+    /// message queued behind a long reply from a lost one.
     fn announce_waiting(&mut self) {
         while self.announcements.try_join_next().is_some() {}
         let parked = self.parked.iter().map(|(_, _, queued)| queued);
@@ -438,7 +438,7 @@ async fn run_attempt<H: JobHandler>(
         }
         JobWork::Park => JobEnd::DeadLetter(DeadLetterCause {
             class: "unknown-version",
-            reason: "no program that reads its version took it in time".into(),
+            reason: "no worker that supports its version ran in time".into(),
             attempts: 0,
         }),
         JobWork::DeadLetter(cause) => send_to_dlq(&*bus, &queued.record, &cause, &config).await,

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_contiguous_prefix_is_marked() {
+    fn mark_covers_only_the_contiguous_prefix() {
         let mut partitions = OwnedPartitions::default();
         partitions.add_partition(PARTITION, 1, None);
         let tickets: Vec<_> = (0..3)

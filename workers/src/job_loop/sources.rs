@@ -116,7 +116,7 @@ impl SourceConsumers {
         self.joining.abort_all();
         for (topic, consumer) in std::mem::take(&mut self.joined) {
             if let Err(error) = consumer.close().await {
-                tracing::warn!(%topic, %error, "consumer did not leave cleanly; its last records may come again");
+                tracing::warn!(%topic, %error, "consumer did not leave its group cleanly; its last records may be delivered again");
             }
         }
     }

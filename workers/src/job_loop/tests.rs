@@ -1,5 +1,5 @@
-//! The job loop with a toy job over the embedded bus: order, commits, poison records, panics,
-//! drain.
+//! Tests of the job loop with a toy job over the embedded bus: order, commits, poison records,
+//! panics and draining.
 
 use std::{
     path::Path,
@@ -46,7 +46,7 @@ impl JobHandler for ToyHandler {
             let mut running = self.running.lock().unwrap();
             assert!(
                 !running.contains(&key),
-                "two jobs of one conversation at once"
+                "two concurrent jobs of one conversation"
             );
             running.push(key.clone());
         }
@@ -58,14 +58,17 @@ impl JobHandler for ToyHandler {
             return JobEnd::RetryAfter(Duration::ZERO);
         }
         self.ran.lock().unwrap().push(text.clone());
-        assert!(!(first && text.starts_with("panic")), "as asked");
+        assert!(
+            !(first && text.starts_with("panic")),
+            "requested by the test"
+        );
         if first && text.starts_with("again") {
             return JobEnd::RetryAfter(Duration::from_millis(20));
         }
         if text.starts_with("dead") {
             return JobEnd::DeadLetter(DeadLetterCause {
                 class: "toy",
-                reason: "as asked".into(),
+                reason: "requested by the test".into(),
                 attempts: 3,
             });
         }
@@ -150,7 +153,7 @@ async fn retried_job_keeps_the_order_of_its_conversation() {
 }
 
 #[tokio::test]
-async fn hanging_job_blocks_nobody_and_hands_off_at_drain() {
+async fn hanging_job_blocks_no_other_and_hands_off_at_drain() {
     let dir = tempfile::tempdir().unwrap();
     let bus = open(dir.path());
     for (key, text) in [("a", "hang"), ("a", "after"), ("b", "1"), ("c", "2")] {
@@ -164,7 +167,7 @@ async fn hanging_job_blocks_nobody_and_hands_off_at_drain() {
 }
 
 #[tokio::test]
-async fn only_unfinished_records_come_again() {
+async fn unfinished_records_are_redelivered() {
     let dir = tempfile::tempdir().unwrap();
     let bus = open(dir.path());
     for (key, text) in [("a", "1"), ("b", "hang-1"), ("a", "2")] {
@@ -179,12 +182,12 @@ async fn only_unfinished_records_come_again() {
 
     publish(&bus, "c", "3").await;
     let run = Run::start(&bus);
-    eventually("the new one ran", async || !run.ran().is_empty()).await;
+    eventually("the new loop ran", async || !run.ran().is_empty()).await;
     assert_eq!(run.stop().await, ["3"]);
 }
 
 #[tokio::test]
-async fn poison_is_buried_byte_for_byte_and_its_neighbours_run() {
+async fn poison_record_is_dead_lettered_and_others_run() {
     let dir = tempfile::tempdir().unwrap();
     let bus = open(dir.path());
     for text in ["poison", "1", "dead", "2"] {
@@ -231,7 +234,7 @@ async fn panic_ends_one_attempt_of_one_job() {
         publish(&bus, key, text).await;
     }
     let run = Run::start(&bus);
-    eventually("it was tried again", async || {
+    eventually("the job was retried", async || {
         run.ran().contains(&"2".to_owned())
     })
     .await;

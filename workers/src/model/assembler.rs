@@ -132,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_that_is_cut_anywhere_comes_out_whole(text in "\\PC{0,40}", cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8)) {
+        fn text_cut_anywhere_is_reassembled(text in "\\PC{0,40}", cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8)) {
             let mut at: Vec<_> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
             at.extend([0, text.len()]);
             at.sort_unstable();
@@ -141,7 +141,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_give_text_and_hold_back_little(pieces: Vec<Vec<u8>>) {
+        fn arbitrary_bytes_become_text_with_a_bounded_rest(pieces: Vec<Vec<u8>>) {
             let mut assembler = TextAssembler::default();
             for piece in pieces {
                 assembler.push_bytes(&piece);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_pair_is_replaced_and_its_neighbours_stay() {
+    fn lone_surrogate_is_replaced_and_its_neighbors_stay() {
         assert_eq!(assemble(&[b"a\xed\xa0\xbe", b"b"]), "a\u{fffd}b");
         assert_eq!(assemble(&[b"a\xed\xb6\x80b"]), "a\u{fffd}b");
         assert_eq!(assemble(&[b"a\xc3"]), "a\u{fffd}");

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn text_reason_and_usage_may_share_a_chunk_or_come_alone() {
+    fn text_reason_and_usage_may_share_a_chunk() {
         let all = chunk(
             r#"{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}],"usage":{"prompt_tokens":2,"completion_tokens":3}}"#,
         );
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_null_and_unknown_fields_say_nothing() {
+    fn missing_null_and_unknown_fields_are_ignored() {
         for json in [
             "{}",
             r#"{"choices":null,"usage":null,"error":null}"#,
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_surrogate_pair_is_kept_for_its_other_half() {
+    fn lone_surrogate_waits_for_its_other_half() {
         let mut text = super::super::assembler::TextAssembler::default();
         let first =
             text.push_bytes(chunk(r#"{"choices":[{"delta":{"content":"\ud83e"}}]}"#).text_bytes());
@@ -259,7 +259,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_chunk_or_an_error_without_a_panic(text: String) {
+        fn arbitrary_chunk_text_never_panics(text: String) {
             let _ = serde_json::from_str::<CompletionChunk>(&text);
         }
     }

@@ -10,14 +10,14 @@ use tokio::time::timeout;
 use super::{CallError, openai::body_pieces};
 
 /// Timeout of reading the body of a refusal.
-const WORDS_WAIT: Duration = Duration::from_secs(2);
+const BODY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest body that is read.
-const WORDS_BYTES_MAX: usize = 64 << 10;
+const BODY_BYTES_MAX: usize = 64 << 10;
 /// Found in codes and types: `context_length_exceeded` (OpenAI), `exceed_context_size_error`
 /// (llama.cpp).
-const CODES: [&str; 2] = ["context_length", "context_size"];
+const LENGTH_CODES: [&str; 2] = ["context_length", "context_size"];
 /// Found in messages of servers whose code is a number (vLLM) or not specific.
-const WORDS: [&str; 5] = [
+const LENGTH_PHRASES: [&str; 5] = [
     "maximum context",
     "context length",
     "context size",
@@ -33,7 +33,7 @@ pub(super) async fn explain_refusal(error: CallError, response: reqwest::Respons
     else {
         return error;
     };
-    let body = timeout(WORDS_WAIT, read_body(response))
+    let body = timeout(BODY_TIMEOUT, read_body(response))
         .await
         .unwrap_or_default();
     if is_about_length(&body) {
@@ -45,7 +45,7 @@ pub(super) async fn explain_refusal(error: CallError, response: reqwest::Respons
 
 /// Reads the body as far as it arrives.
 async fn read_body(response: reqwest::Response) -> Vec<u8> {
-    let mut pieces = pin!(body_pieces(response, WORDS_BYTES_MAX));
+    let mut pieces = pin!(body_pieces(response, BODY_BYTES_MAX));
     let mut body = Vec::new();
     while let Some(Ok(piece)) = pieces.next().await {
         body.extend_from_slice(&piece);
@@ -58,14 +58,14 @@ fn is_about_length(body: &[u8]) -> bool {
         return false;
     };
     let error = body.get("error").unwrap_or(&body);
-    let says = |field: &Value, words: &[&str]| {
-        let said = field.as_str().unwrap_or_default().to_lowercase();
-        words.iter().any(|word| said.contains(word))
+    let contains_any = |field: &Value, words: &[&str]| {
+        let text = field.as_str().unwrap_or_default().to_lowercase();
+        words.iter().any(|word| text.contains(word))
     };
-    says(&error["code"], &CODES)
-        || says(&error["type"], &CODES)
-        || says(&error["message"], &WORDS)
-        || says(error, &WORDS)
+    contains_any(&error["code"], &LENGTH_CODES)
+        || contains_any(&error["type"], &LENGTH_CODES)
+        || contains_any(&error["message"], &LENGTH_PHRASES)
+        || contains_any(error, &LENGTH_PHRASES)
 }
 
 #[cfg(test)]

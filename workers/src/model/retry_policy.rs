@@ -212,7 +212,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pauses_keep_their_bounds_and_tries_come_to_an_end(tries in 1u32..20, jitter in 0.0f64..1.0, left_ms in 0u64..30_000) {
+        fn pauses_are_bounded_and_retries_end(tries in 1u32..20, jitter in 0.0f64..1.0, left_ms in 0u64..30_000) {
             let state = CallState { tries, left: Duration::from_millis(left_ms), has_fallback: false, jitter };
             match next_step(&CallError::Unreachable { cause: String::new() }, state, LIMITS) {
                 RetryDecision::Retry(pause) => {

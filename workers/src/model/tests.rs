@@ -1,4 +1,5 @@
-//! One reply from providers that misbehave: the text that the client gets, and the number of calls.
+//! Tests of a reply from misbehaving providers: the text that the client receives, and the number
+//! of calls.
 
 use std::time::Duration;
 
@@ -223,7 +224,7 @@ async fn invalid_response_is_an_error_without_text() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_unavailable() {
+async fn unreachable_provider_is_unavailable() {
     let provider = Provider::start(vec![BROKEN]).await;
     let gone = Endpoint {
         base_url: "http://127.0.0.1:1/v1".into(),
@@ -244,7 +245,7 @@ async fn silence_before_the_first_token_is_a_timeout_within_its_bound() {
 }
 
 #[tokio::test]
-async fn comments_that_keep_a_connection_alive_are_no_token() {
+async fn keepalive_comments_are_not_tokens() {
     let pieces = vec![
         Piece::Raw(": ping\n\n"),
         Piece::Raw(": ping\n\n"),

@@ -1,4 +1,5 @@
-//! Tool calls in fragments: the same calls result however they are cut, and never a part of one.
+//! Tests of tool calls in fragments: any split results in the same calls, and never in a part of
+//! one.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -62,7 +63,7 @@ fn whole_call_is_parsed_in_every_server_format() {
         vec![calls(
             &json!([{"index": 0, "id": "a", "function": function}]),
         )],
-        // No index; an index as text; arguments as an object; a call that stands alone; a flat one.
+        // Without an index; an index as text; arguments as an object; a single call; a flat call.
         vec![calls(&json!([{"id": "a", "function": function}]))],
         vec![calls(
             &json!([{"index": "0", "id": "a", "function": function}]),
@@ -74,7 +75,7 @@ fn whole_call_is_parsed_in_every_server_format() {
         vec![calls(
             &json!([{"index": 0, "id": "a", "name": "find", "arguments": "{\"q\":1}"}]),
         )],
-        // The name in pieces, repeated, or behind the id; the id repeated; the whole call once more.
+        // The name in pieces, repeated, or after the id; the id repeated; the whole call repeated.
         vec![
             calls(&json!([{"index": 0, "id": "a", "function": {"name": "fi", "arguments": null}}])),
             calls(&json!([{"index": 0, "function": {"name": "nd"}}])),
@@ -189,7 +190,7 @@ proptest! {
     }
 
     #[test]
-    fn any_fragments_stay_within_their_bounds(
+    fn tool_calls_of_any_fragments_are_bounded(
         fragments in prop::collection::vec((prop::option::of(0u64..40), "[a-c]{0,2}", "[a-z]{0,80}", "\\PC{0,40}", any::<bool>()), 0..200),
         cut: bool,
     ) {

@@ -156,7 +156,11 @@ impl ProductSearch {
         present: Option<&Arc<LoadedIndex>>,
     ) -> Result<Arc<LoadedIndex>, ProductSearchError> {
         for _ in 0..READS_MAX {
-            let kept = self.products.status(&agent.org_id, &agent.id).await?.kept;
+            let kept = self
+                .products
+                .read_status(&agent.org_id, &agent.id)
+                .await?
+                .kept;
             let version = kept.as_ref().map(|kept| &kept.version);
             if let Some(present) = present.filter(|present| present.version.as_ref() == version) {
                 return Ok(Arc::clone(present));

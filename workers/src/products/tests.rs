@@ -194,7 +194,7 @@ fn wanted_product_ranks_before_its_purpose() {
             &[],
         ),
     ];
-    // `gloves` is the more common word by far, which tells less.
+    // `gloves` is far more common and therefore less distinctive.
     products.extend((0..30).map(|number| product(&format!("Gloves {number}"), "9", "", &[])));
     let index = index(&products);
     let found = index.search(&query("gloves for roses")).unwrap();
@@ -306,7 +306,7 @@ fn query_operators_are_plain_words() {
     assert_eq!(
         index.search(&query("")).unwrap().total,
         13,
-        "nothing was changed"
+        "the index was changed"
     );
 }
 
@@ -314,7 +314,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_text_is_a_valid_query(text: String, name: String, value: String, min: f64, limit: usize) {
+    fn arbitrary_text_is_a_valid_query(text: String, name: String, value: String, min: f64, limit: usize) {
         thread_local! {
             static INDEX: ProductIndex = index(&shop());
         }

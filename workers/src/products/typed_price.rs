@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn highest_prices_are_read_in_six_languages() {
+    fn highest_prices_are_parsed_in_six_languages() {
         for (text, expected) in [
             ("mug under 20 EUR", most("mug", 20.0)),
             ("headphones below $50", most("headphones", 50.0)),
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn lowest_prices_and_both_are_read_too() {
+    fn lowest_prices_and_ranges_are_parsed() {
         for (text, expected) in [
             ("lamp over 100 dollars", least("lamp", 100.0)),
             ("not under $5 tea", least("tea", 5.0)),

@@ -53,7 +53,10 @@ pub(super) async fn fail(
         .store
         .history_state(&turn.org_id, &turn.conversation_id)
         .await?;
-    let stored = backends.store.reply(&turn.org_id, &token.reply_id).await?;
+    let stored = backends
+        .store
+        .final_record(&turn.org_id, &token.reply_id)
+        .await?;
     let is_stored = stored.is_some();
     let record = match stored {
         Some(record) => record,

@@ -245,7 +245,7 @@ async fn message_without_a_route_fails_and_goes_to_the_dlq() {
     };
     assert_eq!(end.failure, Some(ReplyFailure::NoRoute));
     let record = store
-        .reply(&org(), &job.turn.reply_id())
+        .final_record(&org(), &job.turn.reply_id())
         .await
         .unwrap()
         .unwrap();

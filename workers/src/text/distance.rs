@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_wrong_letter_counts_one() {
+    fn each_kind_of_typo_counts_one() {
         for (left, right, expected) in [
             ("shoes", "shoes", 0),
             ("shoes", "shoas", 1),

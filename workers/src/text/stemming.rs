@@ -74,7 +74,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_word_has_a_stem(word in "\\PC{0,30}") {
+        fn arbitrary_word_has_a_stem(word in "\\PC{0,30}") {
             prop_assert!(word.starts_with(common_stem(&word)));
         }
     }

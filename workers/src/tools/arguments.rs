@@ -6,14 +6,15 @@ use serde_json::{Map, Value};
 use super::ToolFailure;
 
 /// Longest validation error that is sent to a model.
-const COMPLAINT_CHARS_MAX: usize = 300;
+const ERROR_CHARS_MAX: usize = 300;
 
 /// Parses and validates arguments; empty text is an empty object.
 pub(crate) fn parse_arguments(
     text: &str,
     schema: &Value,
 ) -> Result<Map<String, Value>, ToolFailure> {
-    let mut arguments = parse_object(text).ok_or_else(|| refusal("they are no JSON object"))?;
+    let mut arguments =
+        parse_object(text).ok_or_else(|| invalid_arguments("they are not a JSON object"))?;
     coerce_types(&mut arguments, schema);
     check_schema(&arguments, schema)?;
     Ok(arguments)
@@ -69,19 +70,19 @@ fn parse_number(text: &str) -> Option<Value> {
 fn check_schema(arguments: &Map<String, Value>, schema: &Value) -> Result<(), ToolFailure> {
     // An invalid schema is a mistake of the tool's author and must not be ignored.
     let validator = jsonschema::validator_for(schema)
-        .map_err(|_| refusal("the tool's own schema is invalid"))?;
+        .map_err(|_| invalid_arguments("the tool's own schema is invalid"))?;
     let arguments = Value::Object(arguments.clone());
     validator
         .validate(&arguments)
         .map_err(|error| match error.instance_path().to_string() {
             // An empty path is the object itself; the error names the argument.
-            place if place.is_empty() => refusal(&error.to_string()),
-            place => refusal(&format!("{error} at {place}")),
+            place if place.is_empty() => invalid_arguments(&error.to_string()),
+            place => invalid_arguments(&format!("{error} at {place}")),
         })
 }
 
-fn refusal(complaint: &str) -> ToolFailure {
-    ToolFailure::Arguments(complaint.chars().take(COMPLAINT_CHARS_MAX).collect())
+fn invalid_arguments(reason: &str) -> ToolFailure {
+    ToolFailure::Arguments(reason.chars().take(ERROR_CHARS_MAX).collect())
 }
 
 #[cfg(test)]
@@ -152,17 +153,17 @@ mod tests {
         let Err(ToolFailure::Arguments(why)) =
             parse_arguments(r#"{"query":"shirt","color":"red"}"#, &schema())
         else {
-            panic!("it was passed over")
+            panic!("the unknown argument was accepted")
         };
         assert!(why.contains("color") && !why.ends_with("at "), "{why}");
     }
 
     proptest! {
         #[test]
-        fn any_text_is_arguments_or_a_short_complaint(text in "\\PC{0,60}|\\{\"query\":\"\\PC{0,900}\"\\}") {
+        fn arbitrary_text_parses_or_gives_a_short_error(text in "\\PC{0,60}|\\{\"query\":\"\\PC{0,900}\"\\}") {
             match parse_arguments(&text, &schema()) {
                 Ok(arguments) => prop_assert!(arguments["query"].is_string()),
-                Err(ToolFailure::Arguments(why)) => prop_assert!(why.chars().count() <= COMPLAINT_CHARS_MAX),
+                Err(ToolFailure::Arguments(why)) => prop_assert!(why.chars().count() <= ERROR_CHARS_MAX),
                 Err(other) => prop_assert!(false, "{other}"),
             }
         }

@@ -11,7 +11,7 @@ use crate::{metrics::WorkerMetrics, model::tool_calls::ToolCall};
 
 /// Largest UI specification of one call, in bytes.
 const UI_BYTES_MAX: usize = 64 << 10;
-/// Tells the model that a result was shortened.
+/// Marks a shortened result for the model.
 const SHORTENED: &str = "\n[shortened]";
 
 /// Bounds of one tool call.
@@ -60,7 +60,7 @@ pub(crate) async fn run_call(
             succeeded: true,
         },
         Err(failure) => {
-            tracing::info!(outcome = label, "a tool call gave nothing");
+            tracing::info!(outcome = label, "tool call failed");
             failed_result(&failure)
         }
     }

@@ -1,4 +1,4 @@
-//! Tracks the UI that is displayed beside a reply, and tells the model about it.
+//! Tracks the UI that is displayed beside a reply, and describes it to the model.
 //!
 //! No search can know this alone: searches run concurrently, later rounds replace earlier ones, the
 //! grid is bounded and long results are shortened. So a result lists what was found, and one note

@@ -202,7 +202,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_product_gives_a_safe_card_or_none(title in "\\PC{0,40}|<[a-z]{0,9}>?\\PC{0,9}", url in "\\PC{0,30}|[a-z]{0,10}:[a-z/.]{0,20}") {
+        fn arbitrary_product_becomes_a_safe_card_or_none(title in "\\PC{0,40}|<[a-z]{0,9}>?\\PC{0,9}", url in "\\PC{0,30}|[a-z]{0,10}:[a-z/.]{0,20}") {
             if let Some(card) = shown_card(json!({"title": title, "price": title, "image": url, "url": url})) {
                 prop_assert!(!card["title"].as_str().unwrap().is_empty());
                 for field in ["image", "url"] {

@@ -242,13 +242,13 @@ mod tests {
             let attributes = products[0]["attributes"].as_object().map_or(0, Map::len);
             assert!(
                 description == 0 || attributes == ATTRIBUTES_TOLD_MAX,
-                "{count}: descriptions go first"
+                "{count}: descriptions are dropped first"
             );
             assert!(description + attributes <= longest);
             assert_eq!(
                 told["note"] == NOTE,
                 description == DESCRIPTION_TOLD_CHARS_MAX,
-                "{count}: it says so"
+                "{count}: the note is missing"
             );
             longest = description + attributes;
             described.push(description);

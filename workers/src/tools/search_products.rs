@@ -104,7 +104,7 @@ impl Tool for SearchProducts {
             .search(&self.agent, &parse_query(&arguments))
             .await
             .map_err(|error| {
-                tracing::warn!(%error, agent.id = %self.agent.id, "the product search failed");
+                tracing::warn!(%error, agent.id = %self.agent.id, "product search failed");
                 ToolFailure::Unavailable
             })?;
         Ok(tool_outcome(&found, self.result_bytes_max))

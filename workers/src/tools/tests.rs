@@ -123,7 +123,7 @@ impl ToolSource for Source {
     }
 }
 
-/// Everything that a client could have been shown, in order.
+/// All output to a client, in order.
 #[derive(Default)]
 struct Seen {
     text: String,
@@ -312,7 +312,7 @@ async fn tool_result_is_displayed_before_the_first_text() {
 }
 
 #[tokio::test]
-async fn sentence_before_a_call_is_kept_behind_the_header() {
+async fn sentence_before_a_call_follows_the_header() {
     let act = Act::Stream(vec![
         Piece::Text("Let me "),
         Piece::Text("look."),

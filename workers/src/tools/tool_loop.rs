@@ -142,7 +142,7 @@ impl<'a> ToolLoop<'a> {
                 AnswerEnd::ToolCalls(calls) => calls,
             };
             if !self.prompt.may_call {
-                tracing::info!(rounds, "a model called tools when it was to answer");
+                tracing::info!(rounds, "model called tools after the last round");
                 self.context
                     .metrics
                     .tool_calls
@@ -191,7 +191,7 @@ impl<'a> ToolLoop<'a> {
             && reason != FinishReason::ContentFilter
             && let Some(list) = self.displayed.product_list()
         {
-            tracing::info!("a model found products and said nothing of them");
+            tracing::info!("model wrote no text about the found products");
             self.sink.begin_answer();
             self.sink.push(&model, &list);
         }

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn members_share_evenly_and_only_what_must_move_moves() {
+    fn partitions_are_shared_evenly_with_minimal_moves() {
         let alone = after(&[1], &BTreeMap::new());
         assert_eq!(shares(&alone), [7]);
         let two = after(&[1, 2], &alone);
@@ -141,13 +141,13 @@ mod tests {
     }
 
     #[test]
-    fn a_member_gets_only_topics_it_asked_for() {
+    fn member_receives_only_subscribed_topics() {
         let interests = BTreeMap::from([(1, &[Topic::Route][..])]);
         assert!(sticky(&jobs(3), &interests, &BTreeMap::new()).is_empty());
     }
 
     #[test]
-    fn members_beyond_the_partitions_wait() {
+    fn surplus_members_receive_no_partition() {
         let members: Vec<u64> = (1..=9).collect();
         assert_eq!(shares(&after(&members, &BTreeMap::new())), [1; 7]);
     }

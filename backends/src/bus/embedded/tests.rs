@@ -1,4 +1,5 @@
-//! The embedded bus keeps the contract, and its own promises about its file.
+//! Tests of the embedded bus: the conformance suite, and durability, expiry and compaction of its
+//! file.
 
 use std::{
     future::{Ready, ready},
@@ -17,7 +18,7 @@ use crate::bus::{
     conformance::{PARTITIONS, bus_conformance, publish, records, texts},
 };
 
-/// A future, because that is what the suite asks for.
+/// Returns a fresh bus, as a future because the conformance suite expects one.
 fn fresh() -> Ready<(EmbeddedBus, TempDir)> {
     let directory = tempfile::tempdir().unwrap();
     ready((open(directory.path()), directory))
@@ -47,7 +48,7 @@ async fn records_and_marks_survive_reopening_the_file() {
     consumer.close().await.unwrap();
     drop(bus);
 
-    // Another number of partitions would move keys, so the file keeps its own.
+    // Another number of partitions would move keys, so the file keeps its number.
     let bus = EmbeddedBus::open(&directory.path().join("bus.sqlite"), PARTITIONS * 3).unwrap();
     publish(&bus, "key", "3").await;
     let mut consumer = bus.consume("workers", &[Topic::Jobs]).await.unwrap();
@@ -62,7 +63,7 @@ async fn records_and_marks_survive_reopening_the_file() {
 
 /// The test runs itself as another process, which aborts as soon as its publish is acknowledged.
 #[tokio::test]
-async fn an_acknowledged_record_survives_the_death_of_its_process() {
+async fn acknowledged_record_survives_a_crash_of_its_process() {
     const DIRECTORY: &str = "SWITCHBOARD_TEST_DYING_BUS";
     if let Some(directory) = std::env::var_os(DIRECTORY) {
         publish(&open(Path::new(&directory)), "key", "last words").await;
@@ -72,7 +73,7 @@ async fn an_acknowledged_record_survives_the_death_of_its_process() {
     let child = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "bus::embedded::tests::an_acknowledged_record_survives_the_death_of_its_process",
+            "bus::embedded::tests::acknowledged_record_survives_a_crash_of_its_process",
         ])
         .env(DIRECTORY, directory.path())
         .output()
@@ -84,7 +85,7 @@ async fn an_acknowledged_record_survives_the_death_of_its_process() {
 }
 
 #[tokio::test]
-async fn a_consumer_far_behind_reads_from_the_file() {
+async fn slow_consumer_reads_from_the_file() {
     let (bus, _directory) = fresh().await;
     let publishes = (0..1000).map(|number| {
         let bus = &bus;
@@ -101,7 +102,7 @@ async fn a_consumer_far_behind_reads_from_the_file() {
 }
 
 #[tokio::test]
-async fn expired_records_are_gone_and_their_offsets_stay_unused() {
+async fn expired_records_are_deleted_and_offsets_not_reused() {
     let (bus, directory) = fresh().await;
     for number in 0..3 {
         publish(&bus, "key", &number.to_string()).await;
@@ -164,7 +165,8 @@ async fn compaction_keeps_the_last_record_of_each_key() {
     assert_eq!(texts(&records(&mut *consumer, 3).await), ["3", "4", "5"]);
 }
 
-/// Another connection holds the file, as a backup might; more wait than the queue holds.
+/// Another connection locks the file, as a backup might, and more publishes wait than the queue
+/// holds.
 #[tokio::test]
 async fn publishes_fail_while_the_file_is_not_writable() {
     const WAITING: usize = 6000;
@@ -207,7 +209,7 @@ async fn publishes_fail_while_the_file_is_not_writable() {
 }
 
 #[tokio::test]
-async fn a_member_that_is_never_polled_has_a_bounded_mailbox() {
+async fn mailbox_of_an_unpolled_member_is_bounded() {
     let (bus, _directory) = fresh().await;
     let mut idle = bus.consume("workers", &[Topic::Jobs]).await.unwrap();
     for _ in 0..50 {

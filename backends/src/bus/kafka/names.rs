@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_topic_survives_its_name() {
+    fn topic_name_round_trips() {
         for names in [ClusterNames::new(""), ClusterNames::new("shop")] {
             assert!(
                 Topic::ALL

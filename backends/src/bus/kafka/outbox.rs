@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overflows_comes_later_in_order() {
+    fn overflowing_events_are_delivered_later_in_order() {
         let (queue, mut taken) = mpsc::channel(OUTBOX_EVENTS_MAX);
         let mut outbox = EventOutbox::new(queue);
         let count = OUTBOX_EVENTS_MAX as u64 + 3;
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn rebalances_of_an_unpolled_handle_do_not_pile_up() {
+    fn rebalance_events_of_an_unpolled_handle_are_bounded() {
         let (queue, _taken) = mpsc::channel(1);
         let mut outbox = EventOutbox::new(queue);
         outbox.push(record(0));

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_of_an_older_epoch_is_dropped() {
+    fn mark_of_an_older_epoch_is_dropped() {
         let ownership = PartitionOwnership::default();
         let old = ownership.assign(PARTITION, None);
         ownership.revoke(PARTITION);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revoke_gives_the_last_mark_even_if_it_was_sent() {
+    fn revocation_returns_the_last_mark_even_if_sent() {
         let ownership = PartitionOwnership::default();
         let epoch = ownership.assign(PARTITION, Some(mark(1)));
         ownership.commit(PARTITION, epoch, mark(2));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_committed_by_another_is_not_committed_again() {
+    fn committed_mark_of_another_owner_is_not_repeated() {
         let ownership = PartitionOwnership::default();
         ownership.assign(PARTITION, Some(mark(1)));
         ownership.write_again(PARTITION);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn an_assignment_forgets_an_older_pause() {
+    fn assignment_resets_an_older_pause() {
         let ownership = PartitionOwnership::default();
         ownership.assign(PARTITION, None);
         ownership.set_paused(PARTITION, true);

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn configured_properties_win_over_ours() {
+    fn configured_properties_override_built_in_ones() {
         assert_eq!(
             properties("classic")
                 .unwrap()
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn two_consumers_never_share_a_client_id() {
+    fn client_ids_of_consumers_differ() {
         let properties = properties("classic").unwrap();
         assert_ne!(
             properties.consumer("a").get("client.id"),

@@ -1,4 +1,4 @@
-//! The Kafka bus keeps the contract, and says so in time where no Kafka is.
+//! Tests of the Kafka bus without a broker, and with a mock of one.
 
 use std::{
     collections::BTreeMap,
@@ -31,7 +31,7 @@ fn config(brokers: &str, partitions: u32) -> BusConfig {
     }
 }
 
-/// A port that was free a moment ago.
+/// Returns an address at which nothing listens.
 fn dead_brokers() -> String {
     std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
@@ -41,7 +41,7 @@ fn dead_brokers() -> String {
 }
 
 #[tokio::test]
-async fn without_a_broker_a_publish_is_unavailable_within_its_timeout() {
+async fn publish_without_a_broker_fails_within_its_timeout() {
     let bus = connect(&dead_brokers(), 1, "");
     for topic in [Topic::Jobs, Topic::Messages] {
         let record = OutgoingRecord {
@@ -61,7 +61,7 @@ async fn without_a_broker_a_publish_is_unavailable_within_its_timeout() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_broker_a_check_fails_within_two_seconds() {
+async fn check_without_a_broker_fails_within_two_seconds() {
     let bus = connect(&dead_brokers(), 1, "");
     let begun = Instant::now();
     assert!(matches!(bus.check().await, Err(BusError::Unavailable(_))));
@@ -73,11 +73,11 @@ async fn without_a_broker_a_check_fails_within_two_seconds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_broker_a_consumer_closes_within_five_seconds() {
+async fn consumer_without_a_broker_closes_within_five_seconds() {
     let bus = connect(&dead_brokers(), 1, "");
     let consumer = bus.consume("workers", &[Topic::Jobs]).await.unwrap();
     let begun = Instant::now();
-    // Whether it left a group that it never reached is of no interest, only that it came back.
+    // Only the return in time matters; there is no group to leave.
     drop(consumer.close().await);
     assert!(
         begun.elapsed() < Duration::from_millis(5500),
@@ -86,9 +86,9 @@ async fn without_a_broker_a_consumer_closes_within_five_seconds() {
     );
 }
 
-/// The mock refuses the first producer for good, as a broker does that has lost a producer's sequence.
+/// The mock fences the first producer, like a broker that lost the sequence of a producer.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_producer_that_failed_for_good_is_replaced() {
+async fn producer_is_replaced_after_a_fatal_error() {
     let cluster = MockCluster::new(1).unwrap();
     cluster.create_topic(Topic::Jobs.name(), 1, 1).unwrap();
     let refusal = RDKafkaRespErr::RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED;

@@ -139,7 +139,7 @@ impl ProductFields {
             self.price = std::mem::take(&mut self.variant_price);
         }
         // Shop systems write an empty or zero sale price if there is no sale.
-        if price::amount(&self.sale_price).is_some_and(|amount| amount > 0.0) {
+        if price::parse_amount(&self.sale_price).is_some_and(|amount| amount > 0.0) {
             let regular = std::mem::replace(&mut self.price, std::mem::take(&mut self.sale_price));
             self.attribute(REGULAR_PRICE, &regular);
         }

@@ -15,7 +15,7 @@ const DEPTH_MAX: usize = 32;
 /// Maximum number of values joined to one text.
 const JOINED_VALUES_MAX: usize = 20;
 /// Names under which a nested object contains its essential value.
-const TELLING_NAMES: [&str; 7] = ["amount", "value", "src", "url", "href", "name", "title"];
+const ESSENTIAL_NAMES: [&str; 7] = ["amount", "value", "src", "url", "href", "name", "title"];
 const CURRENCY_NAMES: [&str; 3] = ["currency", "currencyCode", "currency_code"];
 
 /// Objects of a JSON feed, read from a stream of bytes.
@@ -232,7 +232,7 @@ fn text(value: &Value) -> Option<String> {
             ),
         },
         Value::Object(object) => {
-            let told = TELLING_NAMES
+            let told = ESSENTIAL_NAMES
                 .iter()
                 .find_map(|name| object.get(*name))
                 .filter(|told| is_plain(told))?;

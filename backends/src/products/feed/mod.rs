@@ -18,7 +18,7 @@ use self::{csv::CsvRows, json::JsonRows};
 use super::{FeedRejections, RejectedRow};
 
 /// Maximum number of rejected rows that are reported with their reason.
-const REJECTED_ROWS_TOLD: usize = 20;
+const REJECTED_ROWS_REPORTED: usize = 20;
 /// Maximum size of a row, in bytes.
 const ROW_BYTES_MAX: usize = 256 << 10;
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -169,7 +169,7 @@ impl FeedReader {
                 }
                 Err(reason) => {
                     self.rejected.count += 1;
-                    if self.rejected.first.len() < REJECTED_ROWS_TOLD {
+                    if self.rejected.first.len() < REJECTED_ROWS_REPORTED {
                         self.rejected.first.push(RejectedRow {
                             row: number,
                             reason,

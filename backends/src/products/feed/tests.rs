@@ -1,4 +1,4 @@
-//! What feeds of real shops look like, and what must never be taken for one.
+//! Tests of the feed reader: files as shops export them, rejected rows and unreadable feeds.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::*;
 
 type Read = Result<(Vec<CatalogProduct>, FeedRejections), FeedError>;
 
-/// Reads a feed in pieces of so many bytes.
+/// Reads a feed in pieces of `piece` bytes.
 fn read_in_pieces(feed: &[u8], piece: usize, products_max: u64) -> Read {
     let mut reader = FeedReader::new(FeedFormat::Auto, products_max);
     let mut products = Vec::new();
@@ -20,7 +20,7 @@ fn read_in_pieces(feed: &[u8], piece: usize, products_max: u64) -> Read {
 
 fn read(feed: &str) -> Read {
     let whole = read_in_pieces(feed.as_bytes(), usize::MAX, 1000);
-    // Where a piece ends must not matter.
+    // The result must not depend on the ends of pieces.
     assert_eq!(read_in_pieces(feed.as_bytes(), 1, 1000), whole, "{feed}");
     whole
 }
@@ -41,7 +41,7 @@ fn only(feed: &str) -> CatalogProduct {
 }
 
 #[test]
-fn a_google_merchant_file_is_read_with_its_own_names() {
+fn google_merchant_file_is_read() {
     let product = only(concat!(
         "id\ttitle\tdescription\tlink\timage_link\tavailability\tprice\tsale_price\tbrand\tproduct_type\n",
         "7\tRed shoe\t<p>Light &amp; red</p>\thttps://shop.example/7\thttps://cdn.example/7.jpg\tin_stock\t",
@@ -87,7 +87,7 @@ fn spreadsheet_csv_with_bom_semicolons_and_quotes_is_read() {
 }
 
 #[test]
-fn separators_and_line_ends_of_every_kind_are_found_out() {
+fn separators_and_line_ends_are_detected() {
     for (separator, end) in [(",", "\n"), (";", "\r\n"), ("\t", "\r"), ("|", "\n")] {
         let feed = ["name,price", "A,1", "B,2"]
             .map(|row| row.replace(',', separator))
@@ -97,7 +97,7 @@ fn separators_and_line_ends_of_every_kind_are_found_out() {
 }
 
 #[test]
-fn json_comes_as_an_array_in_an_object_or_a_line_each() {
+fn json_is_read_as_array_object_or_lines() {
     for feed in [
         r#"[{"title":"A"},{"title":"B"}]"#,
         r#" {"next":null,"meta":{"products":[1]},"products":[{"title":"A"},{"title":"B"}],"more":[{"title":"C"}]}"#,
@@ -158,7 +158,7 @@ fn variant_price_is_used_and_a_sale_price_comes_first() {
 }
 
 #[test]
-fn what_could_run_on_a_visitors_machine_is_dropped() {
+fn scripts_and_unsafe_urls_are_removed() {
     for address in [
         "javascript:alert(1)",
         "data:text/html,x",
@@ -181,7 +181,7 @@ fn what_could_run_on_a_visitors_machine_is_dropped() {
 }
 
 #[test]
-fn rows_that_are_no_products_are_told_and_the_others_are_kept() {
+fn rejected_rows_are_reported_and_the_others_kept() {
     let (products, rejected) = read("title,price\nA,1\n,2\nB,1,unquoted\nC,3\n").unwrap();
     assert_eq!(products.len(), 2);
     let told: Vec<_> = rejected
@@ -205,17 +205,17 @@ fn rows_that_are_no_products_are_told_and_the_others_are_kept() {
 }
 
 #[test]
-fn at_most_so_many_rejected_rows_are_told() {
+fn reported_rejected_rows_are_bounded() {
     let feed = format!("title,price\nA,1\n{}", ",5\n".repeat(500));
     let (_, rejected) = read(&feed).unwrap();
     assert_eq!(
         (rejected.count, rejected.first.len()),
-        (500, REJECTED_ROWS_TOLD)
+        (500, REJECTED_ROWS_REPORTED)
     );
 }
 
 #[test]
-fn half_a_feed_is_refused_as_a_whole() {
+fn truncated_feed_is_rejected_as_a_whole() {
     for feed in [
         "title,price\nA,1\n\"B",
         r#"[{"title":"A"},{"title":"B""#,
@@ -230,7 +230,7 @@ fn half_a_feed_is_refused_as_a_whole() {
 }
 
 #[test]
-fn what_is_no_feed_of_products_is_refused_with_a_reason() {
+fn unreadable_feed_is_rejected_with_a_reason() {
     assert_eq!(read("").unwrap_err(), FeedError::Empty);
     assert_eq!(read(" \n\t ").unwrap_err(), FeedError::Empty);
     assert_eq!(read("[]").unwrap_err(), FeedError::Empty);
@@ -259,7 +259,7 @@ fn what_is_no_feed_of_products_is_refused_with_a_reason() {
 }
 
 #[test]
-fn a_feed_is_bounded_in_rows_and_in_bytes_a_row() {
+fn feed_is_bounded_in_rows_and_row_size() {
     let feed = format!("title\n{}", "A\n".repeat(11));
     assert_eq!(
         read_in_pieces(feed.as_bytes(), 100, 10),
@@ -283,12 +283,12 @@ fn a_feed_is_bounded_in_rows_and_in_bytes_a_row() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_or_refused_the_same_however_they_are_cut(bytes: Vec<u8>, piece in 1_usize..9) {
+    fn arbitrary_bytes_have_one_result_in_any_pieces(bytes: Vec<u8>, piece in 1_usize..9) {
         prop_assert_eq!(read_in_pieces(&bytes, piece, 100), read_in_pieces(&bytes, usize::MAX, 100));
     }
 
     #[test]
-    fn any_text_of_json_and_csv_characters_too(text in "[\\[\\]{}\",:; \\\\\n\r a-c1é]{0,60}", piece in 1_usize..9) {
+    fn arbitrary_csv_and_json_has_one_result_in_any_pieces(text in "[\\[\\]{}\",:; \\\\\n\r a-c1é]{0,60}", piece in 1_usize..9) {
         let feed = format!("title,b\n{text}");
         prop_assert_eq!(read_in_pieces(feed.as_bytes(), piece, 100), read_in_pieces(feed.as_bytes(), usize::MAX, 100));
         prop_assert_eq!(read_in_pieces(text.as_bytes(), piece, 100), read_in_pieces(text.as_bytes(), usize::MAX, 100));

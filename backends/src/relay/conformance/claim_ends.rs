@@ -1,4 +1,4 @@
-//! Sentences about how a reply ends.
+//! Conformance tests of the end of a reply.
 
 use switchboard_schemas::conversation::ReplyStatus;
 
@@ -171,7 +171,7 @@ pub(super) async fn stored_reply_is_left_to_announce(world: World) {
         .await
         .unwrap();
     assert_eq!(next(&mut listener).await, completed(1));
-    // The holder keeps it while it gives signs.
+    // The holder keeps the claim while it sends heartbeats.
     assert_eq!(
         world.worker.append_frames(&token, None, &[]).await.unwrap(),
         ClaimStatus::Held
@@ -196,12 +196,12 @@ pub(super) async fn stored_reply_is_left_to_announce(world: World) {
         ClaimStatus::Held
     );
     assert_eq!(world.claim(&reply).await, ClaimOutcome::Done);
-    // The end is shown once.
+    // The end is pushed once.
     assert_silent(&world, &mut listener).await;
     assert_eq!(world.log(&reply).await, [completed(1)]);
 }
 
-pub(super) async fn stored_reply_has_left_its_conversation(world: World) {
+pub(super) async fn stored_reply_frees_its_conversation(world: World) {
     let (stored, following) = (world.reply(), world.reply());
     let announcer = world.token(&stored).await;
     world
@@ -218,7 +218,7 @@ pub(super) async fn stored_reply_has_left_its_conversation(world: World) {
         world.worker.complete_claim(&token, &longer).await.unwrap(),
         ClaimStatus::Held
     );
-    // The late announcement of the older turn does not turn the count back.
+    // The late announcement of an older turn does not reset the count.
     assert_eq!(
         world
             .worker

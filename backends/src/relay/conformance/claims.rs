@@ -1,4 +1,4 @@
-//! Sentences about who may work on a reply.
+//! Conformance tests of claims.
 
 use std::{
     sync::Arc,
@@ -45,7 +45,7 @@ pub(super) async fn reply_is_granted_to_one_of_many_claimers(world: World) {
     }
 }
 
-pub(super) async fn one_reply_of_a_conversation_is_claimed_at_a_time(world: World) {
+pub(super) async fn conversation_has_one_claimed_reply_at_a_time(world: World) {
     world.token(&world.reply()).await;
     assert!(matches!(
         world.claim(&world.reply()).await,
@@ -64,11 +64,11 @@ pub(super) async fn expired_lease_is_granted_with_a_higher_attempt(world: World)
     let (token, task) = world.take_over(&reply).await;
     assert!(
         start.elapsed() > LEASE - Duration::from_millis(50),
-        "taken over from the living"
+        "granted despite a live holder"
     );
     assert!(
         start.elapsed() < LEASE + Duration::from_secs(2),
-        "taken over late"
+        "granted late"
     );
     assert_eq!(
         (dead.attempt, token.attempt, task),
@@ -157,7 +157,7 @@ pub(super) async fn released_claim_is_granted_at_once_and_costs_no_attempt(world
             ClaimStatus::Fenced
         );
     }
-    // It frees the conversation as well.
+    // The release also frees the conversation.
     world.token(&world.reply()).await;
 }
 
@@ -208,7 +208,7 @@ pub(super) async fn cancellation_is_returned_by_append_heartbeat_and_finalize(wo
             .unwrap(),
         ClaimStatus::Cancelled
     );
-    // The text that was under way is part of what the client may see.
+    // Text in flight during the cancellation stays visible to the client.
     assert_eq!(world.log(&reply).await, texts(1..=2));
 }
 
@@ -254,7 +254,8 @@ pub(super) async fn overtaken_holder_in_its_conversation_is_fenced(world: World)
             .unwrap(),
         ClaimStatus::Fenced
     );
-    // Even when the conversation is free again: a turn may have passed that it has not read.
+    // Also once the conversation is free again: another turn may have run that this holder has not
+    // read.
     world.worker.release_claim(&token).await.unwrap();
     assert_eq!(
         world

@@ -1,4 +1,5 @@
-//! The scripts and the pure table are one: any history of calls gets the same answers from both.
+//! Compares the Lua scripts with the pure state machine: random histories of calls get equal
+//! responses from both.
 
 use proptest::{prelude::*, test_runner::TestRunner};
 use switchboard_schemas::{conversation::ReplyStatus, ids::MessageId, reply_event::Frame};
@@ -10,7 +11,7 @@ const HISTORIES: u32 = 300;
 const CALLS_MAX: usize = 40;
 const REPLIES: usize = 2;
 
-/// One call; numbers choose among what exists, so that most histories go deep.
+/// A call. Its numbers select existing replies and tokens, so that most histories are long.
 #[derive(Clone, Debug)]
 enum Call {
     Claim {
@@ -77,7 +78,7 @@ fn any_call() -> impl Strategy<Value = Call> {
     ]
 }
 
-/// One relay's side of a history: the tokens that it handed out.
+/// One relay in a history, with the tokens that it granted.
 struct Side<'a> {
     relay: &'a dyn Relay,
     replies: &'a [MessageId],
@@ -89,7 +90,7 @@ fn text(answer: impl std::fmt::Debug) -> String {
 }
 
 impl Side<'_> {
-    /// The answer without what may differ: nonces and milliseconds.
+    /// Returns the response without nonces and milliseconds, which may differ.
     async fn answer(&mut self, call: &Call) -> String {
         let relay = self.relay;
         match call {
@@ -175,7 +176,7 @@ impl Side<'_> {
         }
     }
 
-    /// The token that was handed out so many claims ago; one of nobody when there is none.
+    /// Returns the token that was granted `age` claims ago, or a foreign one.
     fn token(&self, age: usize) -> ClaimToken {
         let found = self.tokens.iter().rev().nth(age);
         found

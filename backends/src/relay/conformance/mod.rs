@@ -34,7 +34,7 @@ macro_rules! conformance_tests {
                 $world,
                 claims: [
                     reply_is_granted_to_one_of_many_claimers,
-                    one_reply_of_a_conversation_is_claimed_at_a_time,
+                    conversation_has_one_claimed_reply_at_a_time,
                     expired_lease_is_granted_with_a_higher_attempt,
                     heartbeat_renews_the_lease,
                     claim_after_the_last_attempt_gives_up,
@@ -68,7 +68,7 @@ macro_rules! conformance_tests {
                     cancelled_reply_accepts_only_a_cancelled_end,
                     finalized_end_is_handed_to_the_next_holder,
                     stored_reply_is_left_to_announce,
-                    stored_reply_has_left_its_conversation,
+                    stored_reply_frees_its_conversation,
                     completed_reply_is_done_and_its_message_count_known,
                     repeated_completion_has_no_effect,
                     deleted_reply_has_no_text_and_stays_done,
@@ -83,8 +83,8 @@ macro_rules! conformance_tests {
                 key_value_memory: [concurrent_inserts_return_one_value, check_succeeds],
                 playground_runs: [playground_run_is_read_by_another_process_by_its_id],
                 round_robin: [
-                    each_message_counts_once_and_counts_stay_even,
-                    present_member_has_a_turn_between_two_of_another,
+                    message_counts_once_and_counts_stay_even,
+                    present_member_is_never_skipped_twice,
                     new_or_returning_member_starts_level_with_the_others,
                     decided_message_keeps_its_decision_and_takes_no_turn,
                 ],

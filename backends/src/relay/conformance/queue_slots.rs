@@ -24,7 +24,7 @@ pub(super) async fn full_queue_accepts_only_replies_that_have_a_slot(world: Worl
     assert!(!enqueue(&world, &world.reply()).await);
     assert!(
         enqueue(&world, &replies[0]).await,
-        "a repeat has its place already"
+        "a repeat keeps its slot"
     );
     assert!(
         world
@@ -59,7 +59,7 @@ pub(super) async fn completed_reply_frees_its_slot_and_needs_none(world: World) 
         .unwrap();
     assert!(
         !enqueue(&world, &world.reply()).await,
-        "a sealed reply is not stored yet"
+        "a finalized reply is not stored yet"
     );
     world
         .worker

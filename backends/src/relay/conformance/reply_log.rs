@@ -1,4 +1,4 @@
-//! Sentences about a reply's text on its way.
+//! Conformance tests of the reply log.
 
 use switchboard_schemas::{
     ids::{EventId, MessageId},
@@ -174,7 +174,11 @@ pub(super) async fn waiting_is_pushed_without_a_claim_and_not_logged(world: Worl
         .unwrap();
     assert_eq!(next_signal(&mut listener).await, ReplySignal::Waiting);
     assert_eq!(world.log(&reply).await, []);
-    assert_eq!(world.token(&reply).await.attempt, 1, "it was no attempt");
+    assert_eq!(
+        world.token(&reply).await.attempt,
+        1,
+        "waiting counted as an attempt"
+    );
 }
 
 pub(super) async fn slow_listener_loses_frames_and_the_log_does_not(world: World) {
@@ -422,7 +426,7 @@ pub(super) async fn restored_log_accepts_one_gap(world: World) {
 pub(super) async fn outcome_of_a_metadata_change_is_pushed(world: World) {
     let mut listener = world.listen().await;
     for outcome in [PatchOutcome::Applied, PatchOutcome::NotFound] {
-        let patch = EventId::of("conversation", "patched");
+        let patch = EventId::derive("conversation", "patched");
         world
             .worker
             .push(

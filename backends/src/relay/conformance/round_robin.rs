@@ -1,4 +1,4 @@
-//! Sentences about members of a team that take turns.
+//! Conformance tests of round robin.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::relay::{RecordedDecisions, Relay, RoundRobinOffer, RoutingDecision};
 
 const SLUGS: [&str; 4] = ["ada", "bob", "cyd", "dan"];
 
-/// A team of the first `members` of [`SLUGS`].
+/// Returns an offer of the first `members` of [`SLUGS`].
 fn offer(members: usize) -> RoundRobinOffer {
     let secret = InstallationSecret::from_bytes(rand::random());
     let org = OrgId::derive(&secret, "acme");
@@ -33,7 +33,7 @@ fn offer(members: usize) -> RoundRobinOffer {
     }
 }
 
-/// The same team when only some of its members can answer.
+/// Returns the same offer with only some of its members.
 fn only(offer: &RoundRobinOffer, members: &[usize]) -> RoundRobinOffer {
     RoundRobinOffer {
         members: members
@@ -44,7 +44,7 @@ fn only(offer: &RoundRobinOffer, members: &[usize]) -> RoundRobinOffer {
     }
 }
 
-/// Who answers so many new messages.
+/// Returns the members that are chosen for `turns` new messages.
 async fn take(world: &World, offer: &RoundRobinOffer, turns: usize) -> Vec<AgentId> {
     let mut taken = Vec::new();
     for _ in 0..turns {
@@ -62,13 +62,13 @@ async fn take(world: &World, offer: &RoundRobinOffer, turns: usize) -> Vec<Agent
     taken
 }
 
-pub(super) async fn each_message_counts_once_and_counts_stay_even(world: World) {
+pub(super) async fn message_counts_once_and_counts_stay_even(world: World) {
     let (team, other) = (offer(3), offer(2));
     let messages: Vec<_> = (0..20)
         .map(|_| MessageId::new_in(&world.conversation))
         .collect();
     let relays: [&Arc<dyn Relay>; 2] = [&world.worker, &world.ingress];
-    // Every message twice and from two processes, as it is after a worker died.
+    // Each message is routed twice, by two processes, as after a worker crash.
     let asked = messages.iter().chain(&messages).enumerate();
     let decisions = join_all(
         asked.map(|(index, message)| relays[index % 2].record_round_robin(message, &team)),
@@ -94,11 +94,11 @@ pub(super) async fn each_message_counts_once_and_counts_stay_even(world: World) 
     );
 }
 
-pub(super) async fn present_member_has_a_turn_between_two_of_another(world: World) {
+pub(super) async fn present_member_is_never_skipped_twice(world: World) {
     let team = offer(SLUGS.len());
     let mut turns: Vec<(Vec<usize>, usize)> = Vec::new();
     for _ in 0..60 {
-        // Anybody may be away, but not everybody is.
+        // Any member may be absent, but not all of them.
         let here = rand::random_range(1..1_u8 << SLUGS.len());
         let here: Vec<_> = (0..SLUGS.len())
             .filter(|index| here & (1 << index) != 0)

@@ -1,4 +1,4 @@
-//! What the sentences need: a world with a worker's and an ingress's view of one relay, and short ways to say things.
+//! Support for the conformance tests of the relay: one relay as seen by a worker and by an ingress.
 
 use std::{
     future::{Ready, ready},
@@ -18,7 +18,7 @@ use crate::relay::{
     embedded::EmbeddedRelay,
 };
 
-/// Longest wait for something that must happen.
+/// Longest wait for an expected event.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// One relay, as two processes see it.
@@ -65,12 +65,12 @@ impl World {
         self.worker.claim_reply(&request(reply)).await.unwrap()
     }
 
-    /// The token of a claim that must succeed now.
+    /// Claims a reply, which must succeed, and returns the token.
     pub(super) async fn token(&self, reply: &MessageId) -> ClaimToken {
         granted(self.claim(reply).await).0
     }
 
-    /// The claim of the next holder, once the present one is taken for dead.
+    /// Claims a reply as soon as the lease of its holder has ended.
     pub(super) async fn take_over(&self, reply: &MessageId) -> (ClaimToken, ClaimTask) {
         let deadline = Instant::now() + LEASE + DEADLINE;
         loop {
@@ -123,7 +123,7 @@ pub(super) fn granted(claim: ClaimOutcome) -> (ClaimToken, ClaimTask) {
     }
 }
 
-/// A token that the relay never handed out.
+/// Returns a token that the relay never granted.
 pub(super) fn foreign(reply: &MessageId, attempt: u32) -> ClaimToken {
     ClaimToken {
         reply_id: reply.clone(),
@@ -183,7 +183,7 @@ pub(super) fn seqs(frames: &[Frame]) -> Vec<u64> {
     frames.iter().map(|frame| frame.seq).collect()
 }
 
-/// The next frame that is pushed.
+/// Returns the next pushed frame.
 pub(super) async fn next(listener: &mut mpsc::Receiver<IngressEnvelope>) -> Frame {
     match next_signal(listener).await {
         ReplySignal::Frame(frame) => frame,
@@ -201,7 +201,7 @@ pub(super) async fn next_signal(listener: &mut mpsc::Receiver<IngressEnvelope>) 
 
 /// Asserts that nothing was pushed before a mark that is pushed now.
 pub(super) async fn assert_silent(world: &World, listener: &mut mpsc::Receiver<IngressEnvelope>) {
-    let patch = switchboard_schemas::ids::EventId::of("mark", "pushed");
+    let patch = switchboard_schemas::ids::EventId::derive("mark", "pushed");
     let outcome = switchboard_schemas::reply_event::PatchOutcome::Applied;
     world
         .worker

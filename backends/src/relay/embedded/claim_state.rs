@@ -362,7 +362,7 @@ impl ConversationClaims {
         })
     }
 
-    /// Forgets what has expired; `false` when nothing is left.
+    /// Removes expired entries. Returns `false` if nothing is left.
     pub(super) fn sweep(&mut self, now: RelayMillis) -> bool {
         self.voided.retain(|_, until| *until > now);
         self.replies.retain(|_, reply| {

@@ -15,7 +15,7 @@ use crate::relay::{
 };
 
 #[derive(Clone, Debug)]
-enum Event {
+enum ClaimEvent {
     Pass(RelayMillis),
     Claim(usize),
     Append(usize, u64),
@@ -26,22 +26,22 @@ enum Event {
     Cancel(usize),
 }
 
-fn any_event() -> impl Strategy<Value = Event> {
+fn any_event() -> impl Strategy<Value = ClaimEvent> {
     let token = 0..6_usize;
     prop_oneof![
-        3 => (1..4_000_u64).prop_map(Event::Pass),
-        4 => (0..2_usize).prop_map(Event::Claim),
-        5 => (token.clone(), 1..6_u64).prop_map(|(token, seq)| Event::Append(token, seq)),
-        1 => token.clone().prop_map(Event::Restore),
-        2 => token.clone().prop_map(Event::Finalize),
-        1 => (token.clone(), any::<bool>()).prop_map(|(token, announced)| Event::Complete(token, announced)),
-        1 => token.prop_map(Event::Release),
-        1 => (0..2_usize).prop_map(Event::Cancel),
+        3 => (1..4_000_u64).prop_map(ClaimEvent::Pass),
+        4 => (0..2_usize).prop_map(ClaimEvent::Claim),
+        5 => (token.clone(), 1..6_u64).prop_map(|(token, seq)| ClaimEvent::Append(token, seq)),
+        1 => token.clone().prop_map(ClaimEvent::Restore),
+        2 => token.clone().prop_map(ClaimEvent::Finalize),
+        1 => (token.clone(), any::<bool>()).prop_map(|(token, announced)| ClaimEvent::Complete(token, announced)),
+        1 => token.prop_map(ClaimEvent::Release),
+        1 => (0..2_usize).prop_map(ClaimEvent::Cancel),
     ]
 }
 
 /// A random history and the expectations that every step is checked against.
-struct History {
+struct ClaimHistory {
     claims: ConversationClaims,
     now: RelayMillis,
     replies: Vec<MessageId>,
@@ -49,7 +49,7 @@ struct History {
     finalized: Vec<(MessageId, Frame, Vec<Frame>)>,
 }
 
-impl History {
+impl ClaimHistory {
     fn new() -> Self {
         let conversation: ConversationId = format!("conv_{}", "0".repeat(26)).parse().unwrap();
         let replies = (0..2)
@@ -69,25 +69,25 @@ impl History {
         self.tokens.iter().rev().nth(age).cloned()
     }
 
-    fn happen(&mut self, event: &Event) {
+    fn happen(&mut self, event: &ClaimEvent) {
         match event {
-            Event::Pass(time) => self.now += time,
-            Event::Claim(reply) => self.claim(*reply),
-            Event::Cancel(reply) => {
+            ClaimEvent::Pass(time) => self.now += time,
+            ClaimEvent::Claim(reply) => self.claim(*reply),
+            ClaimEvent::Cancel(reply) => {
                 self.claims.cancel(self.now, &self.replies[*reply]);
             }
-            Event::Append(age, seq) => {
+            ClaimEvent::Append(age, seq) => {
                 self.step(*age, |claims, now, token| {
                     claims.append(now, token, &[text(*seq)], |_| {})
                 });
             }
-            Event::Restore(age) => {
+            ClaimEvent::Restore(age) => {
                 self.step(*age, |claims, now, token| {
                     claims.restore(now, token, &[text(1)], |_| {})
                 });
             }
-            Event::Finalize(age) => self.finalize(*age),
-            Event::Complete(age, announced) => {
+            ClaimEvent::Finalize(age) => self.finalize(*age),
+            ClaimEvent::Complete(age, announced) => {
                 let completion = ClaimCompletion {
                     end: end(99),
                     message_count: 1,
@@ -98,7 +98,7 @@ impl History {
                     claims.complete(now, token, &completion, |_| {})
                 });
             }
-            Event::Release(age) => {
+            ClaimEvent::Release(age) => {
                 self.step(*age, |claims, now, token| {
                     claims.release(now, token);
                     ClaimStatus::Held
@@ -136,7 +136,7 @@ impl History {
         {
             assert!(
                 Some(token.attempt) > highest,
-                "an attempt number was handed out twice"
+                "an attempt number was granted twice"
             );
             if let ClaimTask::StoreFinalized { end } = task {
                 let first = self.finalized.iter().find(|(id, ..)| *id == reply_id);
@@ -224,7 +224,7 @@ fn end(length: u64) -> Frame {
         response_time_ms: 0,
         failure: None,
     };
-    // The place of an end in the log is not what these histories are about.
+    // These histories ignore the position of an end in the log.
     Frame {
         attempt: 1,
         generation: 1,
@@ -235,8 +235,8 @@ fn end(length: u64) -> Frame {
 
 proptest! {
     #[test]
-    fn no_history_breaks_the_claim_table(events in proptest::collection::vec(any_event(), 1..80)) {
-        let mut history = History::new();
+    fn random_histories_keep_the_claim_invariants(events in proptest::collection::vec(any_event(), 1..80)) {
+        let mut history = ClaimHistory::new();
         for event in &events {
             history.happen(event);
             history.check();
@@ -247,7 +247,7 @@ proptest! {
     fn reply_that_kills_every_holder_ends_despite_handoffs(
         releases in proptest::collection::vec(0..3_usize, ATTEMPTS_MAX as usize + 1),
     ) {
-        let mut history = History::new();
+        let mut history = ClaimHistory::new();
         for (deaths, releases) in releases.into_iter().enumerate() {
             for death in (0..=releases).rev().map(|left| left == 0) {
                 let request = ClaimRequest {

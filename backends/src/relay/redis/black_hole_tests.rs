@@ -1,4 +1,5 @@
-//! Connections that die without a word, as behind a balancer that loses its table: open, and dumb for ever.
+//! Tests of connections that stay open and no longer answer, as behind a load balancer that lost
+//! its state.
 
 use std::{
     sync::{
@@ -30,18 +31,19 @@ use crate::{
 };
 use secrecy::ExposeSecret;
 
-/// Five seconds until the command connection is given up, three for the subscription, and the ways between.
+/// Longest recovery: five seconds for the command connection, three for the subscription, and round
+/// trips.
 const RECOVERY_MAX: Duration = Duration::from_secs(15);
 
-/// A door to Redis whose present connections can be made dumb.
-struct Door {
+/// A proxy in front of Redis that can silence its open connections.
+struct SilencingProxy {
     port: u16,
     accepted: Arc<AtomicU64>,
-    dumb_below: Arc<AtomicU64>,
+    silenced_below: Arc<AtomicU64>,
     _accepting: JoinSet<()>,
 }
 
-impl Door {
+impl SilencingProxy {
     async fn open() -> Self {
         let server = test_config()
             .url
@@ -50,8 +52,8 @@ impl Door {
             .to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (accepted, dumb_below) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
-        let (count, threshold) = (Arc::clone(&accepted), Arc::clone(&dumb_below));
+        let (accepted, silenced_below) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+        let (count, threshold) = (Arc::clone(&accepted), Arc::clone(&silenced_below));
         let mut accepting = JoinSet::new();
         accepting.spawn(async move {
             let mut copying = JoinSet::new();
@@ -67,27 +69,27 @@ impl Door {
         Self {
             port,
             accepted,
-            dumb_below,
+            silenced_below,
             _accepting: accepting,
         }
     }
 
-    fn swallow_present_connections(&self) {
-        self.dumb_below
+    fn silence_open_connections(&self) {
+        self.silenced_below
             .store(self.accepted.load(Ordering::SeqCst), Ordering::SeqCst);
     }
 }
 
-/// Copies until the connection is dumb; from then on it reads and says nothing.
+/// Copies bytes until the connection is silenced, then discards them.
 async fn copy(
     number: u64,
-    dumb_below: Arc<AtomicU64>,
+    silenced_below: Arc<AtomicU64>,
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
 ) {
     let mut buffer = [0; 4096];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
-        if number >= dumb_below.load(Ordering::SeqCst)
+        if number >= silenced_below.load(Ordering::SeqCst)
             && to.write_all(&buffer[..length]).await.is_err()
         {
             return;
@@ -95,7 +97,7 @@ async fn copy(
     }
 }
 
-async fn heard(
+async fn is_pushed(
     relay: &RedisRelay,
     address: &IngressId,
     listener: &mut mpsc::Receiver<IngressEnvelope>,
@@ -103,7 +105,7 @@ async fn heard(
     let _ = relay
         .push(
             address,
-            &IngressEnvelope::Patch(EventId::of("dumb", "over"), PatchOutcome::Applied),
+            &IngressEnvelope::Patch(EventId::derive("proxy", "probe"), PatchOutcome::Applied),
         )
         .await;
     matches!(
@@ -112,21 +114,21 @@ async fn heard(
     )
 }
 
-async fn until_heard(
+async fn wait_until_pushed(
     relay: &RedisRelay,
     address: &IngressId,
     listener: &mut mpsc::Receiver<IngressEnvelope>,
 ) {
     let start = Instant::now();
-    while !heard(relay, address, listener).await {
-        assert!(start.elapsed() < RECOVERY_MAX, "still dumb");
+    while !is_pushed(relay, address, listener).await {
+        assert!(start.elapsed() < RECOVERY_MAX, "still silent");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_that_fell_dumb_are_replaced() {
-    let door = Door::open().await;
-    let url = format!("redis://127.0.0.1:{}", door.port).into();
+async fn silent_connections_are_replaced() {
+    let proxy = SilencingProxy::open().await;
+    let url = format!("redis://127.0.0.1:{}", proxy.port).into();
     let config = RedisConfig {
         url,
         command_timeout_ms: 500,
@@ -136,20 +138,20 @@ async fn connections_that_fell_dumb_are_replaced() {
         .unwrap();
     let address = IngressId::random();
     let mut listener = relay.subscribe(&address).await.unwrap();
-    until_heard(&relay, &address, &mut listener).await;
+    wait_until_pushed(&relay, &address, &mut listener).await;
 
-    door.swallow_present_connections();
+    proxy.silence_open_connections();
     assert!(
         relay.check().await.is_err(),
-        "the connection was to be dumb"
+        "the connection should be silent"
     );
-    until_heard(&relay, &address, &mut listener).await;
+    wait_until_pushed(&relay, &address, &mut listener).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_subscription_that_fell_dumb_alone_is_replaced() {
-    let door = Door::open().await;
-    let url = format!("redis://127.0.0.1:{}", door.port).into();
+async fn silent_subscription_is_replaced() {
+    let proxy = SilencingProxy::open().await;
+    let url = format!("redis://127.0.0.1:{}", proxy.port).into();
     let namespace = test_namespace();
     let relay = RedisRelay::connect(
         &RedisConfig {
@@ -160,14 +162,14 @@ async fn a_subscription_that_fell_dumb_alone_is_replaced() {
     )
     .await
     .unwrap();
-    // Commands of this one go past the door.
-    let beside = RedisRelay::connect(&test_config(), &namespace)
+    // Commands of this relay bypass the proxy.
+    let direct = RedisRelay::connect(&test_config(), &namespace)
         .await
         .unwrap();
     let address = IngressId::random();
     let mut listener = relay.subscribe(&address).await.unwrap();
-    until_heard(&beside, &address, &mut listener).await;
+    wait_until_pushed(&direct, &address, &mut listener).await;
 
-    door.swallow_present_connections();
-    until_heard(&beside, &address, &mut listener).await;
+    proxy.silence_open_connections();
+    wait_until_pushed(&direct, &address, &mut listener).await;
 }

@@ -24,11 +24,11 @@ use tokio::{
 use super::EnvelopeCounters;
 use crate::redis_link::{LinkError, RedisLink};
 
-const SIGN_INTERVAL: Duration = Duration::from_secs(1);
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 const RECONNECT_DELAY: Duration = Duration::from_millis(250);
 /// Payload of the probe; no envelope starts like this.
-const SIGN: &[u8] = b"\xffalive";
+const PROBE: &[u8] = b"\xffalive";
 
 pub(super) struct ChannelListener {
     link: RedisLink,
@@ -78,38 +78,38 @@ impl ChannelListener {
         loop {
             let is_up = match self.link.subscribe(&self.channel).await {
                 Ok(connection) => {
-                    tracing::info!("listening to the relay");
+                    tracing::info!("relay channel subscribed");
                     self.subscribed.send_replace(true);
-                    self.session(connection).await;
+                    self.run_subscription(connection).await;
                     true
                 }
                 Err(LinkError(_)) => false,
             };
             // Log one line for each change, not for each attempt.
             if is_up || was_up {
-                tracing::warn!("the relay's channel is silent: subscribing again");
+                tracing::warn!("relay channel silent, subscribing again");
             }
             was_up = is_up;
             sleep(RECONNECT_DELAY).await;
         }
     }
 
-    /// Runs one subscription from its first message until it is dead.
-    async fn session(&self, connection: PubSub) {
+    /// Runs one subscription until no probe arrives any more.
+    async fn run_subscription(&self, connection: PubSub) {
         self.heard_at.send_replace(Instant::now());
         tokio::select! {
-            () = self.drain(connection) => {}
-            () = self.send_signs() => {}
+            () = self.receive_messages(connection) => {}
+            () = self.send_probes() => {}
         }
     }
 
     /// Takes messages as fast as they arrive; otherwise they would pile up inside the client
     /// without a bound.
-    async fn drain(&self, mut connection: PubSub) {
+    async fn receive_messages(&self, mut connection: PubSub) {
         let mut messages = connection.on_message();
         while let Some(message) = messages.next().await {
             match message.get_payload::<Bytes>() {
-                Ok(payload) if payload == SIGN => {
+                Ok(payload) if payload == PROBE => {
                     self.heard_at.send_replace(Instant::now());
                 }
                 Ok(payload) => self.deliver(payload),
@@ -126,24 +126,21 @@ impl ChannelListener {
             let dropped = self.counters.dropped.fetch_add(1, Ordering::Relaxed) + 1;
             // Log at powers of two, so that a slow listener does not flood the log.
             if dropped.is_power_of_two() {
-                tracing::warn!(
-                    dropped,
-                    "a listener does not keep up: frames are dropped and repaired from the log"
-                );
+                tracing::warn!(dropped, "listener too slow, frames dropped");
             }
         }
     }
 
     /// Publishes probes and returns when none was received for too long.
-    async fn send_signs(&self) {
-        let mut ticks = interval(SIGN_INTERVAL);
+    async fn send_probes(&self) {
+        let mut ticks = interval(PROBE_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut sign = redis::cmd("PUBLISH");
-        sign.arg(&self.channel).arg(SIGN);
+        let mut probe = redis::cmd("PUBLISH");
+        probe.arg(&self.channel).arg(PROBE);
         loop {
             ticks.tick().await;
             // A lost probe is noticed when it is not received.
-            let _: Result<(), LinkError> = self.link.query(&sign).await;
+            let _: Result<(), LinkError> = self.link.query(&probe).await;
             if self.heard_at.borrow().elapsed() >= SILENCE_MAX {
                 return;
             }
@@ -154,6 +151,6 @@ impl ChannelListener {
 fn count_malformed(counters: &EnvelopeCounters) {
     let malformed = counters.malformed.fetch_add(1, Ordering::Relaxed) + 1;
     if malformed.is_power_of_two() {
-        tracing::warn!(malformed, "a message on the relay's channel is no envelope");
+        tracing::warn!(malformed, "malformed envelope on the relay channel");
     }
 }

@@ -1,4 +1,4 @@
-//! What Redis alone can do to the relay: go away, come back empty, send rubbish. Each test has a server of its own.
+//! Tests of outages, data loss and malformed messages of Redis. Each test has a server of its own.
 
 use std::{
     net::TcpListener,
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// How soon frames must flow after Redis is back.
+/// Longest time until frames are pushed after Redis is back.
 const RECOVERY_MAX: Duration = Duration::from_secs(5);
 const COMMAND_TIMEOUT_MS: u64 = 500;
 
@@ -96,14 +96,14 @@ impl Drop for Server {
     }
 }
 
-/// Pushes until something arrives; how long it took.
+/// Pushes until an envelope arrives and returns the time that it took.
 async fn time_until_heard(
     relay: &RedisRelay,
     address: &IngressId,
     listener: &mut mpsc::Receiver<IngressEnvelope>,
 ) -> Duration {
     let start = Instant::now();
-    let patch = IngressEnvelope::Patch(EventId::of("outage", "over"), PatchOutcome::Applied);
+    let patch = IngressEnvelope::Patch(EventId::derive("outage", "over"), PatchOutcome::Applied);
     while start.elapsed() < Duration::from_secs(30) {
         let _ = relay.push(address, &patch).await;
         if let Ok(Some(_)) = tokio::time::timeout(Duration::from_millis(20), listener.recv()).await
@@ -111,7 +111,7 @@ async fn time_until_heard(
             return start.elapsed();
         }
     }
-    panic!("the listener never came back");
+    panic!("the listener did not recover");
 }
 
 async fn wait_until_up(relay: &RedisRelay) {
@@ -251,7 +251,7 @@ async fn emptied_redis_leaves_an_inherited_reply_to_its_holder() {
     let token = granted(relay.claim_reply(&request).await.unwrap());
     server.kill();
     server.start();
-    // Another process, to which nothing ever failed.
+    // Another process, which never saw a failure.
     let stranger = server.relay().await;
     wait_until_up(&stranger).await;
     let inherited = ClaimRequest {
@@ -332,7 +332,7 @@ async fn malformed_envelopes_are_counted_and_skipped() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_key_of_a_reply_expires() {
+async fn keys_of_a_reply_expire() {
     let server = Server::started();
     let relay = server.relay().await;
     wait_until_up(&relay).await;

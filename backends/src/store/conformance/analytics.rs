@@ -1,4 +1,5 @@
-//! Sentences about figures: what is counted equals what is stored, whatever was repeated, late or lost.
+//! Conformance tests of analytics: totals equal the stored turns despite repeats, delays and
+//! crashes.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ use crate::{
 const HOUR_SECONDS: i64 = 60 * 60;
 const DAY_SECONDS: i64 = 24 * HOUR_SECONDS;
 
-/// An organization whose agents and team answer.
+/// An organization with agents and a team.
 struct Office {
     secret: InstallationSecret,
     org: OrgId,
@@ -55,17 +56,17 @@ impl Office {
         }
     }
 
-    /// The figures around noon, by day.
+    /// Returns the totals of the days around noon.
     async fn days(&self, subject: &Subject) -> BTreeMap<Day, GroupedTotals> {
-        let noon = Day::of(noon_and(0));
+        let noon = Day::from_timestamp(noon_and(0));
         let days = DayRange {
-            first: noon.plus(-10),
-            last: noon.plus(10),
+            first: noon.plus_days(-10),
+            last: noon.plus_days(10),
         };
-        read(&*subject.figures, &self.org, days).await.unwrap()
+        read(&*subject.analytics, &self.org, days).await.unwrap()
     }
 
-    /// All of them together.
+    /// Returns the totals of all days together.
     async fn all(&self, subject: &Subject) -> DailyTotals {
         let mut all = DailyTotals::default();
         for tallies in self.days(subject).await.into_values() {
@@ -76,7 +77,7 @@ impl Office {
 }
 
 impl Subject {
-    /// Brings a turn to an end that is like none before it; gives what was stored.
+    /// Finishes a turn with values derived from `seed` and returns the stored end.
     async fn take(&self, turn: &TalkTurn, status: ReplyStatus, seed: u64) -> TurnEnd {
         let has_text = status != ReplyStatus::Failed;
         let mut end = turn.end(
@@ -101,7 +102,7 @@ impl Subject {
     }
 }
 
-pub(super) async fn figures_equal_a_recount_of_what_is_stored(subject: Subject) {
+pub(super) async fn totals_equal_a_recount_of_stored_turns(subject: Subject) {
     let office = Office::new();
     let (mut recounted, mut seed) = (BTreeMap::<(Day, TotalsGroup), DailyTotals>::new(), 0);
     let statuses = [
@@ -128,7 +129,7 @@ pub(super) async fn figures_equal_a_recount_of_what_is_stored(subject: Subject) 
                 team_id: None,
             };
             let tally = recounted
-                .entry((Day::of(end.accepted_at), group))
+                .entry((Day::from_timestamp(end.accepted_at), group))
                 .or_default();
             tally.conversations += u64::from(record.user_position == 0);
             match record.end.status {
@@ -163,12 +164,12 @@ pub(super) async fn figures_equal_a_recount_of_what_is_stored(subject: Subject) 
     );
 }
 
-pub(super) async fn a_turn_is_counted_once_and_as_it_is_stored(subject: Subject) {
+pub(super) async fn turn_is_counted_once_as_stored(subject: Subject) {
     let office = Office::new();
     let talk = office.talk("a", "s");
     let turn = talk.turn(0, "question");
     subject.begin(&turn, 1).await;
-    // The first attempt died behind its fact, and what it wrote arrives again at last.
+    // The first attempt died after writing its fact, and its write arrives again last.
     for (attempt, outcome) in [
         (1, failed()),
         (2, replied("answer")),
@@ -185,7 +186,7 @@ pub(super) async fn a_turn_is_counted_once_and_as_it_is_stored(subject: Subject)
     );
 }
 
-pub(super) async fn the_last_rating_of_a_conversation_counts_in_either_order(subject: Subject) {
+pub(super) async fn last_rating_of_a_conversation_counts_in_any_order(subject: Subject) {
     let office = Office::new();
     for (session, ratings) in [
         ("kept", [(1, json!(2)), (2, json!(4.5))]),
@@ -196,7 +197,7 @@ pub(super) async fn the_last_rating_of_a_conversation_counts_in_either_order(sub
             .take(&talk.turn(0, "question"), ReplyStatus::Completed, 1)
             .await;
         for (seconds, rating) in ratings {
-            // Days later: it counts for the day on which the conversation began.
+            // Although rated days later, it counts for the day on which the conversation began.
             subject
                 .change(
                     &talk,
@@ -220,13 +221,16 @@ pub(super) async fn the_last_rating_of_a_conversation_counts_in_either_order(sub
             .await;
     }
     let days = office.days(&subject).await;
-    assert_eq!(days.keys().collect::<Vec<_>>(), [&Day::of(noon_and(0))]);
+    assert_eq!(
+        days.keys().collect::<Vec<_>>(),
+        [&Day::from_timestamp(noon_and(0))]
+    );
     let all = office.all(&subject).await;
     assert_eq!(all.ratings, BTreeMap::from([(100, 1), (450, 1)]));
     assert_eq!((all.rated(), all.average_rating()), (2, Some(275)));
 }
 
-pub(super) async fn what_comes_late_is_counted_though_its_day_was_counted_before(subject: Subject) {
+pub(super) async fn late_fact_is_counted_on_an_already_counted_day(subject: Subject) {
     let office = Office::new();
     let talk = office.talk("a", "s");
     subject
@@ -245,22 +249,22 @@ pub(super) async fn what_comes_late_is_counted_though_its_day_was_counted_before
     assert_eq!((all.messages(), all.rated()), (2, 1));
 }
 
-pub(super) async fn a_day_that_did_not_change_is_not_counted_again(subject: Subject) {
+pub(super) async fn unchanged_day_is_not_recounted(subject: Subject) {
     let office = Office::new();
     let talk = office.talk("a", "s");
     let turn = talk.turn(0, "question");
     subject.take(&turn, ReplyStatus::Completed, 1).await;
     office.all(&subject).await;
     let (day, days) = (
-        Day::of(noon_and(0)),
+        Day::from_timestamp(noon_and(0)),
         DayRange {
-            first: Day::of(noon_and(0)),
-            last: Day::of(noon_and(0)),
+            first: Day::from_timestamp(noon_and(0)),
+            last: Day::from_timestamp(noon_and(0)),
         },
     );
     let kept = subject
-        .figures
-        .kept(&office.org, days)
+        .analytics
+        .stored_totals(&office.org, days)
         .await
         .unwrap()
         .remove(&day)
@@ -268,8 +272,8 @@ pub(super) async fn a_day_that_did_not_change_is_not_counted_again(subject: Subj
     let altered = kept.replace("\"completed\":1", "\"completed\":7");
     assert_ne!(kept, altered);
     subject
-        .figures
-        .keep(&office.org, day, altered)
+        .analytics
+        .put_totals(&office.org, day, altered)
         .await
         .unwrap();
     assert_eq!(
@@ -299,8 +303,8 @@ pub(super) async fn pages_of_facts_join(subject: Subject) {
     let (hour, mut ids, mut behind) = (hour_of(noon_and(0)), Vec::new(), String::new());
     loop {
         let page = subject
-            .figures
-            .facts(&office.org, hour, &behind, 3)
+            .analytics
+            .hour_facts(&office.org, hour, &behind, 3)
             .await
             .unwrap();
         ids.extend(page.iter().map(|row| row.id.clone()));
@@ -321,7 +325,7 @@ pub(super) async fn pages_of_facts_join(subject: Subject) {
     );
 }
 
-pub(super) async fn another_organization_counts_nothing_of_it(subject: Subject) {
+pub(super) async fn facts_are_invisible_to_another_organization(subject: Subject) {
     let (office, other) = (Office::new(), Office::new());
     subject
         .take(
@@ -334,15 +338,15 @@ pub(super) async fn another_organization_counts_nothing_of_it(subject: Subject) 
     assert_eq!(other.days(&subject).await, BTreeMap::new());
     assert_eq!(
         subject
-            .figures
-            .facts(&other.org, NOON_MICROS / SECOND_MICROS / 3600, "", 9)
+            .analytics
+            .hour_facts(&other.org, NOON_MICROS / SECOND_MICROS / 3600, "", 9)
             .await
             .unwrap(),
         []
     );
 }
 
-pub(super) async fn a_message_that_nobody_could_answer_is_the_teams(subject: Subject) {
+pub(super) async fn unanswered_message_counts_for_its_team(subject: Subject) {
     let office = Office::new();
     let team = TeamId::derive(&office.secret, &office.org, "front");
     let id = ConversationId::of_team(&office.org, &team, &"s".parse().unwrap());
@@ -370,9 +374,7 @@ pub(super) async fn a_message_that_nobody_could_answer_is_the_teams(subject: Sub
     );
 }
 
-pub(super) async fn what_is_deleted_is_not_counted_and_late_writes_bring_nothing_of_it_back(
-    subject: Subject,
-) {
+pub(super) async fn late_writes_do_not_restore_facts_of_a_deleted_conversation(subject: Subject) {
     let office = Office::new();
     let (talk, other) = (office.talk("a", "deleted"), office.talk("a", "kept"));
     let turn = talk.turn(0, "question");
@@ -386,7 +388,7 @@ pub(super) async fn what_is_deleted_is_not_counted_and_late_writes_bring_nothing
     let deletion = ConversationDeletion {
         org_id: talk.org.clone(),
         conversation_id: talk.id.clone(),
-        event_id: EventId::of(talk.id.as_str(), "deletion"),
+        event_id: EventId::derive(talk.id.as_str(), "deletion"),
         at: noon_and(5),
     };
     assert!(subject.store.delete_conversation(&deletion).await.unwrap());
@@ -401,7 +403,7 @@ pub(super) async fn what_is_deleted_is_not_counted_and_late_writes_bring_nothing
             ),
             (1, 1, 1, Some(500))
         );
-        // A worker of the life that was deleted wakes late.
+        // A worker of the deleted conversation writes late.
         subject.finish(&turn, 2, replied("answer")).await;
     }
     let tombstone = subject

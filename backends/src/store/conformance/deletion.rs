@@ -1,4 +1,4 @@
-//! Sentences about deletions: what is gone stays gone, and the same session may begin anew.
+//! Conformance tests of deletions: deleted data stays deleted, and the session may start anew.
 
 use serde_json::json;
 use switchboard_schemas::{ids::EventId, time::Timestamp};
@@ -14,7 +14,7 @@ fn deletion(talk: &Talk, name: &str, seconds: i64) -> ConversationDeletion {
     ConversationDeletion {
         org_id: talk.org.clone(),
         conversation_id: talk.id.clone(),
-        event_id: EventId::of(talk.id.as_str(), name),
+        event_id: EventId::derive(talk.id.as_str(), name),
         at: noon_and(seconds),
     }
 }
@@ -33,7 +33,7 @@ fn link(talk: &Talk, turn: &TalkTurn) -> SessionLink {
     }
 }
 
-/// A conversation of one turn with everything that can belong to it.
+/// Stores a conversation of one turn with all data that can belong to it.
 async fn talked(subject: &Subject) -> (Talk, TalkTurn) {
     let talk = Talk::new();
     let mut turn = talk.turn(0, "question");
@@ -93,7 +93,7 @@ async fn assert_gone(subject: &Subject, talk: &Talk, turn: &TalkTurn) {
     assert_eq!(history_state(subject, talk).await.message_count, 0);
 }
 
-pub(super) async fn a_deleted_conversation_is_found_nowhere(subject: Subject) {
+pub(super) async fn deleted_conversation_is_not_found_by_any_read(subject: Subject) {
     let (talk, turn) = talked(&subject).await;
     assert_eq!(
         history_state(&subject, &talk).await,
@@ -106,7 +106,7 @@ pub(super) async fn a_deleted_conversation_is_found_nowhere(subject: Subject) {
     assert_gone(&subject, &talk, &turn).await;
 }
 
-pub(super) async fn a_deletion_may_be_repeated_and_another_one_finds_nothing(subject: Subject) {
+pub(super) async fn repeated_deletion_succeeds_and_another_finds_nothing(subject: Subject) {
     let (talk, turn) = talked(&subject).await;
     for _ in 0..3 {
         assert!(delete(&subject, &deletion(&talk, "first", 9)).await);
@@ -116,8 +116,8 @@ pub(super) async fn a_deletion_may_be_repeated_and_another_one_finds_nothing(sub
     assert_gone(&subject, &talk, &turn).await;
 }
 
-/// A deletion whose caller goes away at any point leaves what the next try of it finishes.
-pub(super) async fn a_deletion_that_stopped_halfway_is_finished_by_its_repeat(subject: Subject) {
+/// The caller is dropped at every possible point, and a repeated deletion finishes the work.
+pub(super) async fn interrupted_deletion_is_finished_by_its_repeat(subject: Subject) {
     for polls in 0..12 {
         let (talk, turn) = talked(&subject).await;
         let wanted = deletion(&talk, "first", 9);
@@ -134,9 +134,7 @@ pub(super) async fn a_deletion_that_stopped_halfway_is_finished_by_its_repeat(su
     }
 }
 
-pub(super) async fn a_session_begins_anew_behind_a_deletion_and_can_be_deleted_again(
-    subject: Subject,
-) {
+pub(super) async fn session_restarts_after_a_deletion_and_is_deleted_again(subject: Subject) {
     let (talk, _) = talked(&subject).await;
     for round in 1..4 {
         let wanted = deletion(&talk, &round.to_string(), 100 * round);
@@ -174,7 +172,7 @@ pub(super) async fn a_session_begins_anew_behind_a_deletion_and_can_be_deleted_a
             1
         );
         assert!(subject.record(&talk, &turn).await.is_some());
-        // Whatever the clock says that deletes.
+        // Regardless of the clock of the deleting process.
         delete(
             &subject,
             &ConversationDeletion {
@@ -191,7 +189,7 @@ pub(super) async fn a_session_begins_anew_behind_a_deletion_and_can_be_deleted_a
     }
 }
 
-pub(super) async fn a_late_write_brings_nothing_of_a_deleted_conversation_back(subject: Subject) {
+pub(super) async fn late_write_restores_nothing_of_a_deleted_conversation(subject: Subject) {
     let (talk, turn) = talked(&subject).await;
     let following = talk.turn(2, "a turn that nobody counted");
     assert!(delete(&subject, &deletion(&talk, "first", 9)).await);
@@ -224,7 +222,7 @@ pub(super) async fn a_late_write_brings_nothing_of_a_deleted_conversation_back(s
     assert_eq!(subject.texts(&talk).await, ["hello again", "welcome back"]);
 }
 
-pub(super) async fn a_change_behind_a_deletion_counts_though_its_clock_is_behind(subject: Subject) {
+pub(super) async fn change_after_a_deletion_wins_despite_a_slow_clock(subject: Subject) {
     let (talk, _) = talked(&subject).await;
     assert!(delete(&subject, &deletion(&talk, "first", 60)).await);
     let mut turn = talk.turn_at(0, "hello again", 30);
@@ -241,7 +239,7 @@ pub(super) async fn a_change_behind_a_deletion_counts_though_its_clock_is_behind
     );
 }
 
-pub(super) async fn a_long_conversation_is_deleted_to_its_end(subject: Subject) {
+pub(super) async fn long_conversation_is_deleted_completely(subject: Subject) {
     let talk = Talk::new();
     let turns: Vec<TalkTurn> = (0..1104)
         .step_by(2)
@@ -257,7 +255,7 @@ pub(super) async fn a_long_conversation_is_deleted_to_its_end(subject: Subject) 
     }
 }
 
-pub(super) async fn another_organization_deletes_nothing(subject: Subject) {
+pub(super) async fn conversation_is_not_deleted_by_another_organization(subject: Subject) {
     let (talk, _) = talked(&subject).await;
     let wanted = ConversationDeletion {
         org_id: Talk::new().org,

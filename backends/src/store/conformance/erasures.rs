@@ -1,4 +1,4 @@
-//! Sentences about receipts of erasures.
+//! Conformance tests of erasure records.
 
 use switchboard_schemas::{
     erasure::{Erasure, ErasureRequester, VisitorDigest},
@@ -26,7 +26,7 @@ fn erasure(org: &OrgId, steps: u64) -> Erasure {
     }
 }
 
-pub(super) async fn of_two_states_of_an_erasure_the_later_stays(subject: Subject) {
+pub(super) async fn later_state_of_an_erasure_wins(subject: Subject) {
     let org = Talk::new().org;
     let early = erasure(&org, 1);
     let late = Erasure {
@@ -81,7 +81,7 @@ pub(super) async fn erasures_are_listed_latest_first_and_pages_join(subject: Sub
     assert_eq!(found, expected);
 }
 
-pub(super) async fn another_organization_reads_no_erasure(subject: Subject) {
+pub(super) async fn erasures_are_invisible_to_another_organization(subject: Subject) {
     let (org, other) = (Talk::new().org, Talk::new().org);
     let erasure = erasure(&org, 1);
     subject.store.put_erasure(&erasure).await.unwrap();

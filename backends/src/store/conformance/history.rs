@@ -1,4 +1,4 @@
-//! Pages of messages: what they cost, how they join, what they hold while turns are written.
+//! Conformance tests of message pages: their cost, their contents and concurrent writes.
 
 use std::{sync::Arc, time::Instant};
 
@@ -6,14 +6,14 @@ use futures::{StreamExt, stream};
 
 use super::{Subject, Talk, failed, replied};
 
-/// Messages of a long conversation: twenty of the production twin's buckets.
+/// Number of messages of a long conversation, twenty buckets of the Scylla backend.
 const LONG_MESSAGES: u64 = 10_000;
 const WRITES_AT_ONCE: usize = 64;
 const PAGE: u32 = 50;
-/// Fewer than a bucket of messages, more than a page: what a store may look at and still not depend on the offset.
+/// Largest difference in work between two pages that counts as independent of the offset.
 const WORK_TOLERANCE: u64 = 2;
 
-pub(super) async fn a_page_costs_the_same_at_any_offset(subject: Subject) {
+pub(super) async fn page_costs_the_same_at_any_offset(subject: Subject) {
     let talk = write_conversation(&subject, LONG_MESSAGES).await;
     let mut costs = Vec::new();
     for from in [0, 1000, 5000, LONG_MESSAGES - u64::from(PAGE)] {
@@ -30,7 +30,7 @@ pub(super) async fn a_page_costs_the_same_at_any_offset(subject: Subject) {
     assert!(most - least <= WORK_TOLERANCE, "{costs:?}");
 }
 
-pub(super) async fn pages_join_to_the_whole_history(subject: Subject) {
+pub(super) async fn pages_join_to_the_complete_history(subject: Subject) {
     let messages = 1002;
     let talk = write_conversation(&subject, messages).await;
     for limit in [7, 100, 499, 500, 501, 1002, u32::MAX] {
@@ -59,7 +59,7 @@ pub(super) async fn pages_join_to_the_whole_history(subject: Subject) {
     }
 }
 
-pub(super) async fn a_page_holds_only_counted_messages(subject: Subject) {
+pub(super) async fn page_contains_only_counted_messages(subject: Subject) {
     let talk = Talk::new();
     let turn = talk.turn(0, "question");
     subject.begin(&turn, 1).await;
@@ -71,7 +71,7 @@ pub(super) async fn a_page_holds_only_counted_messages(subject: Subject) {
     assert_eq!(subject.page(&talk, 1, 10).await, []);
 }
 
-pub(super) async fn a_reader_beside_a_writer_never_misses_a_counted_message(subject: Subject) {
+pub(super) async fn concurrent_reader_never_misses_a_counted_message(subject: Subject) {
     let talk = Talk::new();
     subject.begin(&talk.turn(0, "message 0"), 1).await;
     let turns = 40;
@@ -101,7 +101,7 @@ pub(super) async fn a_reader_beside_a_writer_never_misses_a_counted_message(subj
     futures::future::join(write, read).await;
 }
 
-/// Its turns arrive in any order, which must make no difference.
+/// Stores a conversation whose turns are written in any order, which must not matter.
 async fn write_conversation(subject: &Subject, messages: u64) -> Talk {
     let talk = Talk::new();
     let store = Arc::clone(&subject.store);

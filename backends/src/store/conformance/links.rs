@@ -1,4 +1,4 @@
-//! Sentences about teams' conversations, which are found through the agents that answered in them.
+//! Conformance tests of session links, through which an agent's team conversations are found.
 
 use switchboard_schemas::{
     client_text::SessionId,
@@ -55,9 +55,7 @@ impl Office {
     }
 }
 
-pub(super) async fn a_teams_conversation_is_found_through_each_agent_that_answered(
-    subject: Subject,
-) {
+pub(super) async fn team_conversation_is_linked_to_each_answering_agent(subject: Subject) {
     let office = Office::new();
     for agent in ["billing", "technical", "billing"] {
         office.answer(&subject, agent, "front", 1).await;
@@ -70,11 +68,11 @@ pub(super) async fn a_teams_conversation_is_found_through_each_agent_that_answer
     }
 }
 
-pub(super) async fn of_several_teams_the_one_that_was_answered_last_comes_first(subject: Subject) {
+pub(super) async fn latest_answered_team_conversation_comes_first(subject: Subject) {
     let office = Office::new();
     office.answer(&subject, "billing", "front", 3).await;
     office.answer(&subject, "billing", "back", 2).await;
-    // A repeat of an old answer, arriving late, changes nothing.
+    // A late repeat of an old answer changes nothing.
     office.answer(&subject, "billing", "front", 1).await;
     let (front, back) = (office.conversation("front"), office.conversation("back"));
     assert_eq!(
@@ -85,7 +83,7 @@ pub(super) async fn of_several_teams_the_one_that_was_answered_last_comes_first(
     assert_eq!(office.found(&subject, "billing").await, [back, front]);
 }
 
-pub(super) async fn another_organization_agent_or_session_finds_none(subject: Subject) {
+pub(super) async fn links_are_scoped_to_organization_agent_and_session(subject: Subject) {
     let office = Office::new();
     office.answer(&subject, "billing", "front", 1).await;
     assert!(office.found(&subject, "technical").await.is_empty());

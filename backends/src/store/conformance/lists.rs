@@ -1,4 +1,4 @@
-//! Sentences about lists of conversations.
+//! Conformance tests of conversation lists.
 
 use switchboard_schemas::{
     conversation::ConversationOwner,
@@ -10,10 +10,11 @@ use super::{Subject, Talk, noon_and, replied};
 use crate::store::listing::{ListCursor, ListQuery, ListedConversation};
 
 const DAY_SECONDS: i64 = 24 * 60 * 60;
-/// Read by either twin for one row of a page, at most, in its own unit: rows, or steps of SQLite's machine.
+/// Most work for one row of a page, in the unit of the backend: rows, or steps of SQLite's virtual
+/// machine.
 const WORK_OF_ROW_MAX: u64 = 30;
 
-/// An organization with two agents and a team, which talk.
+/// An organization with two agents and a team.
 struct Desk {
     secret: InstallationSecret,
     org: OrgId,
@@ -36,7 +37,7 @@ impl Desk {
         ConversationOwner::Team(TeamId::derive(&self.secret, &self.org, "front"))
     }
 
-    /// A conversation that begins so many seconds after noon.
+    /// Starts a conversation so many seconds after noon.
     async fn begin(
         &self,
         subject: &Subject,
@@ -68,7 +69,7 @@ impl Desk {
             .unwrap()
     }
 
-    /// A whole list, in pages of `limit`.
+    /// Reads a complete list in pages of `limit`.
     async fn walk(&self, subject: &Subject, query: &ListQuery, limit: u32) -> Vec<ConversationId> {
         let (mut ids, mut query) = (
             Vec::new(),
@@ -90,7 +91,7 @@ impl Desk {
     }
 }
 
-/// Days apart, some with several conversations, some of one moment.
+/// Start times on different days; some days have several, and some times are equal.
 const BEGINNINGS: [i64; 14] = [
     -900 * DAY_SECONDS,
     -400 * DAY_SECONDS,
@@ -141,7 +142,7 @@ pub(super) async fn conversations_of_one_moment_are_all_listed(subject: Subject)
     }
 }
 
-pub(super) async fn a_list_is_of_one_owner_and_of_a_time(subject: Subject) {
+pub(super) async fn list_is_filtered_by_owner_and_time(subject: Subject) {
     let desk = Desk::new();
     let (shop, help, team) = (desk.agent("shop"), desk.agent("help"), desk.team());
     let mut ids = Vec::new();
@@ -183,9 +184,7 @@ pub(super) async fn a_list_is_of_one_owner_and_of_a_time(subject: Subject) {
     );
 }
 
-pub(super) async fn a_conversation_is_listed_once_whatever_follows_and_is_repeated(
-    subject: Subject,
-) {
+pub(super) async fn conversation_is_listed_once_despite_repeats(subject: Subject) {
     let talk = Talk::new();
     let (first, second) = (talk.turn(0, "question"), talk.turn(2, "more"));
     for attempt in [1, 1, 2] {
@@ -211,7 +210,7 @@ pub(super) async fn a_conversation_is_listed_once_whatever_follows_and_is_repeat
     );
 }
 
-pub(super) async fn another_organization_lists_none_of_them(subject: Subject) {
+pub(super) async fn list_contains_only_its_organization(subject: Subject) {
     let (ours, theirs) = (Desk::new(), Desk::new());
     ours.begin(&subject, &ours.agent("shop"), 0).await;
     for owner in [None, Some(ours.agent("shop"))] {
@@ -225,7 +224,7 @@ pub(super) async fn another_organization_lists_none_of_them(subject: Subject) {
     }
 }
 
-pub(super) async fn a_page_of_a_list_costs_by_its_length_and_not_by_the_lists(subject: Subject) {
+pub(super) async fn cost_of_a_list_page_depends_only_on_its_length(subject: Subject) {
     let desk = Desk::new();
     for seconds in 0..200 {
         desk.begin(&subject, &desk.agent("shop"), seconds * DAY_SECONDS / 20)

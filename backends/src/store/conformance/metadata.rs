@@ -1,4 +1,4 @@
-//! Metadata: merged key by key, by time and not by arrival.
+//! Conformance tests of metadata: merged key by key, in the order of time.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ pub(super) async fn changes_merge_key_by_key(subject: Subject) {
     assert_eq!(subject.conversation(&talk).await.metadata, object(expected));
 }
 
-pub(super) async fn of_two_changes_of_a_key_the_later_wins_in_either_order(subject: Subject) {
+pub(super) async fn later_change_of_a_key_wins_in_any_order(subject: Subject) {
     for order in [[1, 2], [2, 1]] {
         let talk = begun(&subject).await;
         for at in order {
@@ -47,7 +47,7 @@ pub(super) async fn of_two_changes_of_a_key_the_later_wins_in_either_order(subje
     }
 }
 
-pub(super) async fn an_older_change_does_not_bring_a_cleared_key_back(subject: Subject) {
+pub(super) async fn older_change_does_not_restore_a_cleared_key(subject: Subject) {
     let talk = begun(&subject).await;
     subject
         .change(&talk, json!({"rating": null}), noon_and(2))
@@ -62,7 +62,7 @@ pub(super) async fn an_older_change_does_not_bring_a_cleared_key_back(subject: S
     assert_eq!(value(&subject, &talk, "rating").await, Some(json!(3)));
 }
 
-pub(super) async fn at_one_moment_clearing_wins(subject: Subject) {
+pub(super) async fn clearing_wins_over_a_change_of_the_same_time(subject: Subject) {
     for order in [[json!(1), Value::Null], [Value::Null, json!(1)]] {
         let talk = begun(&subject).await;
         for rating in order {
@@ -74,7 +74,7 @@ pub(super) async fn at_one_moment_clearing_wins(subject: Subject) {
     }
 }
 
-pub(super) async fn turns_and_changes_at_once_keep_each_others_keys(subject: Subject) {
+pub(super) async fn concurrent_turns_and_changes_keep_all_keys(subject: Subject) {
     let talk = begun(&subject).await;
     let mut turn = talk.turn(0, "hello");
     turn.turn.metadata = object(json!({"page": "/pricing"}));
@@ -94,7 +94,7 @@ pub(super) async fn turns_and_changes_at_once_keep_each_others_keys(subject: Sub
     assert_eq!(conversation.message_count, 2);
 }
 
-pub(super) async fn a_turn_cannot_set_reserved_keys_and_says_who_its_visitor_is(subject: Subject) {
+pub(super) async fn turn_sets_visitor_keys_but_no_reserved_ones(subject: Subject) {
     let talk = Talk::new();
     let mut first = talk.turn(0, "hello");
     first.turn.metadata = object(json!({"visitorName": "forged", "source": "forged", "page": "/"}));
@@ -119,7 +119,7 @@ pub(super) async fn a_turn_cannot_set_reserved_keys_and_says_who_its_visitor_is(
     assert_eq!(subject.conversation(&talk).await.metadata, object(expected));
 }
 
-pub(super) async fn a_change_is_the_conversations_last_change(subject: Subject) {
+pub(super) async fn metadata_change_updates_the_last_change_time(subject: Subject) {
     let talk = begun(&subject).await;
     subject
         .change(&talk, json!({"rating": 1}), noon_and(60))
@@ -135,7 +135,7 @@ pub(super) async fn a_change_is_the_conversations_last_change(subject: Subject) 
     assert_eq!(subject.conversation(&talk).await.updated_at, noon_and(90));
 }
 
-pub(super) async fn a_change_of_no_conversation_makes_none(subject: Subject) {
+pub(super) async fn change_of_an_unknown_conversation_creates_none(subject: Subject) {
     let talk = Talk::new();
     let changes = object(json!({"rating": 1}));
     assert!(

@@ -1,4 +1,4 @@
-//! Turns: repeated, reordered, overtaken, failed.
+//! Conformance tests of turns: repeated, reordered, superseded and failed ones.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use switchboard_schemas::conversation::MessageAuthor;
 use super::{Outcome, Subject, Talk, TalkTurn, failed, noon_and, replied};
 use crate::store::{AcceptedReply, ReplyState};
 
-/// Every text that a store or its query language could change on the way.
+/// Texts that a store or its query language could alter.
 const TEXTS: [&str; 8] = [
     "",
     " leading and trailing \t\r\n",
@@ -19,7 +19,7 @@ const TEXTS: [&str; 8] = [
     "\u{1}\u{7f}\u{85}\u{2028}",
 ];
 
-pub(super) async fn a_first_turn_makes_the_conversation(subject: Subject) {
+pub(super) async fn first_turn_creates_the_conversation(subject: Subject) {
     let talk = Talk::new();
     assert_eq!(
         subject
@@ -58,7 +58,7 @@ pub(super) async fn a_first_turn_makes_the_conversation(subject: Subject) {
     );
 }
 
-pub(super) async fn a_finished_turn_is_counted_and_leaves_no_active_reply(subject: Subject) {
+pub(super) async fn finished_turn_is_counted_and_clears_the_active_reply(subject: Subject) {
     let talk = Talk::new();
     let turn = talk.turn(0, "question");
     subject.begin(&turn, 1).await;
@@ -83,7 +83,7 @@ pub(super) async fn a_finished_turn_is_counted_and_leaves_no_active_reply(subjec
     assert_eq!(subject.record(&talk, &turn).await, Some(end.record));
 }
 
-pub(super) async fn an_accepted_reply_is_known_before_its_turn_begins(subject: Subject) {
+pub(super) async fn accepted_reply_is_known_before_its_turn_begins(subject: Subject) {
     let talk = Talk::new();
     let turn = talk.turn(0, "question");
     let reply = turn.turn.reply_id();
@@ -92,7 +92,11 @@ pub(super) async fn an_accepted_reply_is_known_before_its_turn_begins(subject: S
         None
     );
     for _ in 0..2 {
-        subject.store.accept(&accepted(&turn)).await.unwrap();
+        subject
+            .store
+            .record_acceptance(&accepted(&turn))
+            .await
+            .unwrap();
     }
     assert_eq!(
         subject.known(&talk, &turn).await,
@@ -122,17 +126,21 @@ pub(super) async fn an_accepted_reply_is_known_before_its_turn_begins(subject: S
     );
 }
 
-pub(super) async fn an_acceptance_never_wins_over_a_final_state(subject: Subject) {
+pub(super) async fn acceptance_never_replaces_a_final_state(subject: Subject) {
     let talk = Talk::new();
     let turn = talk.turn(0, "question");
-    subject.store.accept(&accepted(&turn)).await.unwrap();
+    subject
+        .store
+        .record_acceptance(&accepted(&turn))
+        .await
+        .unwrap();
     subject.begin(&turn, 1).await;
     subject.finish(&turn, 1, replied("answer")).await;
     let later = AcceptedReply {
         accepted_at: noon_and(3600),
         ..accepted(&turn)
     };
-    subject.store.accept(&later).await.unwrap();
+    subject.store.record_acceptance(&later).await.unwrap();
     let record = turn.end(1, replied("answer")).record;
     assert_eq!(
         subject.known(&talk, &turn).await,
@@ -149,7 +157,7 @@ fn accepted(turn: &TalkTurn) -> AcceptedReply {
     }
 }
 
-pub(super) async fn a_reply_has_no_record_before_its_turn_has_ended(subject: Subject) {
+pub(super) async fn reply_has_no_record_before_its_turn_ends(subject: Subject) {
     let talk = Talk::new();
     let turn = talk.turn(0, "question");
     assert_eq!(subject.record(&talk, &turn).await, None);
@@ -157,7 +165,7 @@ pub(super) async fn a_reply_has_no_record_before_its_turn_has_ended(subject: Sub
     assert_eq!(subject.record(&talk, &turn).await, None);
 }
 
-pub(super) async fn every_write_may_be_repeated(subject: Subject) {
+pub(super) async fn repeated_writes_change_nothing(subject: Subject) {
     let talk = Talk::new();
     let turn = talk.turn(0, "question");
     for _ in 0..3 {
@@ -173,7 +181,7 @@ pub(super) async fn every_write_may_be_repeated(subject: Subject) {
     assert_eq!(subject.texts(&talk).await, ["question", "answer"]);
 }
 
-pub(super) async fn the_higher_attempt_wins_in_any_order_of_arrival(subject: Subject) {
+pub(super) async fn higher_attempt_wins_in_any_order_of_arrival(subject: Subject) {
     for order in permutations(vec![0, 1, 2, 3]) {
         let talk = Talk::new();
         let turn = talk.turn(0, "question");
@@ -213,7 +221,7 @@ pub(super) async fn the_higher_attempt_wins_in_any_order_of_arrival(subject: Sub
     }
 }
 
-pub(super) async fn a_later_turn_wins_though_its_clock_is_behind(subject: Subject) {
+pub(super) async fn later_turn_wins_despite_a_slow_clock(subject: Subject) {
     let talk = Talk::new();
     let (first, second) = (talk.turn_at(0, "one", 3600), talk.turn_at(2, "three", 0));
     subject.begin(&first, 1).await;
@@ -237,9 +245,7 @@ pub(super) async fn a_later_turn_wins_though_its_clock_is_behind(subject: Subjec
     assert_eq!(subject.texts(&talk).await, ["one", "two", "three", "four"]);
 }
 
-pub(super) async fn a_message_wins_over_a_lost_attempts_reply_though_its_clock_is_behind(
-    subject: Subject,
-) {
+pub(super) async fn message_wins_over_the_reply_of_a_lost_attempt(subject: Subject) {
     let talk = Talk::new();
     let (first, second) = (talk.turn_at(0, "one", 3600), talk.turn_at(1, "two", 0));
     let writes: [(&TalkTurn, u32, Option<Outcome>); 5] = [
@@ -258,7 +264,7 @@ pub(super) async fn a_message_wins_over_a_lost_attempts_reply_though_its_clock_i
     assert_eq!(subject.texts(&talk).await, ["one", "two"]);
 }
 
-pub(super) async fn a_failed_reply_leaves_no_gap(subject: Subject) {
+pub(super) async fn failed_reply_leaves_no_gap(subject: Subject) {
     let talk = Talk::new();
     let (first, second) = (talk.turn(0, "one"), talk.turn(1, "two"));
     subject.begin(&first, 1).await;
@@ -279,7 +285,7 @@ pub(super) async fn a_failed_reply_leaves_no_gap(subject: Subject) {
     assert_eq!(positions, [0, 1, 2]);
 }
 
-pub(super) async fn a_read_sees_every_write_that_returned_before(subject: Subject) {
+pub(super) async fn read_sees_all_completed_writes(subject: Subject) {
     let talk = Talk::new();
     let mut times = [vec![], vec![], vec![]];
     for position in (0..200).step_by(2) {
@@ -309,7 +315,7 @@ pub(super) async fn a_read_sees_every_write_that_returned_before(subject: Subjec
     }
 }
 
-pub(super) async fn another_organization_finds_nothing(subject: Subject) {
+pub(super) async fn conversation_is_invisible_to_another_organization(subject: Subject) {
     let (talk, other) = (Talk::new(), Talk::new());
     let turn = talk.turn(0, "question");
     subject.begin(&turn, 1).await;
@@ -327,7 +333,7 @@ pub(super) async fn another_organization_finds_nothing(subject: Subject) {
     );
     assert_eq!(
         store
-            .reply(&other.org, &turn.turn.reply_id())
+            .final_record(&other.org, &turn.turn.reply_id())
             .await
             .unwrap(),
         None
@@ -342,7 +348,7 @@ pub(super) async fn another_organization_finds_nothing(subject: Subject) {
     assert_eq!(subject.conversation(&talk).await, before);
 }
 
-pub(super) async fn text_is_kept_byte_for_byte(subject: Subject) {
+pub(super) async fn text_is_stored_byte_for_byte(subject: Subject) {
     for text in TEXTS
         .map(str::to_owned)
         .into_iter()
@@ -364,7 +370,7 @@ pub(super) async fn text_is_kept_byte_for_byte(subject: Subject) {
     }
 }
 
-pub(super) async fn a_store_answers_its_check(subject: Subject) {
+pub(super) async fn conversation_store_check_succeeds(subject: Subject) {
     subject.store.check().await.unwrap();
 }
 

@@ -116,7 +116,7 @@ fn is_covered(
     stamp: i64,
 ) -> Result<bool, StoreError> {
     let grave = head(connection, org, id)?
-        .map(|head| head.grave())
+        .map(|head| head.deletion_marker())
         .transpose()?;
     let tombstone = grave.and_then(|grave| grave.tombstone);
     Ok(tombstone.is_some_and(|tombstone| stamp <= tombstone.stamp()))

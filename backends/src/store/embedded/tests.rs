@@ -1,4 +1,4 @@
-//! Tests of what only the file of the embedded store does.
+//! Tests of the file of the embedded store: durability and migrations.
 
 use super::{
     super::conformance::{Talk, replied},
@@ -40,9 +40,9 @@ async fn conversations_survive_reopening() {
     assert_it_is_there(&path, &talk).await;
 }
 
-/// The files as they lie there while the store is open are what a killed process leaves behind.
+/// A copy of the files of an open store equals the files of a killed process.
 #[tokio::test]
-async fn a_killed_process_leaves_every_write_that_returned() {
+async fn completed_writes_survive_a_killed_process() {
     let (living, left) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let talk = Talk::new();
     let store = write_a_turn(&living.path().join("store.db"), &talk).await;
@@ -57,7 +57,7 @@ async fn a_killed_process_leaves_every_write_that_returned() {
 async fn conversations_of_an_older_file_are_listed_by_their_start() {
     let directory = tempfile::tempdir().unwrap();
     let (path, talk) = (directory.path().join("store.db"), Talk::new());
-    let start = StartRows::of(&talk.turn(0, "question").start(1)).unwrap();
+    let start = StartRows::from_start(&talk.turn(0, "question").start(1)).unwrap();
     let (row, older) = (
         start.list_row.unwrap(),
         SqliteDatabase::open(&path, &MIGRATIONS[..2]).unwrap(),
@@ -86,7 +86,7 @@ async fn conversations_of_an_older_file_are_listed_by_their_start() {
     );
     let range = ListRange {
         list: row.lists[1].clone(),
-        ..ListRange::of(&talk.org, &query)
+        ..ListRange::from_query(&talk.org, &query)
     };
     assert_ne!(range.list, "");
     let count = "SELECT count(*) FROM conversation_lists WHERE list = ?1";

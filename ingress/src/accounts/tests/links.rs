@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_link_from_before_a_change_of_password_works_no_more() {
+async fn password_change_invalidates_earlier_links() {
     let world = World::with(unthrottled()).await;
     let (mut browser, id) = person(&world, "ada@example.org", "viewer").await;
     let made = admin(&world, "POST", &format!("/users/{id}/link"), json!({}))
@@ -19,7 +19,7 @@ async fn a_link_from_before_a_change_of_password_works_no_more() {
 }
 
 #[tokio::test]
-async fn a_link_works_once_and_only_the_last_one() {
+async fn link_is_single_use_and_replaced_by_the_next() {
     let world = World::with(unthrottled()).await;
     let second = world.second_ingress().await;
     let user = invited(&world, "ada@example.org", "owner").await;

@@ -106,7 +106,7 @@ async fn playground_needs_edit_permission_and_is_limited_by_person() {
         ] {
             let email = format!("{role}-{}@example.org", path.len());
             let (browser, _) = person(&world, &email, role).await;
-            // Without a message: whoever is let in is told so.
+            // The body has no message, so permitted users get a validation error.
             assert_eq!(
                 browser.send("POST", &path, json!({})).await.status.as_u16(),
                 status,
@@ -128,7 +128,7 @@ async fn playground_needs_edit_permission_and_is_limited_by_person() {
 }
 
 #[tokio::test]
-async fn another_organization_is_not_there_for_anybody_of_this_one() {
+async fn other_organizations_are_invisible_to_every_role() {
     let world = World::with(unthrottled()).await;
     let bearer = format!("Bearer {ADMIN_TOKEN}");
     let headers = [("authorization", bearer.as_str())];
@@ -195,7 +195,7 @@ async fn another_organization_is_not_there_for_anybody_of_this_one() {
 }
 
 #[tokio::test]
-async fn last_owner_stays_even_if_two_demote_each_other_at_once() {
+async fn last_owner_stays_under_concurrent_demotions() {
     let world = World::with(unthrottled()).await;
     let second = world.second_ingress().await;
     let (_, ada) = person(&world, "ada@example.org", "owner").await;

@@ -7,7 +7,7 @@ async fn session_is_stored_as_a_hash_and_its_token_is_no_key() {
     let world = World::with(unthrottled()).await;
     let (browser, _) = person(&world, "ada@example.org", "owner").await;
     let token = browser.cookie.split_once('=').unwrap().1;
-    assert!(!world.is_stored(token), "the token itself is stored");
+    assert!(!world.is_stored(token), "the plain token is stored");
     let bearer = format!("Bearer {token}");
     for path in [World::agent_path(""), of("/agents"), SESSION.to_owned()] {
         let answer = world
@@ -183,7 +183,7 @@ async fn signing_out_ends_the_session_on_the_server() {
 }
 
 #[tokio::test]
-async fn another_password_ends_all_sessions_but_the_one_that_set_it() {
+async fn password_change_ends_all_other_sessions() {
     let world = World::with(unthrottled()).await;
     let (mut first, _) = person(&world, "ada@example.org", "viewer").await;
     let mut second = Browser::new(&world);
@@ -207,7 +207,7 @@ async fn another_password_ends_all_sessions_but_the_one_that_set_it() {
 }
 
 #[tokio::test]
-async fn whoever_is_disabled_or_removed_is_out_at_once_everywhere() {
+async fn disabling_or_removing_a_user_ends_all_sessions_at_once() {
     let world = World::with(unthrottled()).await;
     let second = world.second_ingress().await;
     for (email, removal) in [("ada@example.org", false), ("bob@example.org", true)] {
@@ -229,7 +229,7 @@ async fn whoever_is_disabled_or_removed_is_out_at_once_everywhere() {
             "{email}"
         );
         if removal {
-            // The address's next account is another one.
+            // The next account of this address is a different one.
             let (next, _) = person(&world, email, "viewer").await;
             assert!(next.is_signed_in().await && !browser.is_signed_in().await);
         } else {
@@ -241,7 +241,7 @@ async fn whoever_is_disabled_or_removed_is_out_at_once_everywhere() {
             );
             assert!(
                 !browser.is_signed_in().await,
-                "what has ended does not begin again"
+                "an ended session does not become valid again"
             );
         }
     }

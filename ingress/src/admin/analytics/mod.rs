@@ -46,7 +46,10 @@ pub(super) async fn read(
     headers: HeaderMap,
 ) -> ApiResult<TableResponse<AnalyticsReport>> {
     let Organization { id: org, slug, .. } = subject;
-    let (days, filter) = (query.days(Day::of(Timestamp::now()))?, query.filter()?);
+    let (days, filter) = (
+        query.days(Day::from_timestamp(Timestamp::now()))?,
+        query.filter()?,
+    );
     let format = query.format(&headers)?;
     let mut counted = read_figures(&*state.backends.analytics, &org, days).await?;
     for tallies in counted.values_mut() {

@@ -56,8 +56,8 @@ impl AnalyticsQuery {
     /// Returns the days, both ends included.
     pub(super) fn days(&self, today: Day) -> ApiResult<DayRange> {
         let last = parse_day("to", self.to.as_deref())?.unwrap_or(today);
-        let first =
-            parse_day("from", self.from.as_deref())?.unwrap_or_else(|| last.plus(1 - DAYS_DEFAULT));
+        let first = parse_day("from", self.from.as_deref())?
+            .unwrap_or_else(|| last.plus_days(1 - DAYS_DEFAULT));
         match last.number() - first.number() {
             ..0 => Err(ApiError::field("to", "must not be before from")),
             0..DAYS_MAX => Ok(DayRange { first, last }),

@@ -258,7 +258,7 @@ async fn erase_conversation(
     conversation: &Conversation,
     request: &RequestId,
 ) -> ApiResult<()> {
-    let event = EventId::of(erasure.id.as_str(), conversation.id.as_str());
+    let event = EventId::derive(erasure.id.as_str(), conversation.id.as_str());
     let deletion = delete_conversation(state, conversation, event, request).await?;
     if deletion == DeletionResponse::Accepted {
         return Err(ApiError::unavailable("a conversation is not deleted yet"));

@@ -1,4 +1,4 @@
-//! Visitor tokens over embedded backends: who gets one, what it opens, whose sessions it reads, and how much it may ask for.
+//! Tests of visitor tokens over embedded backends: issuing, access, isolation and limits.
 
 mod issue;
 mod limits;
@@ -18,7 +18,7 @@ const ORIGIN: &str = "https://shop.example";
 const CHAT: &str = r#"{"message":"hi","sessionId":"s"}"#;
 
 impl World {
-    /// Asks for a token as a page does, with these fields beside the agent's id.
+    /// Requests a token like a page, with these fields beside the agent id.
     async fn ask_for_token(&self, headers: &[(&str, &str)], fields: Value) -> Answer {
         let mut body = json!({ "agentId": agent_id() });
         body.as_object_mut()
@@ -28,14 +28,14 @@ impl World {
             .await
     }
 
-    /// The answer to a page's new visitor.
+    /// Returns the token response for a new visitor of a page.
     async fn new_visitor(&self) -> Value {
         let answer = self.ask_for_token(&[("origin", ORIGIN)], json!({})).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         answer.json()
     }
 
-    /// A request of a page with a token.
+    /// Sends a request of a page with a token.
     async fn send_as(&self, token: &str, method: &str, path: &str, body: &str) -> Answer {
         let authorization = format!("Bearer {token}");
         let headers = [
@@ -54,7 +54,10 @@ fn claims() -> VisitorClaims {
         agent_id: agent_id(),
         visitor_id: new_visitor_id(),
         key_id: None,
-        origin: Some(OriginHash::of(&secret(), "https://shop.example:443")),
+        origin: Some(OriginHash::from_origin(
+            &secret(),
+            "https://shop.example:443",
+        )),
         expires_at: Timestamp::now().after(std::time::Duration::from_secs(60)),
     }
 }

@@ -15,7 +15,7 @@ async fn cancellation_reaches_the_relay_and_spares_final_messages() {
     world.relay.faults.set_down(false);
     let store = async {
         world
-            .wait_until("the relay is asked", |world| {
+            .wait_until("the relay is called", |world| {
                 !world.cancelled_replies().is_empty()
             })
             .await;
@@ -35,12 +35,12 @@ async fn cancellation_reaches_the_relay_and_spares_final_messages() {
     assert_eq!(
         world.cancelled_replies(),
         [reply],
-        "nothing is asked of a final reply"
+        "a final reply was canceled"
     );
 }
 
 #[tokio::test]
-async fn disconnect_cancels_only_where_the_agent_says_so() {
+async fn disconnect_cancels_only_if_the_agent_is_configured_so() {
     for (on_disconnect, cancels) in [
         (OnDisconnect::Cancel, true),
         (OnDisconnect::Continue, false),
@@ -51,7 +51,7 @@ async fn disconnect_cancels_only_where_the_agent_says_so() {
             .await;
         let path = World::agent_path("/chat");
         tokio::select! {
-            _ = world.ask("POST", &path, &[], BODY) => panic!("nobody answers"),
+            _ = world.ask("POST", &path, &[], BODY) => panic!("the reply ended"),
             () = world.published() => {}
         }
         world.background_is_done().await;
@@ -64,7 +64,7 @@ async fn disconnect_cancels_only_where_the_agent_says_so() {
 }
 
 #[tokio::test]
-async fn a_reply_that_was_read_to_its_end_is_not_cancelled() {
+async fn completely_read_reply_is_not_canceled() {
     let world = World::new().await;
     world
         .edit_agent(|agent| agent.settings.on_disconnect = OnDisconnect::Cancel)

@@ -1,5 +1,4 @@
-//! Access to the backends of a [`World`]: what a test puts there as a worker does, and what the
-//! ingress did with them.
+//! Access to the backends of a [`World`]: writes of a worker, and effects of the ingress.
 
 use std::{fs, sync::atomic::Ordering};
 
@@ -58,7 +57,7 @@ impl World {
 
     /// Returns the audit entries that were recorded, oldest first.
     pub(crate) fn audit_entries(&self) -> Vec<AuditEntry> {
-        self.accounts.faults.arguments("record")
+        self.accounts.faults.arguments("append_entry")
     }
 
     /// Makes all dashboard sessions look unused for a time.
@@ -71,7 +70,7 @@ impl World {
         }
     }
 
-    /// Returns whether a text stands in any file of the backends.
+    /// Returns true if any file of the backends contains a text.
     pub(crate) fn is_stored(&self, text: &str) -> bool {
         let files = fs::read_dir(self._directory.path()).unwrap();
         let mut contents = files.map(|file| fs::read(file.unwrap().path()).unwrap());
@@ -82,7 +81,7 @@ impl World {
         })
     }
 
-    /// Puts an empty conversation of session `s` into the store.
+    /// Stores an empty conversation of session `s`.
     pub(crate) async fn put_conversation(&self, org: OrgId) -> ConversationId {
         let conversation = empty_conversation(org);
         self.store_conversation(&conversation).await;
@@ -122,7 +121,7 @@ impl World {
             .unwrap();
     }
 
-    /// Puts a final reply without text into the store.
+    /// Stores a final reply without text.
     pub(crate) async fn put_final(&self, reply: &MessageId, status: ReplyStatus) {
         let record = ReplyRecord {
             user_message_id: reply.clone(),
@@ -161,7 +160,7 @@ impl World {
         testing::push_envelope(&self.relay.inner(), &self.state.ingress_id, envelope);
     }
 
-    /// Returns the replies for which a cancellation was asked.
+    /// Returns the replies whose cancellation was requested.
     pub(crate) fn cancelled_replies(&self) -> Vec<MessageId> {
         self.relay.faults.arguments("cancel_reply")
     }
@@ -171,7 +170,7 @@ impl World {
         self.relay.faults.arguments("void_publish")
     }
 
-    /// Returns what a playground run was published with.
+    /// Returns the input of a published playground run.
     pub(crate) async fn playground_run(&self, id: &MessageId) -> String {
         self.relay
             .playground_run(id)
@@ -180,7 +179,7 @@ impl World {
             .expect("the run is kept")
     }
 
-    /// Takes slots in the queue of session `s`.
+    /// Reserves slots in the queue of session `s`.
     pub(crate) async fn fill_queue(&self, slots: u32) -> Vec<MessageId> {
         let conversation = empty_conversation(org_id()).id;
         let mut replies = Vec::new();
@@ -192,7 +191,7 @@ impl World {
         replies
     }
 
-    /// Returns whether no reply has a slot in the queue of session `s`.
+    /// Returns true if no reply has a slot in the queue of session `s`.
     pub(crate) async fn has_empty_queue(&self) -> bool {
         let probe = MessageId::new_in(&empty_conversation(org_id()).id).reply();
         let is_empty = self.relay.inner().reserve_slot(&probe, 1).await.unwrap();
@@ -232,7 +231,7 @@ pub(crate) fn empty_conversation(org: OrgId) -> Conversation {
     }
 }
 
-/// Puts a conversation that began at that microsecond into the store.
+/// Stores a conversation that began at this time, in microseconds.
 pub(crate) async fn put_conversation(
     world: &World,
     org: &OrgId,

@@ -269,7 +269,7 @@ impl Script {
         call
     }
 
-    /// The text in chunks.
+    /// Returns the text in chunks.
     pub(crate) fn chunks(&self) -> Vec<String> {
         let text: Vec<char> = self.text.chars().collect();
         text.chunks(self.chunk_chars.max(1))

@@ -27,7 +27,7 @@ async fn reply_cancelled_before_its_turn_calls_no_model() {
     assert_eq!(
         world.messages(&job).await.len(),
         1,
-        "the question stands alone"
+        "the question has no reply"
     );
 }
 
@@ -51,11 +51,12 @@ async fn cancellation_stops_the_reply_and_keeps_its_text() {
             .unwrap();
         Instant::now()
     };
-    // The idle bound of the tests is shorter than a beat, so it must not be what ends the reply.
+    // The idle timeout of the tests is shorter than a heartbeat interval and must not end the reply
+    // first.
     let inference = world.patient();
     let (end, cancelled_at) = tokio::join!(World::run_on(&inference, &job), cancel);
     assert!(finished(&end) && cancelled_at.elapsed() < Duration::from_millis(1_500));
-    eventually("the provider is let go", async || {
+    eventually("the provider connection is closed", async || {
         world.provider.open_streams() == 0
     })
     .await;

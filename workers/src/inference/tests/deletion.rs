@@ -1,4 +1,4 @@
-//! Deletions by the worker that owns the conversation: nothing of it is left in store, relay or memory, and analytics hears of it.
+//! Tests of deletions: nothing is left in store, relay or memory, and analytics receives an event.
 
 use std::time::Duration;
 
@@ -33,7 +33,10 @@ async fn deletion_leaves_no_text_and_publishes_one_event() {
         (&json!("conversation.updated"), &json!(true))
     );
     assert_eq!(event["changes"]["visitorEmail"], json!(null));
-    assert_eq!(&events[3], event, "a repeat says the same");
+    assert_eq!(
+        &events[3], event,
+        "a repeated deletion publishes the same event"
+    );
 }
 
 #[tokio::test]

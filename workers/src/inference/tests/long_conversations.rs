@@ -1,5 +1,5 @@
-//! Conversations that outgrow the prompt: everything is stored, the model is told the newest part and a summary, and what
-//! is missing is recorded.
+//! Tests of conversations longer than a prompt: everything is stored, the model receives the newest
+//! part and a summary, and the truncation is recorded.
 
 use serde_json::Value;
 use switchboard_schemas::conversation::{ContextTruncation, MessageAuthor, ReplyFacts};
@@ -11,7 +11,7 @@ use crate::{
     testing::{Act, Provider, complete, eventually, quick},
 };
 
-/// More than fit.
+/// More turns than fit into a prompt.
 const TURNS: usize = 20;
 
 fn is_summary(request: &Value) -> bool {
@@ -29,7 +29,7 @@ async fn world(summaries_at_once_max: usize, acts: Vec<Act>) -> World {
     World::with(acts, false, shop(), config).await
 }
 
-/// A turn of about 25 tokens.
+/// Runs a turn of about 25 tokens.
 async fn talk(world: &World, number: usize) {
     let job = world.job(&format!(
         "question {number} about lamps that are on sale today"
@@ -57,8 +57,8 @@ async fn truncated_turns_are_summarized_with_the_next_reply() {
     .await;
     for number in 0..TURNS {
         talk(&world, number).await;
-        // The next message finds the summary of this one, if one was due.
-        eventually("no summary is being made", async || {
+        // The next message uses the summary of this one, if one was due.
+        eventually("no summary is running", async || {
             world.inference.summaries.is_idle()
         })
         .await;
@@ -95,7 +95,7 @@ async fn truncated_turns_are_summarized_with_the_next_reply() {
     );
     assert!(facts.iter().any(|facts| facts.summary.is_some()));
 
-    // Another worker finds the summary with the messages.
+    // Another worker finds the summary in the stored messages.
     let other = world.patient();
     let job = world.job("question 20");
     World::run_on(&other, &job).await;
@@ -155,7 +155,7 @@ async fn failed_summary_is_retried() {
             60,
             vec![endpoint.clone()],
         );
-        eventually("no summary is being made", async || summaries.is_idle()).await;
+        eventually("no summary is running", async || summaries.is_idle()).await;
         summaries.latest_summary(&job.turn.conversation_id, &messages)
     };
     assert_eq!(refresh().await, None);
@@ -163,7 +163,7 @@ async fn failed_summary_is_retried() {
     assert_eq!((summary.text.as_str(), to_be_kept), ("Notes.", true));
 }
 
-/// As llama.cpp says it.
+/// Refusal of a too long prompt by llama.cpp.
 const TOO_LONG: Act = Act::Answer(
     400,
     &[("content-type", "application/json")],
@@ -174,7 +174,7 @@ fn messages_of(request: &Value) -> &[Value] {
     request["messages"].as_array().unwrap()
 }
 
-/// After so many turns, the next message meets these acts.
+/// Runs `turns` turns, after which the next message meets these acts.
 async fn after_turns(turns: usize, acts: &[Act]) -> World {
     let acts = std::iter::repeat_n(complete(&["Sure."]), turns)
         .chain(acts.iter().cloned())
@@ -192,7 +192,7 @@ async fn smaller_context_is_learned_once() {
     let world = after_turns(PAST, &[TOO_LONG, complete(&["Sure."])]).await;
     talk(&world, PAST).await;
     let requests = world.provider.requests();
-    assert_eq!(requests.len(), PAST + 2, "refused once, then answered");
+    assert_eq!(requests.len(), PAST + 2, "rejected once, then answered");
     let [refused, answered] = [&requests[PAST], &requests[PAST + 1]].map(messages_of);
     assert!(answered.len() < refused.len(), "{answered:?}");
     assert_eq!(

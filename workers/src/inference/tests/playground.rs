@@ -1,4 +1,4 @@
-//! Drafts that are tried.
+//! Tests of playground runs.
 
 use switchboard_schemas::{
     agent::{ActivationStatus, Agent},
@@ -37,7 +37,7 @@ async fn draft_answers_and_nothing_is_stored() {
         },
     ];
     world
-        .keep_trial(
+        .store_playground_run(
             &job,
             &AgentPlaygroundRun {
                 agent: draft("be a pirate"),
@@ -45,7 +45,7 @@ async fn draft_answers_and_nothing_is_stored() {
             },
         )
         .await;
-    assert!(finished(&world.run_trial(&job).await));
+    assert!(finished(&world.run_playground(&job).await));
 
     let frames = world.pushed(&job).await;
     assert_eq!(World::text_of(&frames), "As a pirate.");
@@ -64,7 +64,7 @@ async fn draft_answers_and_nothing_is_stored() {
     assert_eq!(told, ["be a pirate", "Ahoy", "Ahoy, matey", "Who are you?"]);
 
     assert!(world.messages(&job).await.is_empty() && world.record(&job).await.is_none());
-    // The first event of the topic is that of the message behind it.
+    // The first event of the topic belongs to the message after the run.
     let next = world.job("for the saved agent");
     assert!(finished(&world.run(&next).await));
     assert_eq!(
@@ -78,7 +78,7 @@ async fn draft_uses_its_own_tools() {
     let mut world = World::new(vec![search("lamps"), complete(&["Two lamps."])], false).await;
     let job = world.job("lamps?");
     world
-        .keep_trial(
+        .store_playground_run(
             &job,
             &AgentPlaygroundRun {
                 agent: lamp_shop(),
@@ -86,7 +86,7 @@ async fn draft_uses_its_own_tools() {
             },
         )
         .await;
-    assert!(finished(&world.run_trial(&job).await));
+    assert!(finished(&world.run_playground(&job).await));
     let frames = world.pushed(&job).await;
     let tools: Vec<_> = frames
         .iter()
@@ -115,7 +115,7 @@ async fn expired_or_foreign_run_fails_without_a_model_call() {
                 ..shop()
             };
             world
-                .keep_trial(
+                .store_playground_run(
                     &job,
                     &AgentPlaygroundRun {
                         agent,
@@ -124,7 +124,7 @@ async fn expired_or_foreign_run_fails_without_a_model_call() {
                 )
                 .await;
         }
-        assert!(finished(&world.run_trial(&job).await));
+        assert!(finished(&world.run_playground(&job).await));
         let frames = world.pushed(&job).await;
         let FrameBody::End(end) = &frames.last().unwrap().body else {
             panic!("no end")

@@ -1,4 +1,4 @@
-//! Replies that show products: in the frames, in what is stored, and across attempts.
+//! Tests of replies with products: in frames, in stored messages and across attempts.
 
 use serde_json::{Value, json};
 use switchboard_schemas::{
@@ -130,7 +130,7 @@ async fn continued_reply_keeps_its_products_and_runs_no_tool() {
     let mut world = world(acts, true).await;
     let job = world.job("show me lamps");
     assert!(matches!(
-        world.hand_over_after(&job, "Two").await,
+        world.hand_off_after(&job, "Two").await,
         JobEnd::RetryAfter(_)
     ));
     assert!(finished(&world.run(&job).await));
@@ -140,7 +140,7 @@ async fn continued_reply_keeps_its_products_and_runs_no_tool() {
     let system = requests[2]["messages"][0]["content"].as_str().unwrap();
     assert!(
         system.contains("Desk Lamp"),
-        "it knows what the visitor sees: {system}"
+        "the displayed products are missing: {system}"
     );
     assert_eq!(World::text_of(&world.pushed(&job).await), "Two lamps.");
     let record = world.record(&job).await.unwrap();
@@ -165,14 +165,14 @@ async fn attempt_without_text_searches_again() {
     let mut world = world(acts, false).await;
     let job = world.job("a mirror?");
     let end = world
-        .hand_over_when(&job, async || world.provider.requests().len() == 2)
+        .hand_off_when(&job, async || world.provider.requests().len() == 2)
         .await;
     assert!(matches!(end, JobEnd::RetryAfter(_)));
     assert!(finished(&world.run(&job).await));
     assert_eq!(
         shown_before_text(&world.pushed(&job).await),
         None,
-        "what another attempt found is not shown"
+        "products of another attempt were displayed"
     );
     assert!(
         world

@@ -67,7 +67,7 @@ impl World {
         Self::with(acts, continues_prefix, shop(), quick()).await
     }
 
-    /// The same, with another agent and other bounds.
+    /// Like [`Self::new`], with another agent and other bounds.
     pub(super) async fn with(
         acts: Vec<Act>,
         continues_prefix: bool,
@@ -131,7 +131,7 @@ impl World {
         }
     }
 
-    /// A worker whose patience with a silent provider is a test's.
+    /// Returns a worker with a given idle timeout for a silent provider.
     pub(super) fn patient_for(&self, idle_ms: u64) -> InferenceHandler {
         let config = WorkersConfig {
             token_idle_timeout_ms: idle_ms,
@@ -185,7 +185,7 @@ impl World {
 
     pub(super) fn patch(&self, job: &ReplyJob) -> PatchJob {
         PatchJob {
-            event_id: EventId::of("patch", "1"),
+            event_id: EventId::derive("patch", "1"),
             org_id: job.turn.org_id.clone(),
             conversation_id: job.turn.conversation_id.clone(),
             agent_id: job.agent_id.clone(),
@@ -197,10 +197,10 @@ impl World {
         }
     }
 
-    /// The deletion of the job's conversation.
+    /// Returns a deletion of the job's conversation.
     pub(super) fn deletion(&self, job: &ReplyJob) -> DeleteJob {
         DeleteJob {
-            event_id: EventId::of("delete", "1"),
+            event_id: EventId::derive("delete", "1"),
             org_id: job.turn.org_id.clone(),
             conversation_id: job.turn.conversation_id.clone(),
             agent_id: Some(job.agent_id.clone()),
@@ -240,8 +240,8 @@ impl World {
         timeout(WAIT, run).await.expect("the job ends")
     }
 
-    /// Keeps what a trial runs on, as an ingress does.
-    pub(super) async fn keep_trial(&self, job: &ReplyJob, trial: &AgentPlaygroundRun) {
+    /// Stores the input of a playground run, as an ingress does.
+    pub(super) async fn store_playground_run(&self, job: &ReplyJob, trial: &AgentPlaygroundRun) {
         let text = serde_json::to_string(trial).unwrap();
         self.relay
             .put_playground_run(&job.turn.message_id, &text)
@@ -249,7 +249,7 @@ impl World {
             .unwrap();
     }
 
-    pub(super) async fn run_trial(&self, job: &ReplyJob) -> JobEnd {
+    pub(super) async fn run_playground(&self, job: &ReplyJob) -> JobEnd {
         let (handover, inherited) = (CancellationToken::new(), false.into());
         let run = Box::pin(playground_turn::run_playground_turn(
             &self.inference,
@@ -257,7 +257,7 @@ impl World {
             &inherited,
             &handover,
         ));
-        timeout(WAIT, run).await.expect("the trial ends")
+        timeout(WAIT, run).await.expect("the playground run ends")
     }
 
     pub(super) fn another_organization() -> OrgId {
@@ -272,14 +272,14 @@ impl World {
         conversation_deletion::run_deletion(&self.inference, job, &CancellationToken::new()).await
     }
 
-    /// Runs until this text is logged, then asks the worker to hand over.
-    pub(super) async fn hand_over_after(&self, job: &ReplyJob, text: &str) -> JobEnd {
-        self.hand_over_when(job, async || self.logged_text(job).await == text)
+    /// Runs until this text is logged, then requests a handoff.
+    pub(super) async fn hand_off_after(&self, job: &ReplyJob, text: &str) -> JobEnd {
+        self.hand_off_when(job, async || self.logged_text(job).await == text)
             .await
     }
 
-    /// Runs until `ready`, then asks the worker to hand over.
-    pub(super) async fn hand_over_when(
+    /// Runs until `ready`, then requests a handoff.
+    pub(super) async fn hand_off_when(
         &self,
         job: &ReplyJob,
         ready: impl AsyncFnMut() -> bool,
@@ -287,7 +287,7 @@ impl World {
         let (inference, handover, inherited) =
             (self.patient(), CancellationToken::new(), false.into());
         let ask = async {
-            eventually("it is so far", ready).await;
+            eventually("the worker is ready for the handoff", ready).await;
             handover.cancel();
         };
         tokio::join!(
@@ -315,7 +315,7 @@ impl World {
             .any(|frame| matches!(frame.body, FrameBody::End(_)))
     }
 
-    /// Makes the topic for analytics refuse events.
+    /// Makes publishes to the topic for analytics fail.
     pub(super) fn refuse_events(&self) {
         self.bus
             .faults
@@ -359,7 +359,7 @@ impl World {
         .text
     }
 
-    /// The frames that the ingress was sent, up to the end, without beats.
+    /// Returns the frames pushed to the ingress, up to the end, without heartbeats.
     pub(super) async fn pushed(&mut self, job: &ReplyJob) -> Vec<Frame> {
         let mut frames = Vec::new();
         loop {
@@ -406,12 +406,12 @@ impl World {
     pub(super) async fn record(&self, job: &ReplyJob) -> Option<ReplyRecord> {
         self.store
             .inner()
-            .reply(&job.turn.org_id, &job.turn.reply_id())
+            .final_record(&job.turn.org_id, &job.turn.reply_id())
             .await
             .unwrap()
     }
 
-    /// So many events of the topic for analytics, in order.
+    /// Returns the first `count` events of the topic for analytics, in order.
     pub(super) async fn events(&self, count: usize) -> Vec<Value> {
         let mut consumer = self
             .bus

@@ -276,7 +276,7 @@ mod tests {
         );
         assert_eq!(outcome("https://10.1.2.3/feed"), Ok(AddressReach::Public));
         assert_eq!(outcome("http://[::1]:8080/feed"), Ok(AddressReach::Allowed));
-        // The name is judged by what it leads to.
+        // Names are checked after their resolution.
         assert_eq!(
             outcome("http://feeds.internal/feed"),
             Ok(AddressReach::Allowed)

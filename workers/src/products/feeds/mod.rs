@@ -41,7 +41,7 @@ use self::{
 };
 
 /// Longest time for storing products and the result, beside the fetch.
-const NOTE_TIME_MAX: Duration = Duration::from_secs(20);
+const STORE_TIME_MAX: Duration = Duration::from_secs(20);
 
 /// Agents whose feeds are being fetched by this process, with their organizations.
 type RunningFetches = HashMap<AgentId, OrgId>;
@@ -105,7 +105,7 @@ impl FeedScheduler {
                     Err(_) => agents.clear(),
                 },
                 // A request in this process starts a scan at once; other processes see it at their next scan.
-                () = self.backends.products.asked() => scans.reset_immediately(),
+                () = self.backends.products.refresh_requested() => scans.reset_immediately(),
                 _ = scans.tick() => {
                     if let Err(error) = self.scan(&mut running, &mut agents).await {
                         tracing::warn!(%error, "feed scan failed");
@@ -126,7 +126,8 @@ impl FeedScheduler {
         }
         let (waiting, organizations) = self.due(agents).await?;
         let mut queue = FeedQueue::new(waiting, agents.values(), places, organizations > 1);
-        // FeedScheduler without a slot are still due at the next scan and have then been due longer than others.
+        // Feeds without a slot are still due at the next scan and have then been due longer than
+        // others.
         while running.len() < places
             && let Some(due) = queue.next()
         {
@@ -172,7 +173,7 @@ impl FeedScheduler {
                 let status = self
                     .backends
                     .products
-                    .status(&agent.org_id, &agent.id)
+                    .read_status(&agent.org_id, &agent.id)
                     .await?;
                 if let Some(since) = due_since(&status, feed, Timestamp::now()) {
                     waiting.push(DueFeed {
@@ -191,7 +192,7 @@ impl FeedScheduler {
         let Some(feed) = &due.agent.settings.ecommerce.feed else {
             return false;
         };
-        let time_max = Duration::from_millis(self.config.feed_timeout_ms) + NOTE_TIME_MAX;
+        let time_max = Duration::from_millis(self.config.feed_timeout_ms) + STORE_TIME_MAX;
         let attempt = FetchAttempt {
             agent: &due.agent.id,
             feed,

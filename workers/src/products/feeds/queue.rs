@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn one_organization_leaves_a_slot_for_others() {
+    fn organization_leaves_a_slot_for_others() {
         let waiting = || (1..=4).map(|since| due("a", since)).collect();
         assert_eq!(order(waiting(), &["a"], 3, true), ["a-1"]);
         assert_eq!(order(waiting(), &["a"], 3, false), ["a-1", "a-2"]);

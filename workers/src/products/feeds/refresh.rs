@@ -66,7 +66,7 @@ impl FeedRefresher {
         let status = match self
             .backends
             .products
-            .status(&agent.org_id, &agent.id)
+            .read_status(&agent.org_id, &agent.id)
             .await
         {
             Ok(status) => status,
@@ -108,7 +108,7 @@ impl FeedRefresher {
         if let Err(error) = self
             .backends
             .products
-            .note_refresh(&agent.org_id, &agent.id, &refresh)
+            .record_refresh(&agent.org_id, &agent.id, &refresh)
             .await
         {
             tracing::warn!(%error, agent = agent.id.as_str(), "feed result not recorded");
@@ -127,7 +127,7 @@ impl FeedRefresher {
             Ok(Some(CatalogEntry::Agent(now))) if now.settings.ecommerce.feed.is_some() => {
                 self.backends
                     .products
-                    .ask_refresh(&agent.org_id, &agent.id, Timestamp::now())
+                    .request_refresh(&agent.org_id, &agent.id, Timestamp::now())
                     .await
             }
             Ok(_) => Ok(()),

@@ -1,5 +1,5 @@
-//! DueFeed times of feeds, and the claim of one process to each fetch. The name of a claim follows from the fetch before it, and
-//! the process that records it first makes the fetch.
+//! Due times of feeds, and the claim of one process to each fetch. The name of a claim follows from
+//! the previous fetch, and the process that records it first makes the fetch.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_process_fetches_and_another_after_its_death() {
+    async fn fetch_is_taken_over_from_a_dead_process() {
         let relay = EmbeddedRelay::open(None).unwrap();
         let secret = InstallationSecret::from_bytes([1; 32]);
         let agent = AgentId::derive(&secret, &OrgId::derive(&secret, "acme"), "shop");
@@ -238,7 +238,7 @@ mod tests {
         }
         assert_eq!(takers, 1);
 
-        // One that takes no time has died by the next slot.
+        // A fetch without duration counts as lost in the next slot.
         let relay = EmbeddedRelay::open(None).unwrap();
         let short = attempt(Duration::from_millis(5), Timestamp::now());
         assert!(
@@ -253,7 +253,10 @@ mod tests {
             .await
             .unwrap()
         {
-            assert!(std::time::Instant::now() < deadline, "nobody takes it over");
+            assert!(
+                std::time::Instant::now() < deadline,
+                "the fetch was not taken over"
+            );
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }

@@ -1,4 +1,4 @@
-//! Fetches of feeds from a server that does as it is told, and lookups that lie.
+//! Tests of feed fetches from a scripted server and with scripted host lookups.
 
 mod scheduling;
 
@@ -45,7 +45,7 @@ use super::*;
 const PATIENCE: Duration = Duration::from_secs(10);
 const CSV: &str = "title,price\nTea,5\nCup,7\n";
 
-/// Answers of a feed's server, the last one again and again, and what it was asked.
+/// Responses of a feed server, the last one repeated, and the received requests.
 #[derive(Clone, Default)]
 struct Script {
     answers: Arc<Mutex<VecDeque<Answer>>>,
@@ -63,7 +63,7 @@ impl Script {
         self.answers.lock().unwrap().push_back(Arc::new(answer));
     }
 
-    /// From here on this.
+    /// Replaces all remaining responses.
     fn says(&self, answer: impl Fn() -> Response + Send + Sync + 'static) {
         *self.answers.lock().unwrap() = VecDeque::from([Arc::new(answer) as Answer]);
     }
@@ -81,14 +81,14 @@ impl Script {
     }
 }
 
-/// A lookup that gives one answer after the other, and the last one again and again.
-struct Lying {
+/// A host lookup with scripted answers, the last one repeated.
+struct ScriptedLookup {
     answers: Mutex<VecDeque<Vec<IpAddr>>>,
     asked: AtomicUsize,
 }
 
 #[async_trait]
-impl HostLookup for Lying {
+impl HostLookup for ScriptedLookup {
     async fn addresses(&self, _: &str) -> io::Result<Vec<IpAddr>> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let mut answers = self.answers.lock().unwrap();
@@ -104,7 +104,7 @@ impl HostLookup for Lying {
 struct World {
     backends: Backends,
     script: Script,
-    lookup: Arc<Lying>,
+    lookup: Arc<ScriptedLookup>,
     port: u16,
     config: ProductsConfig,
     agent: Agent,
@@ -119,7 +119,7 @@ impl World {
     }
 
     async fn allowing(networks: &[&str]) -> Self {
-        // Another test may have been first.
+        // Another test may have installed it already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let script = Script::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -129,7 +129,7 @@ impl World {
         let mut server = JoinSet::new();
         server.spawn(async move { axum::serve(listener, router).await.unwrap() });
         let directory = tempfile::tempdir().unwrap();
-        let lookup = Lying {
+        let lookup = ScriptedLookup {
             answers: Mutex::default(),
             asked: AtomicUsize::new(0),
         };
@@ -191,7 +191,7 @@ impl World {
         self.status().await
     }
 
-    /// Fetches a feed of this address, and says why nothing came of it.
+    /// Fetches a feed of this URL and returns the recorded error.
     async fn refusal(&mut self, url: &str) -> String {
         self.agent = agent(url);
         self.configure(&self.agent).await;
@@ -203,7 +203,7 @@ impl World {
     async fn status(&self) -> ProductsStatus {
         self.backends
             .products
-            .status(&self.agent.org_id, &self.agent.id)
+            .read_status(&self.agent.org_id, &self.agent.id)
             .await
             .unwrap()
     }
@@ -399,7 +399,7 @@ async fn redirect_target_is_checked_like_the_first_url() {
     world
         .backends
         .products
-        .remove(&world.agent.org_id, &world.agent.id)
+        .remove_products(&world.agent.org_id, &world.agent.id)
         .await
         .unwrap();
     for (location, expected) in [
@@ -472,7 +472,8 @@ async fn host_is_resolved_once_and_every_address_must_be_public() {
 async fn dns_rebinding_gains_nothing() {
     let mut world = World::new().await;
     world.script.then(|| CSV.into_response());
-    // The first answer is judged and connected to; a second lookup would lead to a machine that is not allowed.
+    // The first answer is checked and connected to; a second lookup would return a forbidden
+    // address.
     world.resolves_to(&[&["127.0.0.1"], &["127.0.0.2"]]);
     let port = world.port;
     world.agent = agent(&format!("http://rebind.example:{port}/feed.csv"));
@@ -482,7 +483,7 @@ async fn dns_rebinding_gains_nothing() {
     world
         .backends
         .products
-        .remove(&world.agent.org_id, &world.agent.id)
+        .remove_products(&world.agent.org_id, &world.agent.id)
         .await
         .unwrap();
     let error = world

@@ -99,12 +99,12 @@ fn attributes_filter_and_unknown_ones_are_words() {
     );
     assert_eq!(finds(&with("shoes", "color", "purple")), [""; 0]);
     assert_eq!(finds(&with("", "stock", "in stock")), ["Leather boots"]);
-    // No product says for which sport it is.
+    // No product has this attribute.
     assert_eq!(finds(&with("shoes", "sport", "running")).len(), 2);
     assert_eq!(finds(&with("shoes", "sport", "diving")), [""; 0]);
 }
 
-/// A shop of these titles, each with one attribute.
+/// Returns an index of these titles, each with one attribute.
 fn labelled(products: &[(&str, &str, &str)]) -> ProductIndex {
     let products = products
         .iter()
@@ -176,7 +176,7 @@ fn attribute_names_match_in_every_spelling() {
     assert_eq!(
         found_with(&index, "stock", "used"),
         ["Worn"],
-        "nobody has `stock`, so that it is words"
+        "no product has `stock`, so its value is searched as words"
     );
     assert_eq!(found_with(&index, "in_stock", "used"), [""; 0]);
     assert_eq!(found_with(&index, "condition", "30"), [""; 0]);
@@ -194,7 +194,7 @@ fn part_of_an_attribute_name_is_another_attribute() {
     assert_eq!(
         found_with(&index, "cm", "12"),
         ["Stick"],
-        "nobody has `cm`, so that it is words"
+        "no product has `cm`, so its value is searched as words"
     );
 }
 
@@ -214,7 +214,7 @@ fn exact_attribute_values_rank_before_similar_ones() {
         ("color", "green", &["Leaf"]),
         ("colour", "blue", &["Night", "Sky"]),
         ("color", "navy blue", &["Night"]),
-        // Nobody has these, and they are near to what somebody has.
+        // No product has these values, but similar ones exist.
         ("color", "gren", &["Leaf"]),
         ("color", "greens", &["Leaf"]),
         ("color", "blu", &["Night", "Sky"]),

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A shop whose products are kept.
+/// A shop with stored products.
 struct World {
     products: Arc<dyn ProductStore>,
     search: ProductSearch,
@@ -76,7 +76,7 @@ async fn changed_products_are_found_within_two_seconds() {
     world.eventually(&["Coffee"]).await;
     world
         .products
-        .remove(&world.agent.org_id, &world.agent.id)
+        .remove_products(&world.agent.org_id, &world.agent.id)
         .await
         .unwrap();
     world.eventually(&[]).await;
@@ -127,7 +127,7 @@ async fn index_build_continues_after_its_caller_gave_up() {
         .await;
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
     let asked = query("tea");
-    // Far less than making an index of so many takes.
+    // Far less time than building an index of this size takes.
     let patience = std::time::Duration::from_millis(5);
     while tokio::time::timeout(patience, world.search.search(&world.agent, &asked))
         .await
@@ -135,7 +135,7 @@ async fn index_build_continues_after_its_caller_gave_up() {
     {
         assert!(
             std::time::Instant::now() < deadline,
-            "each who asks begins anew"
+            "each caller restarts the build"
         );
     }
 }

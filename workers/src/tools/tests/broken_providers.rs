@@ -22,7 +22,7 @@ async fn call_of_a_cut_stream_is_never_run() {
         assert_eq!(
             (run.ran.len(), run.seen.text.as_str()),
             (0, "Without."),
-            "what was held was never said"
+            "buffered text was displayed"
         );
     }
     let begun = delta(&part(0, "good", "{}"));

@@ -1,4 +1,5 @@
-//! Claims about what a model is told to be shown, over rounds and side by side, and about replies that say nothing of it.
+//! Tests of the displayed products that are reported to the model, over several rounds and calls,
+//! and of replies without text.
 
 use switchboard_schemas::{conversation::FinishReason, reply_event::ReplyFailure};
 
@@ -6,7 +7,7 @@ use super::{
     Act, Piece, Run, WorkersConfig, calls, complete, delta, finish, part, quick, run, run_with,
 };
 
-/// A call that fails shows nothing, like a search that finds nothing.
+/// A failing call, which displays nothing, like a search without results.
 const NOTHING: (&str, &str) = ("bad", "{}");
 
 async fn answered(rounds: &[&[(&str, &str)]]) -> Run {
@@ -14,7 +15,7 @@ async fn answered(rounds: &[&[(&str, &str)]]) -> Run {
     run(rounds.chain([complete(&["Here."])]).collect()).await
 }
 
-/// The products that the visitor is shown at the end.
+/// Returns the products that are displayed at the end.
 fn shown(run: &Run) -> Vec<String> {
     let last = run
         .seen

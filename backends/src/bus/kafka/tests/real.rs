@@ -1,4 +1,5 @@
-//! What only a real Kafka can show: the contract under both group protocols, and life beyond the poll interval.
+//! Tests that need a real Kafka: the conformance suite under both group protocols, and a consumer
+//! beyond its poll interval.
 
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ async fn consumer_protocol() -> (KafkaBus, Leftovers) {
     .await
 }
 
-/// With the shortest poll interval that librdkafka allows, so that a handle can be left alone for longer than that.
+/// Uses the shortest poll interval that librdkafka allows, so that the test can exceed it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slowly_polled_consumer_keeps_its_partitions() {
     let poll_interval = Duration::from_secs(6);
@@ -99,7 +100,7 @@ async fn fresh(config: BusConfig) -> (KafkaBus, Leftovers) {
     (bus, Leftovers { properties, topics })
 }
 
-/// Deletes the topics of one test when it has ended, well or not.
+/// Deletes the topics of a test when it ends, also by a panic.
 struct Leftovers {
     properties: ClientProperties,
     topics: Vec<String>,

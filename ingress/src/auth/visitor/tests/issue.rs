@@ -28,7 +28,7 @@ fn secret_of(claims: &VisitorClaims) -> String {
 }
 
 #[tokio::test]
-async fn page_gets_a_15_minute_token_and_the_widget_settings() {
+async fn page_receives_a_15_minute_token_and_the_widget_settings() {
     let world = World::new().await;
     let before = Timestamp::now();
     let answer = world.ask_for_token(&PAGE, json!({})).await;
@@ -57,7 +57,7 @@ async fn page_gets_a_15_minute_token_and_the_widget_settings() {
 }
 
 #[tokio::test]
-async fn inactive_agent_gives_tokens_but_no_configuration() {
+async fn inactive_agent_issues_tokens_without_configuration() {
     let world = World::new().await;
     world
         .edit_agent(|agent| {
@@ -83,12 +83,12 @@ async fn inactive_agent_gives_tokens_but_no_configuration() {
     assert_eq!(
         read.problem(),
         problem(404, "CONVERSATION_NOT_FOUND"),
-        "its conversations are open"
+        "its conversations are readable"
     );
 }
 
 #[tokio::test]
-async fn a_preflight_of_the_route_is_answered_without_a_key() {
+async fn preflight_of_the_token_route_needs_no_key() {
     let world = World::new().await;
     let answer = world.send_with("OPTIONS", TOKEN_ROUTE, &PAGE, "").await;
     assert_eq!(
@@ -103,7 +103,7 @@ async fn a_preflight_of_the_route_is_answered_without_a_key() {
 }
 
 #[tokio::test]
-async fn who_shows_neither_an_origin_nor_a_key_gets_nothing() {
+async fn request_without_origin_and_key_is_rejected() {
     let world = World::new().await;
     assert_eq!(
         world.ask_for_token(&[], json!({})).await.problem(),
@@ -125,7 +125,7 @@ async fn who_shows_neither_an_origin_nor_a_key_gets_nothing() {
 }
 
 #[tokio::test]
-async fn the_steps_of_the_key_stand_before_the_body() {
+async fn key_is_checked_before_the_body() {
     let world = World::new().await;
     let key = async |key: Value| world.new_key("acme", key).await;
     let expired =
@@ -148,12 +148,12 @@ async fn the_steps_of_the_key_stand_before_the_body() {
     assert_eq!(
         with_key(&world, &chat, &[]).await.status,
         200,
-        "a program needs no origin"
+        "programs send no origin"
     );
 }
 
 #[tokio::test]
-async fn the_checks_of_the_agent_are_in_the_usual_order() {
+async fn agent_is_checked_in_the_documented_order() {
     let world = World::new().await;
     let bad_field = json!({ "visitorId": "ada" });
     let mut with = bad_field.clone();
@@ -212,7 +212,7 @@ async fn the_checks_of_the_agent_are_in_the_usual_order() {
 }
 
 #[tokio::test]
-async fn a_visitor_who_shows_its_secret_comes_back_as_the_same_one() {
+async fn visitor_secret_identifies_a_returning_visitor() {
     let world = World::new().await;
     let first = world.new_visitor().await;
     let fields = json!({ "visitorSecret": first["visitorSecret"] });
@@ -229,7 +229,7 @@ async fn a_visitor_who_shows_its_secret_comes_back_as_the_same_one() {
 }
 
 #[tokio::test]
-async fn nobody_is_believed_to_be_a_visitor_without_a_good_secret() {
+async fn visitor_id_is_rejected_without_a_valid_secret() {
     let world = World::new().await;
     let known = claims();
     let expired = VisitorClaims {
@@ -275,7 +275,7 @@ async fn nobody_is_believed_to_be_a_visitor_without_a_good_secret() {
 }
 
 #[tokio::test]
-async fn lifetimes_are_the_operators() {
+async fn token_lifetimes_follow_the_configuration() {
     let config = crate::IngressConfig {
         visitor_token_lifetime_ms: 40,
         ..crate::IngressConfig::default()

@@ -9,7 +9,7 @@ use crate::{
     testing::{Answer, World},
 };
 
-/// The bus is away, so that a message that passed every limit is limit_headers at once.
+/// The bus is unavailable, so that a message that passed every limit is answered at once.
 async fn world(config: IngressConfig) -> World {
     let world = World::with(config).await;
     world.bus.faults.set_down(true);
@@ -33,7 +33,7 @@ fn refused_by(answer: &Answer) -> Option<String> {
 }
 
 #[tokio::test]
-async fn visitor_has_its_own_quotas_besides_those_of_the_key() {
+async fn visitor_has_quotas_apart_from_those_of_the_key() {
     let world = world(IngressConfig::default()).await;
     let limits = json!({ "name": "page", "limits": { "conversationsPerMinute": 2 } });
     let key = world.new_key("acme", limits).await;
@@ -78,7 +78,7 @@ async fn visitor_has_its_own_quotas_besides_those_of_the_key() {
 }
 
 #[tokio::test]
-async fn a_route_that_a_token_does_not_open_counts_all_the_same() {
+async fn request_to_a_closed_route_counts_too() {
     let world = world(IngressConfig::default()).await;
     let answer = world
         .send_as(
@@ -97,7 +97,7 @@ async fn a_route_that_a_token_does_not_open_counts_all_the_same() {
 }
 
 #[tokio::test]
-async fn the_agents_limit_holds_for_each_visitor_in_whatever_session() {
+async fn agent_limit_counts_a_visitor_across_sessions() {
     let world = world(IngressConfig::default()).await;
     world
         .edit_agent(|agent| agent.settings.limits.rate_limit_per_minute = 1)
@@ -113,7 +113,7 @@ async fn the_agents_limit_holds_for_each_visitor_in_whatever_session() {
 }
 
 #[tokio::test]
-async fn refused_requests_take_nothing_from_the_site_limit() {
+async fn rejected_requests_do_not_count_for_the_site() {
     let config = IngressConfig {
         visitor_chats_per_address_per_minute: 3,
         visitor_chats_per_site_per_minute: 4,
@@ -147,7 +147,7 @@ async fn refused_requests_take_nothing_from_the_site_limit() {
     assert_eq!(
         from("203.0.113.1", &claims()).await,
         None,
-        "the refused message was not counted"
+        "the rejected message was counted"
     );
     assert_eq!(
         from("203.0.113.1", &claims()).await.as_deref(),
@@ -156,7 +156,7 @@ async fn refused_requests_take_nothing_from_the_site_limit() {
     assert_eq!(
         from("203.0.113.2", &claims()).await,
         None,
-        "nor was the address's"
+        "the request of the address was counted"
     );
     assert_eq!(
         from("203.0.113.2", &claims()).await.as_deref(),
@@ -191,7 +191,7 @@ async fn token_requests_are_limited_by_address() {
 }
 
 #[tokio::test]
-async fn new_visitors_stop_at_the_site_limit_and_known_ones_go_on() {
+async fn site_limit_rejects_new_visitors_but_not_known_ones() {
     let config = IngressConfig {
         new_visitors_per_site_per_minute: 1,
         ..IngressConfig::default()
@@ -208,7 +208,7 @@ async fn new_visitors_stop_at_the_site_limit_and_known_ones_go_on() {
 }
 
 #[tokio::test]
-async fn a_limit_of_zero_is_none() {
+async fn limit_of_zero_is_unlimited() {
     let config = IngressConfig {
         visitor_tokens_per_address_per_minute: 0,
         new_visitors_per_site_per_minute: 0,

@@ -17,7 +17,7 @@ use super::{CHAT, claims, problem, token_of};
 use crate::testing::{Answer, World, agent_id, empty_conversation, org_id};
 
 impl World {
-    /// Puts a visitor's conversation of session `s` into the store, with a final reply in it.
+    /// Stores a visitor's conversation of session `s` with a final reply.
     pub(super) async fn put_visitor_conversation(
         &self,
         claims: &VisitorClaims,
@@ -34,7 +34,7 @@ impl World {
         (claims.clone(), reply)
     }
 
-    /// A message with a token that is accepted, and the job that came of it.
+    /// Sends a message with a token and returns the published job.
     async fn accepted_of(
         &self,
         claims: &VisitorClaims,
@@ -87,7 +87,7 @@ async fn visitor_message_has_the_widget_source_and_its_own_session() {
 }
 
 #[tokio::test]
-async fn the_body_cannot_say_that_the_visitor_is_another_one() {
+async fn body_cannot_name_another_visitor() {
     let world = World::new().await;
     let ada = claims();
     let own = json!({ "message": "hi", "sessionId": "s", "visitorId": ada.visitor_id }).to_string();
@@ -102,7 +102,7 @@ async fn the_body_cannot_say_that_the_visitor_is_another_one() {
 }
 
 #[tokio::test]
-async fn a_visitor_reads_its_own_session_and_others_are_not_there() {
+async fn visitor_reads_only_its_own_session() {
     let world = World::new().await;
     let (ada, reply) = world.put_visitor_conversation(&claims()).await;
     let of_a_key = world.put_conversation(org_id()).await;
@@ -137,7 +137,7 @@ async fn a_visitor_reads_its_own_session_and_others_are_not_there() {
     assert_eq!(
         without_id(&nobodys),
         without_id(&adas),
-        "the answers do not tell which of them exists"
+        "the responses reveal which of them exists"
     );
 }
 
@@ -213,7 +213,7 @@ async fn organization_key_reads_a_visitor_session_after_an_answer() {
 }
 
 #[tokio::test]
-async fn a_change_is_the_visitors_and_reaches_its_own_conversation() {
+async fn change_of_a_visitor_applies_to_its_own_conversation() {
     let world = World::new().await;
     let (ada, reply) = world.put_visitor_conversation(&claims()).await;
     let (token, path) = (token_of(&ada), World::agent_path("/conversations/s"));

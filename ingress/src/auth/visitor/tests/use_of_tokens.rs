@@ -17,7 +17,7 @@ use crate::{
     testing::{World, org_id, secret},
 };
 
-/// Every route, with whether a token opens it.
+/// All routes, each with true if a token opens it.
 const ROUTES: [(&str, &str, bool); 9] = [
     ("POST", "/api/public/agents/{agent}/chat", true),
     ("GET", "/api/public/agents/{agent}/conversations/s", true),
@@ -49,7 +49,7 @@ async fn code(world: &World, token: &str, (method, route, _): (&str, &str, bool)
 }
 
 #[tokio::test]
-async fn a_token_opens_its_routes_and_no_others() {
+async fn token_opens_only_its_routes() {
     let world = World::new().await;
     let token = token_of(&claims());
     for route in ROUTES {
@@ -65,11 +65,14 @@ async fn a_token_opens_its_routes_and_no_others() {
             "{}",
         )
         .await;
-    assert_eq!(answer.status, 401, "the administrative API knows no tokens");
+    assert_eq!(
+        answer.status, 401,
+        "the admin API accepts no visitor tokens"
+    );
 }
 
 #[tokio::test]
-async fn an_expired_token_is_told_before_its_scope_and_costs_nothing() {
+async fn expired_token_precedes_scope_and_is_not_counted() {
     let world = World::new().await;
     let token = token_of(&VisitorClaims {
         expires_at: Timestamp::now(),
@@ -90,7 +93,7 @@ async fn an_expired_token_is_told_before_its_scope_and_costs_nothing() {
 }
 
 #[tokio::test]
-async fn a_damaged_token_is_no_key_and_counts_as_a_guess() {
+async fn damaged_token_is_invalid_and_counts_as_a_guess() {
     let config = IngressConfig {
         failed_authentications_per_minute: 3,
         ..IngressConfig::default()
@@ -119,12 +122,12 @@ async fn a_damaged_token_is_no_key_and_counts_as_a_guess() {
     assert_eq!(
         answer.problem(),
         problem(404, "CONVERSATION_NOT_FOUND"),
-        "a neighbour's guesses shut nobody out"
+        "guesses of a neighbor blocked a valid token"
     );
 }
 
 #[tokio::test]
-async fn a_token_and_a_key_together_are_no_credential() {
+async fn token_and_key_together_are_unusable() {
     let world = World::new().await;
     let authorization = format!("Bearer {}", token_of(&claims()));
     let both = [
@@ -138,7 +141,7 @@ async fn a_token_and_a_key_together_are_no_credential() {
 }
 
 #[tokio::test]
-async fn another_agent_is_out_of_scope_even_if_it_does_not_exist() {
+async fn other_agents_are_out_of_scope_even_if_unknown() {
     let world = World::new().await;
     let other = "agt_00000000000000000000000000";
     let token = token_of(&VisitorClaims {
@@ -187,7 +190,7 @@ async fn another_agent_is_out_of_scope_even_if_it_does_not_exist() {
 }
 
 #[tokio::test]
-async fn other_origin_is_refused_and_a_missing_origin_is_accepted() {
+async fn other_origin_is_rejected_and_a_missing_one_accepted() {
     let world = World::new().await;
     let (claims, reply) = world.put_visitor_conversation(&claims()).await;
     let (token, message) = (token_of(&claims), format!("/api/public/messages/{reply}"));
@@ -232,7 +235,7 @@ async fn other_origin_is_refused_and_a_missing_origin_is_accepted() {
 }
 
 #[tokio::test]
-async fn what_shuts_a_key_out_of_an_agent_shuts_its_tokens_out() {
+async fn agent_restrictions_apply_to_tokens_like_to_keys() {
     let world = World::new().await;
     let token = token_of(&claims());
     world

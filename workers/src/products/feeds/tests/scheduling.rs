@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn one_of_many_processes_fetches_due_and_requested_feeds() {
+async fn due_and_requested_feeds_are_fetched_by_one_process() {
     let world = World::new().await;
     world.script.then(|| CSV.into_response());
     let shutdown = CancellationToken::new();
@@ -20,14 +20,14 @@ async fn one_of_many_processes_fetches_due_and_requested_feeds() {
             tokio::time::sleep(Duration::from_millis(5)).await;
             last = world.status().await.refresh;
         }
-        // Long enough for every process to look several times.
+        // Long enough for several scans of every process.
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert_eq!(world.script.asked(), round);
         let (org, agent) = (&world.agent.org_id, &world.agent.id);
         world
             .backends
             .products
-            .ask_refresh(org, agent, Timestamp::now())
+            .request_refresh(org, agent, Timestamp::now())
             .await
             .unwrap();
     }
@@ -47,7 +47,7 @@ async fn feed_removed_during_its_fetch_replaces_nothing() {
     assert_eq!((status.kept, status.refresh), (None, None));
     assert!(
         status.asked_at.is_some(),
-        "the one that it has now is fetched next"
+        "the current feed is fetched next"
     );
     assert_eq!(world.script.asked(), 1);
     let without = Agent {
@@ -60,8 +60,8 @@ async fn feed_removed_during_its_fetch_replaces_nothing() {
     assert_eq!(world.refresh().await, ProductsStatus::default());
 }
 
-/// Looks after the feeds until `is_done`.
-async fn look_after_until(world: &World, what: &str, is_done: impl AsyncFn() -> bool) {
+/// Runs the scheduler until `is_done`.
+async fn schedule_until(world: &World, what: &str, is_done: impl AsyncFn() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     let feeds = world.feeds();
     let waiting = async {
@@ -81,7 +81,7 @@ async fn hanging_feeds_do_not_starve_other_feeds() {
     let mut world = World::new().await;
     (world.config.feed_timeout_ms, world.config.feeds_at_once_max) = (100, 2);
     world.script.then(|| CSV.into_response());
-    // It takes connections and says nothing.
+    // The server accepts connections and never responds.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let hanging = format!("http://{}/", silent.local_addr().unwrap());
     let mut agents: Vec<Agent> = ["shop", "a", "b", "c", "d"]
@@ -94,12 +94,12 @@ async fn hanging_feeds_do_not_starve_other_feeds() {
     for agent in agents.iter().chain([&world.agent]) {
         world.configure(agent).await;
     }
-    look_after_until(&world, "the good feed waits for ever", async || {
+    schedule_until(&world, "the good feed is never fetched", async || {
         for agent in &agents {
             world
                 .backends
                 .products
-                .ask_refresh(&agent.org_id, &agent.id, Timestamp::now())
+                .request_refresh(&agent.org_id, &agent.id, Timestamp::now())
                 .await
                 .unwrap();
         }
@@ -115,7 +115,7 @@ async fn changed_feed_url_is_fetched_each_time() {
     let other = world.url().replace("feed.csv", "other.csv");
     for url in [world.url(), other.clone(), world.url(), other] {
         world.configure(&agent(&url)).await;
-        look_after_until(&world, &format!("{url} is not fetched"), async || {
+        schedule_until(&world, &format!("{url} is not fetched"), async || {
             world
                 .status()
                 .await
@@ -132,14 +132,14 @@ async fn requested_fetch_does_not_wait_for_the_next_scan() {
     world.config.feed_scan_ms = 3_600_000;
     world.script.then(|| CSV.into_response());
     let asked_again = std::sync::atomic::AtomicBool::new(false);
-    look_after_until(&world, "the feed is not fetched", async || {
+    schedule_until(&world, "the feed is not fetched", async || {
         let fetched = world.status().await.refresh.is_some();
         if fetched && !asked_again.swap(true, Ordering::SeqCst) {
             let (org, agent) = (&world.agent.org_id, &world.agent.id);
             world
                 .backends
                 .products
-                .ask_refresh(org, agent, Timestamp::now())
+                .request_refresh(org, agent, Timestamp::now())
                 .await
                 .unwrap();
         }
