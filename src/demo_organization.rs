@@ -17,7 +17,7 @@ use switchboard_schemas::{
     user::UserState,
 };
 
-use crate::{config::Config, installation::Installation, terminal::DemoAccess};
+use crate::{config::ServiceConfig, installation::OpenInstallation, terminal::DemoAccess};
 
 const DOCUMENT: &str = include_str!("demo.json");
 const ORGANIZATION: &str = "demo";
@@ -33,8 +33,8 @@ const OWNER: &str = "owner@demo.example";
 /// Its API key is stored in a private file of the data directory, so that every start can print a working command; no
 /// other key is ever stored. A lost file is replaced by a new key.
 pub(crate) async fn prepare(
-    config: &Config,
-    installation: &Installation,
+    config: &ServiceConfig,
+    installation: &OpenInstallation,
 ) -> anyhow::Result<Option<DemoAccess>> {
     let Some(data_dir) = installation.data_dir.as_ref().filter(|_| config.demo) else {
         return Ok(None);
@@ -72,8 +72,8 @@ pub(crate) async fn prepare(
 /// Returns a link to the first account. There is none if that account was removed or disabled and others exist, so that
 /// a removed account does not come back.
 async fn sign_in_link(
-    config: &Config,
-    installation: &Installation,
+    config: &ServiceConfig,
+    installation: &OpenInstallation,
     org: &OrgId,
 ) -> anyhow::Result<Option<String>> {
     let email: EmailAddress = OWNER.parse()?;
@@ -96,7 +96,7 @@ async fn sign_in_link(
     Ok(Some(maker.sign_in_link(org, &email).await?))
 }
 
-async fn create(installation: &Installation, org: &OrgId) -> anyhow::Result<String> {
+async fn create(installation: &OpenInstallation, org: &OrgId) -> anyhow::Result<String> {
     let catalog = &installation.backends.catalog;
     for entry in catalog.list(EntryKind::Key, Some(org)).await? {
         if matches!(&entry, CatalogEntry::Key { key, .. } if key.name == KEY) {

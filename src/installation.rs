@@ -18,10 +18,10 @@ use switchboard_backends::{
 };
 use switchboard_schemas::secret::InstallationSecret;
 
-use crate::{config::Config, data_dir::DataDir};
+use crate::{config::ServiceConfig, data_dir::DataDir};
 
 /// Open backends together with the installation secret and the lock on the data directory.
-pub(crate) struct Installation {
+pub(crate) struct OpenInstallation {
     /// Open backends.
     pub(crate) backends: Backends,
     /// Secret from which ids, key hashes and encryption keys are derived.
@@ -38,14 +38,17 @@ const CLAIMS_FILE: &str = "claims.db";
 const ACCOUNTS_FILE: &str = "accounts.db";
 
 /// Opens all backends of the configured profile; `role` names this process to Kafka.
-pub(crate) async fn open_backends(config: &Config, role: &str) -> anyhow::Result<Installation> {
+pub(crate) async fn open_backends(
+    config: &ServiceConfig,
+    role: &str,
+) -> anyhow::Result<OpenInstallation> {
     match config.backends.profile {
         BackendProfile::Embedded => open_embedded(config),
         BackendProfile::Cluster => open_cluster(config, role).await,
     }
 }
 
-fn open_embedded(config: &Config) -> anyhow::Result<Installation> {
+fn open_embedded(config: &ServiceConfig) -> anyhow::Result<OpenInstallation> {
     let data_dir = DataDir::open(&config.backends.data_dir)?;
     let secret = match &config.secret {
         Some(secret) => InstallationSecret::parse(secret.expose_secret())?,
@@ -62,14 +65,14 @@ fn open_embedded(config: &Config) -> anyhow::Result<Installation> {
         limiter: Arc::new(EmbeddedLimiter::new()),
         accounts: Arc::new(EmbeddedAccounts::open(&data_dir.file_path(ACCOUNTS_FILE))?),
     };
-    Ok(Installation {
+    Ok(OpenInstallation {
         backends,
         secret,
         data_dir: Some(data_dir),
     })
 }
 
-async fn open_cluster(config: &Config, role: &str) -> anyhow::Result<Installation> {
+async fn open_cluster(config: &ServiceConfig, role: &str) -> anyhow::Result<OpenInstallation> {
     let secret = config
         .secret
         .as_ref()
@@ -92,7 +95,7 @@ async fn open_cluster(config: &Config, role: &str) -> anyhow::Result<Installatio
         accounts: Arc::new(ScyllaAccounts::connect(scylla)),
         limiter: Arc::new(RedisLimiter::connect(&parts.redis, namespace).await?),
     };
-    Ok(Installation {
+    Ok(OpenInstallation {
         backends,
         secret,
         data_dir: None,
@@ -100,7 +103,7 @@ async fn open_cluster(config: &Config, role: &str) -> anyhow::Result<Installatio
 }
 
 /// Opens the bus alone, for commands that need nothing else.
-pub(crate) fn open_bus(config: &Config) -> anyhow::Result<Arc<dyn MessageBus>> {
+pub(crate) fn open_bus(config: &ServiceConfig) -> anyhow::Result<Arc<dyn MessageBus>> {
     match config.backends.profile {
         BackendProfile::Embedded => {
             let path = &config.backends.data_dir;
@@ -136,7 +139,7 @@ pub(crate) struct AccountStores {
 }
 
 /// Opens the stores of organizations and accounts alone.
-pub(crate) fn open_account_stores(config: &Config) -> anyhow::Result<AccountStores> {
+pub(crate) fn open_account_stores(config: &ServiceConfig) -> anyhow::Result<AccountStores> {
     let secret = config
         .secret
         .as_ref()
@@ -165,7 +168,7 @@ pub(crate) fn open_account_stores(config: &Config) -> anyhow::Result<AccountStor
 }
 
 /// Creates missing topics, keyspace and tables. Embedded backends create theirs when they are opened.
-pub(crate) async fn migrate_backends(config: &Config) -> anyhow::Result<()> {
+pub(crate) async fn migrate_backends(config: &ServiceConfig) -> anyhow::Result<()> {
     open_bus(config)?
         .migrate()
         .await
@@ -179,7 +182,7 @@ pub(crate) async fn migrate_backends(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn embedded_bus(config: &Config) -> anyhow::Result<Arc<dyn MessageBus>> {
+fn embedded_bus(config: &ServiceConfig) -> anyhow::Result<Arc<dyn MessageBus>> {
     let path = config.backends.data_dir.join(BUS_FILE);
     Ok(Arc::new(
         EmbeddedBus::open(&path, config.backends.bus.partitions).context("cannot open the bus")?,

@@ -20,7 +20,7 @@ use crate::{
         admin_link::AdminCommand, apply::ApplyArguments, dead_letters::DeadLetterCommand,
         route::RouteArguments,
     },
-    config::Config,
+    config::ServiceConfig,
     serve::ServeArguments,
 };
 
@@ -70,7 +70,7 @@ enum CliCommand {
 
 fn main() -> ExitCode {
     let arguments = CliArguments::parse();
-    let config = match Config::load(arguments.config.as_deref()) {
+    let config = match ServiceConfig::load(arguments.config.as_deref()) {
         Ok(config) => config,
         Err(error) => {
             terminal::print_error(&error);
@@ -91,7 +91,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: CliCommand, config: Config) -> anyhow::Result<()> {
+fn run(command: CliCommand, config: ServiceConfig) -> anyhow::Result<()> {
     // Two dependencies enable different TLS providers, and the first connection fails unless one is chosen.
     if rustls::crypto::ring::default_provider()
         .install_default()

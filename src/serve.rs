@@ -18,9 +18,9 @@ use switchboard_workers::{
 use tokio::{net::TcpListener, runtime::Runtime};
 
 use crate::{
-    config::Config,
+    config::ServiceConfig,
     demo_organization,
-    installation::{self, Installation},
+    installation::{self, OpenInstallation},
     ops_server::{OpsServer, ReadinessState},
     supervisor::RoleSupervisor,
     telemetry::TelemetryGuard,
@@ -61,7 +61,7 @@ impl ServiceRole {
         }
     }
 
-    fn includes(self, part: Self) -> bool {
+    fn includes_role(self, part: Self) -> bool {
         self == Self::All || self == part
     }
 }
@@ -69,7 +69,7 @@ impl ServiceRole {
 /// Serves until a signal; returns once everything is drained.
 pub(crate) fn run(
     runtime: &Runtime,
-    config: Config,
+    config: ServiceConfig,
     arguments: &ServeArguments,
 ) -> anyhow::Result<()> {
     if config.backends.profile == BackendProfile::Embedded && arguments.role != ServiceRole::All {
@@ -84,7 +84,7 @@ pub(crate) fn run(
     outcome
 }
 
-async fn serve(config: Config, role: ServiceRole) -> anyhow::Result<()> {
+async fn serve(config: ServiceConfig, role: ServiceRole) -> anyhow::Result<()> {
     let installation = installation::open_backends(&config, role.name()).await?;
     let registry = Registry::new();
     registry.register(Box::new(ProcessCollector::for_self()))?;
@@ -105,7 +105,7 @@ async fn serve(config: Config, role: ServiceRole) -> anyhow::Result<()> {
             "SWITCHBOARD__OPS__LISTEN",
         )
         .await?;
-    let ports = if role.includes(ServiceRole::Ingress) {
+    let ports = if role.includes_role(ServiceRole::Ingress) {
         Some(service.bind_client_ports().await?)
     } else {
         None
@@ -156,8 +156,8 @@ struct ServiceBuilder {
     vault: SecretVault,
     demo_model: Option<DemoModel>,
     registry: Registry,
-    config: Config,
-    installation: Installation,
+    config: ServiceConfig,
+    installation: OpenInstallation,
 }
 
 /// Listeners of the ingress.
@@ -232,8 +232,8 @@ impl ServiceBuilder {
 
     async fn start_workers(&mut self, role: ServiceRole) -> anyhow::Result<()> {
         let (routing, inference) = (
-            role.includes(ServiceRole::Routing),
-            role.includes(ServiceRole::Inference),
+            role.includes_role(ServiceRole::Routing),
+            role.includes_role(ServiceRole::Inference),
         );
         if !routing && !inference {
             return Ok(());

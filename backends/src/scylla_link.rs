@@ -99,7 +99,7 @@ impl ScyllaLink {
         statement: &PreparedStatement,
         values: impl SerializeRow + Send + Sync,
     ) -> Result<(), StoreError> {
-        let session = self.session(self.config.write_timeout_ms).await?;
+        let session = self.connected_session(self.config.write_timeout_ms).await?;
         Box::pin(session.execute_unpaged(statement, &values))
             .await
             .map_err(|error| unavailable(&error))?;
@@ -113,7 +113,7 @@ impl ScyllaLink {
         statements: Vec<&PreparedStatement>,
         values: impl BatchValues + Send + Sync,
     ) -> Result<(), StoreError> {
-        let session = self.session(self.config.write_timeout_ms).await?;
+        let session = self.connected_session(self.config.write_timeout_ms).await?;
         let statements = statements
             .into_iter()
             .map(|statement| BatchStatement::from(statement.clone()))
@@ -136,7 +136,7 @@ impl ScyllaLink {
     where
         R: for<'frame> DeserializeRow<'frame, 'frame> + Send,
     {
-        let session = self.session(self.config.read_timeout_ms).await?;
+        let session = self.connected_session(self.config.read_timeout_ms).await?;
         let (mut rows, mut page) = (Vec::new(), PagingState::start());
         loop {
             let reading = Box::pin(session.execute_single_page(statement, &values, page));
@@ -164,7 +164,7 @@ impl ScyllaLink {
         cql: &str,
         profile: &ExecutionProfileHandle,
     ) -> Result<PreparedStatement, StoreError> {
-        let session = self.session(self.config.read_timeout_ms).await?;
+        let session = self.connected_session(self.config.read_timeout_ms).await?;
         let preparing = Box::pin(session.prepare(self.keyspace.qualify(cql)));
         let mut statement = preparing.await.map_err(|error| unavailable(&error))?;
         statement.set_is_idempotent(true);
@@ -173,8 +173,8 @@ impl ScyllaLink {
         Ok(statement)
     }
 
-    async fn session(&self, timeout_ms: u64) -> Result<Arc<Session>, StoreError> {
-        let connecting = self.attempt().outcome;
+    async fn connected_session(&self, timeout_ms: u64) -> Result<Arc<Session>, StoreError> {
+        let connecting = self.current_attempt().outcome;
         let session = time::timeout(Duration::from_millis(timeout_ms), connecting).await;
         session
             .map_err(|_| unavailable(&"still connecting"))?
@@ -183,7 +183,7 @@ impl ScyllaLink {
 
     /// Returns the current attempt, or starts a new one if the last has failed and the pause is
     /// over.
-    fn attempt(&self) -> ConnectAttempt {
+    fn current_attempt(&self) -> ConnectAttempt {
         let mut connection = self.connection.lock();
         if let Some(attempt) = connection.as_ref().filter(|attempt| !attempt.is_spent()) {
             return attempt.clone();

@@ -1,20 +1,21 @@
--- Reads chat.messages into ClickHouse as it is written. The contract: schemas/README.md.
+-- Reads chat.messages into ClickHouse continuously. The contract: schemas/README.md.
 --
 --   clickhouse-client --multiquery < deploy/analytics/clickhouse.sql
 --
--- Change kafka_broker_list, and kafka_topic_list if the installation has a namespace. Let cron run clickhouse-forget.sql:
--- the views leave out at once what was deleted, but only that script takes it off the disk.
+-- Change kafka_broker_list, and kafka_topic_list if the installation has a namespace. Run
+-- clickhouse-forget.sql with cron: the views hide deleted conversations at once, but only that
+-- script deletes their rows from disk.
 
 CREATE DATABASE IF NOT EXISTS chat;
 
--- One column with the whole record: a record that is no JSON stops nothing and is set aside below.
+-- One column with the whole record: a record that is not JSON stops nothing and is stored below.
 CREATE TABLE IF NOT EXISTS chat.message_queue (record String)
 ENGINE = Kafka
 SETTINGS kafka_broker_list = 'localhost:9092', kafka_topic_list = 'chat.messages',
     kafka_group_name = 'clickhouse-analytics', kafka_format = 'RawBLOB', kafka_num_consumers = 1;
 
--- Columns are called as the fields are, in the snake case of SQL.
--- Delivery is at least once: rows with one event_id merge into one, and kept_facts says FINAL, so that a repeat never counts.
+-- Columns are named like the fields, in snake case. Delivery is at least once: rows with the same
+-- event_id are merged, and kept_facts uses FINAL, so that duplicates never count.
 CREATE TABLE IF NOT EXISTS chat.facts (
     event_id String, occurred_at DateTime64(6, 'UTC'), org_id String, conversation_id String, actor LowCardinality(String),
     agent_id String, team_id Nullable(String), type LowCardinality(String), message_id Nullable(String),
@@ -27,13 +28,13 @@ CREATE TABLE IF NOT EXISTS chat.facts (
 ENGINE = ReplacingMergeTree
 ORDER BY (org_id, conversation_id, event_id);
 
--- Which conversations were deleted, and when last. Apart from the facts, so that it outlives them: an older record that
--- is read again must not bring anything back.
+-- Deleted conversations with the time of their last deletion. Stored apart from the facts, so that
+-- an older record that is read again does not restore anything.
 CREATE TABLE IF NOT EXISTS chat.deletions (org_id String, conversation_id String, deleted_at DateTime64(6, 'UTC'))
 ENGINE = ReplacingMergeTree(deleted_at)
 ORDER BY (org_id, conversation_id);
 
--- Records that this schema cannot read; to be looked at, and read again once the schema can.
+-- Records that this schema cannot read, to be inspected and read again with a newer schema.
 CREATE TABLE IF NOT EXISTS chat.set_aside (record String, seen_at DateTime DEFAULT now())
 ENGINE = MergeTree
 ORDER BY seen_at;
@@ -77,16 +78,17 @@ FROM chat.message_queue WHERE JSONExtractUInt(record, 'version') = 1 AND JSONExt
 CREATE MATERIALIZED VIEW IF NOT EXISTS chat.read_set_aside TO chat.set_aside AS
 SELECT record FROM chat.message_queue WHERE JSONExtractUInt(record, 'version') <> 1;
 
--- The facts that deletions took with them. Of a deleted conversation only what began anew stays: questions that are later
--- than the deletion, their replies, and changes behind the first of them. The time alone does not do: a reply or a change
--- that was under way when the deletion was asked for is dated later, and belongs to what was deleted.
+-- Facts covered by deletions. Of a deleted conversation only facts after its restart are kept:
+-- messages later than the deletion, their replies, and changes after the first of them. Time alone
+-- is not sufficient, because a reply or a change in progress during the deletion has a later time
+-- and belongs to the deleted conversation.
 CREATE OR REPLACE VIEW chat.forgotten AS
 WITH told AS (
     SELECT event_id, conversation_id, type, occurred_at, message_id, in_reply_to, deleted_at
     FROM chat.facts
     INNER JOIN (SELECT org_id, conversation_id, max(deleted_at) AS deleted_at FROM chat.deletions GROUP BY ALL) AS deletions
     USING (org_id, conversation_id)
-    -- By the primary key: only the deleted conversations are read.
+    -- Uses the primary key, so that only deleted conversations are read.
     WHERE (org_id, conversation_id) IN (SELECT org_id, conversation_id FROM chat.deletions)
 ), anew AS (
     SELECT conversation_id, min(occurred_at) AS began_at, groupUniqArray(assumeNotNull(message_id)) AS questions
@@ -96,11 +98,12 @@ SELECT event_id FROM told LEFT JOIN anew USING (conversation_id)
 WHERE NOT if(type = 'message.assistant', has(questions, ifNull(in_reply_to, '')),
     notEmpty(questions) AND occurred_at >= began_at);
 
--- Each fact once, and none that was deleted. Read this, and not the table.
+-- Each fact once, without deleted ones. Query this view instead of the table.
 CREATE OR REPLACE VIEW chat.kept_facts AS
 SELECT * FROM chat.facts FINAL WHERE event_id NOT IN (SELECT event_id FROM chat.forgotten);
 
--- Messages a day (UTC) and agent. A failed reply is counted apart: it is not in the history.
+-- Messages per day (UTC) and agent. Failed replies are counted separately, because they are not
+-- part of the history.
 CREATE OR REPLACE VIEW chat.messages_per_day AS
 SELECT toDate(occurred_at) AS day, org_id, agent_id,
     countIf(type = 'message.user') AS user_messages,
@@ -109,7 +112,7 @@ SELECT toDate(occurred_at) AS day, org_id, agent_id,
     sum(ifNull(prompt_tokens, 0) + ifNull(completion_tokens, 0)) AS tokens
 FROM chat.kept_facts WHERE type <> 'conversation.updated' GROUP BY day, org_id, agent_id ORDER BY day, org_id, agent_id;
 
--- How long visitors wait, over replies that were completed, in milliseconds since their message was accepted.
+-- Response times of completed replies, in milliseconds from acceptance.
 CREATE OR REPLACE VIEW chat.response_times AS
 SELECT org_id, agent_id, count() AS replies,
     quantileExactInclusive(0.5)(first_text_ms) AS first_text_p50_ms,
@@ -119,7 +122,7 @@ SELECT org_id, agent_id, count() AS replies,
     quantileExactInclusive(0.99)(response_time_ms) AS whole_p99_ms
 FROM chat.kept_facts WHERE status = 'completed' GROUP BY org_id, agent_id ORDER BY org_id, agent_id;
 
--- How replies end, and why they fail.
+-- Replies by final state and failure.
 CREATE OR REPLACE VIEW chat.outcomes AS
 SELECT org_id, agent_id, status, failure, count() AS replies
 FROM chat.kept_facts WHERE type = 'message.assistant'
@@ -140,7 +143,7 @@ CREATE OR REPLACE VIEW chat.conversations AS
 SELECT org_id, conversation_id, any(facts.team_id) AS team_id, any(facts.source) AS source,
     min(occurred_at) AS began_at, max(occurred_at) AS changed_at,
     countIf(type = 'message.user') AS user_messages,
-    -- Positions have no gaps, so the last one tells how long the history is.
+    -- Positions have no gaps, so that the last one gives the length of the history.
     ifNull(max(position) + 1, 0) AS messages,
     arraySort(groupUniqArrayIf(facts.agent_id, type = 'message.assistant')) AS agents,
     any(ratings.rating) AS rating

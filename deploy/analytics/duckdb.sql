@@ -1,16 +1,17 @@
--- Reads a dump of chat.messages into DuckDB and answers the usual questions. The contract: schemas/README.md.
+-- Reads a dump of chat.messages into DuckDB and defines views for common questions. The contract:
+-- schemas/README.md.
 --
 --   kcat -C -b BROKER -t chat.messages -o beginning -e -q > messages.ndjson
 --   duckdb chat.duckdb < deploy/analytics/duckdb.sql
 --   duckdb chat.duckdb -c 'FROM messages_per_day'
 --
--- Another file name: SET VARIABLE messages_file = 'path/*.ndjson' before this script. Loading a dump again, or one that
--- overlaps the last one, changes nothing: a fact is kept once, by its eventId, and what was deleted does not come back.
+-- Another file name: SET VARIABLE messages_file = 'path/*.ndjson' before this script. Loading the
+-- same or an overlapping dump again changes nothing: facts are unique by eventId, and deleted
+-- conversations are not restored.
 
 SET VARIABLE messages_file = coalesce(getvariable('messages_file'), 'messages.ndjson');
 
--- A missing field reads as null and an unknown one is ignored, as the contract asks of readers.
--- Columns are called as the fields are, in the snake case of SQL.
+-- Missing fields are null and unknown ones are ignored, as the contract requires of readers.
 CREATE OR REPLACE TEMP TABLE dump AS
 SELECT * RENAME (
     eventId AS event_id, occurredAt AS occurred_at, orgId AS org_id, conversationId AS conversation_id,
@@ -32,20 +33,23 @@ FROM read_json(getvariable('messages_file'), format = 'newline_delimited', colum
 
 CREATE TABLE IF NOT EXISTS facts AS SELECT * EXCLUDE (deleted) FROM dump LIMIT 0;
 CREATE UNIQUE INDEX IF NOT EXISTS one_fact ON facts (event_id);
--- Remembered apart from the facts, so that an older dump does not bring back what was deleted.
+-- Stored apart from the facts, so that an older dump does not restore deleted conversations.
 CREATE TABLE IF NOT EXISTS deletions (conversation_id VARCHAR PRIMARY KEY, deleted_at TIMESTAMP);
 
--- All or nothing: the shell goes on behind an error, and a load that breaks off must leave nothing that was deleted.
+-- One transaction: the shell continues after an error, and an incomplete load must not contain
+-- deleted conversations.
 BEGIN;
--- Figures that leave out what this script cannot read would be wrong without a word.
+-- Fail on records that this script cannot read, because totals without them would be silently
+-- wrong.
 SELECT error('the dump holds records of a version that this script does not know: ' || max(version))
 FROM dump HAVING max(version) > 1;
 INSERT INTO deletions SELECT conversation_id, max(occurred_at) FROM dump WHERE deleted GROUP BY ALL
 ON CONFLICT DO UPDATE SET deleted_at = greatest(deleted_at, excluded.deleted_at);
 INSERT OR IGNORE INTO facts SELECT * EXCLUDE (deleted) FROM dump;
--- Of a deleted conversation only what began anew stays: questions that are later than the deletion, their replies, and
--- changes behind the first of them. The time alone does not do: a reply or a change that was under way when the deletion
--- was asked for is dated later, and belongs to what was deleted.
+-- Of a deleted conversation only facts after its restart are kept: messages later than the
+-- deletion, their replies, and changes after the first of them. Time alone is not sufficient,
+-- because a reply or a change in progress during the deletion has a later time and belongs to the
+-- deleted conversation.
 DELETE FROM facts USING deletions
 WHERE facts.conversation_id = deletions.conversation_id AND NOT EXISTS (
     FROM facts AS question
@@ -56,7 +60,8 @@ WHERE facts.conversation_id = deletions.conversation_id AND NOT EXISTS (
 );
 COMMIT;
 
--- Messages a day (UTC) and agent. A failed reply is counted apart: it is not in the history.
+-- Messages per day (UTC) and agent. Failed replies are counted separately, because they are not
+-- part of the history.
 CREATE OR REPLACE VIEW messages_per_day AS
 SELECT occurred_at::DATE AS day, org_id, agent_id,
     count(*) FILTER (type = 'message.user') AS user_messages,
@@ -65,7 +70,7 @@ SELECT occurred_at::DATE AS day, org_id, agent_id,
     coalesce(sum(prompt_tokens + completion_tokens), 0)::BIGINT AS tokens
 FROM facts WHERE type <> 'conversation.updated' GROUP BY ALL ORDER BY ALL;
 
--- How long visitors wait, over replies that were completed, in milliseconds since their message was accepted.
+-- Response times of completed replies, in milliseconds from acceptance.
 CREATE OR REPLACE VIEW response_times AS
 SELECT org_id, agent_id, count(*) AS replies,
     quantile_cont(first_text_ms, 0.5) AS first_text_p50_ms, quantile_cont(first_text_ms, 0.95) AS first_text_p95_ms,
@@ -73,7 +78,7 @@ SELECT org_id, agent_id, count(*) AS replies,
     quantile_cont(response_time_ms, 0.99) AS whole_p99_ms
 FROM facts WHERE status = 'completed' GROUP BY ALL ORDER BY ALL;
 
--- How replies end, and why they fail.
+-- Replies by final state and failure.
 CREATE OR REPLACE VIEW outcomes AS
 SELECT org_id, agent_id, status, failure, count(*) AS replies
 FROM facts WHERE type = 'message.assistant' GROUP BY ALL ORDER BY ALL;
@@ -92,7 +97,7 @@ CREATE OR REPLACE VIEW conversations AS
 SELECT facts.org_id, facts.conversation_id, any_value(team_id) AS team_id, any_value(source) AS source,
     min(occurred_at) AS began_at, max(occurred_at) AS changed_at,
     count(*) FILTER (type = 'message.user') AS user_messages,
-    -- Positions have no gaps, so the last one tells how long the history is.
+    -- Positions have no gaps, so that the last one gives the length of the history.
     coalesce(max(position) + 1, 0) AS messages,
     list_sort(list(DISTINCT facts.agent_id) FILTER (type = 'message.assistant')) AS agents,
     any_value(conversation_ratings.rating) AS rating

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 TOPIC = "chat.messages"
-# A field that a record lacks reads as null and an unknown one is ignored, as the contract asks of readers.
+# Missing fields are null and unknown ones are ignored, as the contract requires of readers.
 SCHEMA = """
     version INT, eventId STRING, occurredAt TIMESTAMP, orgId STRING, conversationId STRING, actor STRING,
     agentId STRING, teamId STRING, requestId STRING, type STRING, messageId STRING, position BIGINT, content STRING,
@@ -29,10 +29,10 @@ SCHEMA = """
 
 def facts(records: DataFrame) -> DataFrame:
     """The records, with their text in the column `value`, as columns, and the day on which they happened."""
-    # `raw` stays with the facts: a record of a version that is not known yet is not lost, but read again later.
+    # `raw` is stored with the facts, so that records of unknown versions can be read again later.
     text = records.select(f.col("value").cast("string").alias("raw"))
     parsed = text.select("raw", f.from_json("raw", SCHEMA).alias("fact")).select("raw", "fact.*")
-    # The catalogues of lakes know no upper case in names.
+    # Catalogs of data lakes have no upper case in names.
     parsed = parsed.toDF(*map(snake_case, parsed.columns))
     return parsed.withColumn("day", f.to_date("occurred_at"))
 
@@ -46,7 +46,7 @@ def stream(spark: SparkSession, records: DataFrame, directory: str):
     """Starts to append the facts to `directory`, as they come: repeats included, see `distinct_facts`."""
     spark.conf.set("spark.sql.session.timeZone", "UTC")
 
-    # Not the sink for files: it keeps a list of those that it wrote, and `forget` replaces some of them.
+    # The file sink is not used: it keeps a list of its files, and `forget` replaces some of them.
     def append(batch: DataFrame, _number: int) -> None:
         batch.write.mode("append").partitionBy("day").parquet(f"{directory}/facts")
 
@@ -56,9 +56,11 @@ def stream(spark: SparkSession, records: DataFrame, directory: str):
 def stored(spark: SparkSession, directory: str) -> DataFrame:
     """All that is on the disk, and in which file."""
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    # A lake that an earlier version of this program began has a list of files, which ends where this version goes on.
+    # A lake written by an earlier version of this program has a list of files, which ends where
+    # this version continues.
     spark.conf.set("spark.sql.streaming.fileStreamSink.ignoreMetadata", True)
-    # Told and not guessed from some file: an older one lacks the columns that came later.
+    # The schema is explicit instead of inferred from a file, because older files lack later
+    # columns.
     columns = facts(spark.createDataFrame([], "value STRING")).schema
     places = [place for place in (f"{directory}/facts", f"{directory}/kept") if exists(spark, place)]
     tables = [spark.read.schema(columns).parquet(place).select("*", "_metadata.file_path") for place in places]
@@ -71,9 +73,10 @@ def exists(spark: SparkSession, place: str) -> bool:
     return path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path)
 
 
-# Of a deleted conversation only what began anew stays: questions that are later than the deletion, their replies, and changes
-# behind the first of them. The time alone does not do: a reply or a change that was under way when the deletion was asked
-# for is dated later, and belongs to what was deleted. The deletion itself stays too: older records may come again.
+# Of a deleted conversation only facts after its restart are kept: messages later than the deletion,
+# their replies, and changes after the first of them. Time alone is not sufficient, because a reply
+# or a change in progress during the deletion has a later time and belongs to the deleted
+# conversation. The deletion itself is kept too, because older records may be read again.
 FORGOTTEN = """
     WITH deletions AS (
         SELECT conversation_id, max(occurred_at) AS deleted_at FROM told WHERE deleted GROUP BY conversation_id),
@@ -95,8 +98,8 @@ def forgotten(told: DataFrame) -> DataFrame:
 
 def distinct_facts(spark: SparkSession, directory: str) -> DataFrame:
     """Each fact once, and none that was deleted."""
-    # Not dropDuplicatesWithinWatermark in the stream: a watermark also drops what is late, and while a backlog is read
-    # one partition is always behind another.
+    # dropDuplicatesWithinWatermark is not used in the stream: a watermark also drops late records,
+    # and while a backlog is read one partition is always behind another.
     told = stored(spark, directory)
     kept = told.where("version = 1 AND deleted IS NOT TRUE").join(forgotten(told), "event_id", "left_anti")
     return kept.dropDuplicates(["event_id"])
@@ -110,9 +113,11 @@ def forget(spark: SparkSession, directory: str) -> None:
     if not files:
         return
     kept = told.where(f.col("file_path").isin(files)).join(gone, "event_id", "left_anti").drop("file_path")
-    # A folder of its own: two writers of one folder would tidy up each other's unfinished files.
+    # A separate folder, because two writers of one folder would delete each other's unfinished
+    # files.
     kept.write.mode("append").partitionBy("day").parquet(f"{directory}/kept")
-    # Only now: if this breaks off, facts are there twice, which counts nothing, and the next run does the rest.
+    # Deleted last: if this fails, facts exist twice, which does not change any count, and the next
+    # run finishes the work.
     for file in files:
         path = spark._jvm.org.apache.hadoop.fs.Path(spark._jvm.java.net.URI(file))
         path.getFileSystem(spark._jsc.hadoopConfiguration()).delete(path, False)

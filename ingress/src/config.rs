@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use switchboard_backends::products::config::ProductsConfig;
-use switchboard_schemas::network::Network;
+use switchboard_schemas::network::IpNetwork;
 
 /// Section `[ingress]` of the configuration file: the HTTP server and its limits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -14,7 +14,7 @@ pub struct IngressConfig {
     pub listen: SocketAddr,
     /// Proxies that are trusted to report the client's address (`X-Forwarded-For`): addresses or
     /// networks such as `10.0.0.0/8`.
-    pub trusted_proxies: Vec<Network>,
+    pub trusted_proxies: Vec<IpNetwork>,
     /// Maximum number of open connections; further ones wait in the kernel.
     pub connections_max: usize,
     /// Invalid keys, and separately invalid admin tokens, per address and minute; 0: unlimited.

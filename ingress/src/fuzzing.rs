@@ -18,7 +18,7 @@ use crate::{
         headers::{self, ReplyFacts},
     },
 };
-use switchboard_schemas::network::Network;
+use switchboard_schemas::network::IpNetwork;
 
 /// Maximum message length in [`chat_body`].
 const MESSAGE_CHARS_MAX: u32 = 4000;
@@ -83,7 +83,7 @@ pub fn forwarded_for(header: &[u8], network: &str) {
     sent.insert("x-forwarded-for", value);
     let peer = std::net::IpAddr::from([198, 51, 100, 7]);
     assert_eq!(client_address(peer, &sent, &[]), peer);
-    if let Ok(network) = network.parse::<Network>() {
+    if let Ok(network) = network.parse::<IpNetwork>() {
         assert_eq!(network.to_string().parse(), Ok(network));
         let _ = client_address(peer, &sent, &[network]);
     }

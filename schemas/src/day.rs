@@ -16,14 +16,14 @@ const TEXT_CHARS: usize = "2026-01-31".len();
 /// A day in UTC, counted from the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Day(i64);
+pub struct UtcDay(i64);
 
 /// The error for a text that is not a calendar day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a day such as 2026-01-31")]
 pub struct InvalidDay;
 
-impl Day {
+impl UtcDay {
     /// Returns the day of a point in time.
     pub const fn from_timestamp(moment: Timestamp) -> Self {
         Self(hour_of(moment).div_euclid(HOURS_PER_DAY))
@@ -70,13 +70,13 @@ pub const fn hour_of(moment: Timestamp) -> i64 {
     moment.micros().div_euclid(HOUR_MICROS)
 }
 
-impl fmt::Display for Day {
+impl fmt::Display for UtcDay {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}", self.date().unwrap_or_default())
     }
 }
 
-impl FromStr for Day {
+impl FromStr for UtcDay {
     type Err = InvalidDay;
 
     fn from_str(text: &str) -> Result<Self, InvalidDay> {
@@ -100,35 +100,35 @@ mod tests {
     proptest! {
         #[test]
         fn day_round_trips_through_text(number in -700_000_i64..2_900_000) {
-            let day = Day(number);
+            let day = UtcDay(number);
             prop_assert_eq!(day.to_string().parse(), Ok(day));
         }
 
         #[test]
         fn arbitrary_text_parses_or_is_rejected(text: String) {
-            let _ = text.parse::<Day>();
+            let _ = text.parse::<UtcDay>();
         }
     }
 
     #[test]
     fn day_begins_at_midnight_utc_even_before_the_epoch() {
-        let day: Day = "2026-01-31".parse().unwrap();
+        let day: UtcDay = "2026-01-31".parse().unwrap();
         let at = |hour: i64, micros: i64| {
             Timestamp::from_micros((day.first_hour() + hour) * HOUR_MICROS + micros)
         };
         assert_eq!(
             [
-                Day::from_timestamp(at(0, 0)),
-                Day::from_timestamp(at(24, -1)),
-                Day::from_timestamp(at(24, 0))
+                UtcDay::from_timestamp(at(0, 0)),
+                UtcDay::from_timestamp(at(24, -1)),
+                UtcDay::from_timestamp(at(24, 0))
             ],
             [day, day, day.plus_days(1)]
         );
         assert_eq!(
-            Day::from_timestamp(Timestamp::from_micros(-1)).to_string(),
+            UtcDay::from_timestamp(Timestamp::from_micros(-1)).to_string(),
             "1969-12-31"
         );
-        assert_eq!(Day::of_hour(hour_of(at(23, 0))), day);
+        assert_eq!(UtcDay::of_hour(hour_of(at(23, 0))), day);
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
             "2026-01-31T00:00:00Z",
             "20260-01-1",
         ] {
-            assert_eq!(text.parse::<Day>(), Err(InvalidDay), "{text}");
+            assert_eq!(text.parse::<UtcDay>(), Err(InvalidDay), "{text}");
         }
     }
 }

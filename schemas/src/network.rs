@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 /// An address or a network in CIDR notation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Network(IpNet);
+pub struct IpNetwork(IpNet);
 
 /// The error for a text that is neither an address nor a network.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("not an address or a network such as 10.0.0.0/8")]
 pub struct InvalidNetwork;
 
-impl Network {
+impl IpNetwork {
     /// Returns `true` if the network contains `address`. An IPv4-mapped IPv6 address is not part of
     /// an IPv4 network.
     pub fn contains(self, address: IpAddr) -> bool {
@@ -23,7 +23,7 @@ impl Network {
     }
 }
 
-impl FromStr for Network {
+impl FromStr for IpNetwork {
     type Err = InvalidNetwork;
 
     fn from_str(text: &str) -> Result<Self, InvalidNetwork> {
@@ -35,7 +35,7 @@ impl FromStr for Network {
     }
 }
 
-impl TryFrom<String> for Network {
+impl TryFrom<String> for IpNetwork {
     type Error = InvalidNetwork;
 
     fn try_from(text: String) -> Result<Self, InvalidNetwork> {
@@ -43,13 +43,13 @@ impl TryFrom<String> for Network {
     }
 }
 
-impl From<Network> for String {
-    fn from(network: Network) -> Self {
+impl From<IpNetwork> for String {
+    fn from(network: IpNetwork) -> Self {
         network.to_string()
     }
 }
 
-impl fmt::Display for Network {
+impl fmt::Display for IpNetwork {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(formatter)
     }
@@ -78,13 +78,13 @@ mod tests {
             "example.org",
             "10.0.0.0/-1",
         ] {
-            assert_eq!(text.parse::<Network>(), Err(InvalidNetwork), "{text}");
+            assert_eq!(text.parse::<IpNetwork>(), Err(InvalidNetwork), "{text}");
         }
     }
 
     #[test]
     fn address_is_a_network_of_one_member() {
-        let network: Network = "::1".parse().unwrap();
+        let network: IpNetwork = "::1".parse().unwrap();
         assert_eq!(network.to_string(), "::1/128");
         assert!(network.contains("::1".parse().unwrap()));
         assert!(!network.contains("::2".parse().unwrap()));
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn prefix_zero_contains_every_address_of_its_version() {
-        let network: Network = "0.0.0.0/0".parse().unwrap();
+        let network: IpNetwork = "0.0.0.0/0".parse().unwrap();
         assert!(network.contains("9.9.9.9".parse().unwrap()));
         assert!(!network.contains("::ffff:9.9.9.9".parse().unwrap()));
     }

@@ -146,14 +146,14 @@ impl VisitorClaims {
         let key = self
             .key_id
             .as_ref()
-            .map_or(none.as_str(), |key| payload(key.as_str()));
+            .map_or(none.as_str(), |key| id_digits(key.as_str()));
         let origin = base32::encode(self.origin.map_or(NONE, |origin| origin.0));
         let expires_at = base32::encode(u128::try_from(self.expires_at.micros()).unwrap_or(0));
         let (org, agent) = (
-            payload(self.org_id.as_str()),
-            payload(self.agent_id.as_str()),
+            id_digits(self.org_id.as_str()),
+            id_digits(self.agent_id.as_str()),
         );
-        let visitor = payload(self.visitor_id.as_str());
+        let visitor = id_digits(self.visitor_id.as_str());
         let mut text = [
             kind.prefix(),
             org,
@@ -195,28 +195,28 @@ impl VisitorCredential {
             .text
             .split_at_checked(SIGNED_CHARS)
             .ok_or(InvalidVisitorToken)?;
-        let tag: Vec<u8> = blocks(signature)
+        let tag: Vec<u8> = split_blocks(signature)
             .filter_map(base32::decode)
             .flat_map(u128::to_be_bytes)
             .collect();
         if !secret.verify_mac(self.kind.purpose(), signed.as_bytes(), &tag) {
             return Err(InvalidVisitorToken);
         }
-        let mut blocks = blocks(&signed[PREFIX_CHARS..]);
+        let mut blocks = split_blocks(&signed[PREFIX_CHARS..]);
         let mut next = || blocks.next().ok_or(InvalidVisitorToken);
         Ok(VisitorClaims {
-            org_id: id(OrgId::PREFIX, next()?)?,
-            agent_id: id(AgentId::PREFIX, next()?)?,
-            visitor_id: id(VISITOR_PREFIX, next()?)?,
+            org_id: parse_id(OrgId::PREFIX, next()?)?,
+            agent_id: parse_id(AgentId::PREFIX, next()?)?,
+            visitor_id: parse_id(VISITOR_PREFIX, next()?)?,
             key_id: Some(next()?)
-                .filter(|block| bits(block) != NONE)
-                .map(|key| id(KeyId::PREFIX, key))
+                .filter(|block| decode_block(block) != NONE)
+                .map(|key| parse_id(KeyId::PREFIX, key))
                 .transpose()?,
-            origin: Some(bits(next()?))
+            origin: Some(decode_block(next()?))
                 .filter(|bits| *bits != NONE)
                 .map(OriginHash),
             expires_at: Timestamp::from_micros(
-                i64::try_from(bits(next()?)).map_err(|_| InvalidVisitorToken)?,
+                i64::try_from(decode_block(next()?)).map_err(|_| InvalidVisitorToken)?,
             ),
         })
     }
@@ -234,7 +234,7 @@ impl FromStr for VisitorCredential {
             .ok_or(InvalidVisitorToken)?;
         let well_formed = text.len() == CREDENTIAL_CHARS
             && text.is_ascii()
-            && blocks(&text[PREFIX_CHARS..]).all(base32::is_encoded);
+            && split_blocks(&text[PREFIX_CHARS..]).all(base32::is_encoded);
         if well_formed {
             Ok(Self {
                 kind,
@@ -253,19 +253,19 @@ impl fmt::Debug for VisitorCredential {
 }
 
 /// Returns the digits after an id's prefix, which contains no other underscore.
-fn payload(id: &str) -> &str {
+fn id_digits(id: &str) -> &str {
     id.split_once('_').map_or(id, |(_, payload)| payload)
 }
 
-fn blocks(text: &str) -> impl Iterator<Item = &str> {
+fn split_blocks(text: &str) -> impl Iterator<Item = &str> {
     (0..text.len() / ENCODED_CHARS).map(|number| &text[number * ENCODED_CHARS..][..ENCODED_CHARS])
 }
 
-fn bits(block: &str) -> u128 {
+fn decode_block(block: &str) -> u128 {
     base32::decode(block).unwrap_or(NONE)
 }
 
-fn id<T: FromStr>(prefix: &str, payload: &str) -> Result<T, InvalidVisitorToken> {
+fn parse_id<T: FromStr>(prefix: &str, payload: &str) -> Result<T, InvalidVisitorToken> {
     format!("{prefix}{payload}")
         .parse()
         .map_err(|_| InvalidVisitorToken)

@@ -15,7 +15,7 @@ use switchboard_schemas::{
 };
 
 use crate::{
-    config::Config,
+    config::ServiceConfig,
     installation::{self, AccountStores},
     terminal,
 };
@@ -40,7 +40,7 @@ pub(crate) struct LinkArguments {
 }
 
 /// Prints the link and nothing else, so that scripts can read it.
-pub(crate) async fn run(config: &Config, arguments: &LinkArguments) -> anyhow::Result<()> {
+pub(crate) async fn run(config: &ServiceConfig, arguments: &LinkArguments) -> anyhow::Result<()> {
     let AccountStores {
         catalog,
         accounts,

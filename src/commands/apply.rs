@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use secrecy::ExposeSecret;
 
-use crate::{config::Config, terminal};
+use crate::{config::ServiceConfig, terminal};
 
 /// Arguments of `apply`: the document and the service.
 #[derive(Args)]
@@ -20,7 +20,7 @@ pub(crate) struct ApplyArguments {
 }
 
 /// Sends the document and prints the response: the document with ids, and the value of each new key.
-pub(crate) async fn run(config: &Config, arguments: &ApplyArguments) -> anyhow::Result<()> {
+pub(crate) async fn run(config: &ServiceConfig, arguments: &ApplyArguments) -> anyhow::Result<()> {
     let token = config
         .admin
         .token

@@ -10,7 +10,7 @@ use switchboard_backends::bus::{BusEvent, IncomingRecord, MessageBus, OutgoingRe
 use switchboard_schemas::{ids::RequestId, topics::Topic};
 use tokio::time::timeout;
 
-use crate::{config::Config, installation};
+use crate::{config::ServiceConfig, installation};
 
 /// Time without a record after which the topic counts as read. The first assignment of a group takes a few seconds.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(6);
@@ -48,7 +48,7 @@ pub(crate) struct RecordPosition {
 }
 
 /// Reads the dead-letter topic from its beginning, in a consumer group of its own, and runs `command`.
-pub(crate) async fn run(config: &Config, command: DeadLetterCommand) -> anyhow::Result<()> {
+pub(crate) async fn run(config: &ServiceConfig, command: DeadLetterCommand) -> anyhow::Result<()> {
     let bus = installation::open_bus(config)?;
     let records = read_all(bus.as_ref()).await?;
     let mut out = std::io::stdout().lock();

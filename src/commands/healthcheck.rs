@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-use crate::config::Config;
+use crate::config::ServiceConfig;
 
 /// Timeout of the readiness request.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Succeeds when the local service is ready for traffic.
-pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
+pub(crate) async fn run(config: &ServiceConfig) -> anyhow::Result<()> {
     let url = format!("http://{}/readyz", config.ops.listen);
     let client = reqwest::Client::builder()
         .timeout(TIMEOUT)

@@ -2,10 +2,10 @@
 
 use switchboard_backends::config::BackendProfile;
 
-use crate::{config::Config, installation, terminal};
+use crate::{config::ServiceConfig, installation, terminal};
 
 /// Creates what is missing and prints the outcome.
-pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
+pub(crate) async fn run(config: &ServiceConfig) -> anyhow::Result<()> {
     installation::migrate_backends(config).await?;
     terminal::print_output(match config.backends.profile {
         BackendProfile::Embedded => {

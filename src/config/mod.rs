@@ -38,7 +38,7 @@ const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
 
 /// The effective configuration.
 #[derive(Debug)]
-pub(crate) struct Config {
+pub(crate) struct ServiceConfig {
     /// Profile and addresses of the backends.
     pub(crate) backends: BackendsConfig,
     public_url: String,
@@ -132,7 +132,7 @@ pub(crate) enum LogFormat {
 #[error("invalid configuration:\n  {}", .0.join("\n  "))]
 pub(crate) struct ConfigError(Vec<String>);
 
-impl Config {
+impl ServiceConfig {
     /// Reads the shipped defaults, `file` and the environment of this process.
     ///
     /// Fails with all errors of the three at once.

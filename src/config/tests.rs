@@ -4,12 +4,12 @@ use serde::Serialize;
 
 use super::*;
 
-fn loaded(environment: &[(&str, &str)]) -> Result<Config, ConfigError> {
+fn loaded(environment: &[(&str, &str)]) -> Result<ServiceConfig, ConfigError> {
     let environment = environment
         .iter()
         .map(|(name, text)| ((*name).into(), (*text).into()))
         .collect();
-    Config::from_layers(None, &environment)
+    ServiceConfig::from_layers(None, &environment)
 }
 
 fn shipped(section: &str) -> serde_json::Value {

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Sends what the OpenAPI document allows, and what it does not allow, to a running service and compares every answer with
-# the document (Schemathesis). The service is the built program, embedded, with a model that answers at once.
-# run.sh [OPTION OF schemathesis run]...
+# Sends valid and invalid requests by the OpenAPI document to a running service and compares every
+# response with the document (Schemathesis). The service is the built program with embedded backends
+# and a model that answers at once.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 ROOT=$PWD
 . tests/services/common.sh
-# The same cases in every run: a failure is to be seen again.
+# The same cases in every run, so that failures are reproducible.
 SEED=20260314
-# Ids follow from it, so that they are the same in every run too.
+# Ids are derived from it, so that they are the same in every run.
 SECRET=c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00
 EXAMPLES=${CONTRACT_EXAMPLES:-100}
 VENV=$ROOT/target/contract
 
-# A broken installation has no mark and is made anew, and so is one of other versions.
+# An incomplete installation, or one of other versions, has no mark and is replaced.
 install() {
   local wanted
   wanted=$(sha256sum <tests/contract/requirements.txt)
@@ -46,7 +46,7 @@ trap finish EXIT
 start_service() {
   local binary=$1 port=$2
   "$VENV/bin/python" tests/contract/model.py "$((port + 2))" & pids+=($!)
-  # What a caller has set must not reach this service: it would be another one on another machine.
+  # Variables of the caller must not reach this service, which would then depend on the machine.
   env -i PATH="$PATH" HOME="$HOME" RUST_LOG=warn \
     SWITCHBOARD__DEMO=false SWITCHBOARD__SECRET="$SECRET" SWITCHBOARD__DATA_DIR="$WORK/data" SWITCHBOARD__ADMIN__TOKEN="$TOKEN" \
     SWITCHBOARD__INGRESS__FAILED_AUTHENTICATIONS_PER_MINUTE=0 SWITCHBOARD__INGRESS__UNKNOWN_SESSIONS_PER_MINUTE=0 \
@@ -56,7 +56,7 @@ start_service() {
   wait_for 60 "${pids[-1]}" "$WORK/log" curl -fsS "http://127.0.0.1:$((port + 1))/readyz" || die "the service does not become ready"
 }
 
-# id LIST NAME FIELD : of the answer to the applied document
+# id LIST NAME FIELD : prints a field of a resource in the response to the applied document
 id() { "$VENV/bin/python" -c 'import json, sys
 items = json.load(open(sys.argv[1]))["organizations"][0][sys.argv[2]]
 print(items[0][sys.argv[3]])' "$WORK/applied.json" "$1" "$2"; }
@@ -66,13 +66,13 @@ cargo build --locked --workspace --quiet
 BINARY=$(target_directory)/debug/switchboard
 TOKEN=$(head -c 24 /dev/urandom | base64 | tr '+/' '-_')
 PORT=$(free_ports 3)
-# The program is copied, because a build that begins meanwhile would replace it.
+# The program is copied, because a concurrent build would replace it.
 cp "$BINARY" "$WORK/switchboard"
 start_service "$WORK/switchboard" "$PORT"
 curl -fsS "http://127.0.0.1:$PORT/api/admin/apply" -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \
   --data-binary @tests/contract/organization.json >"$WORK/applied.json"
 CONTRACT_AGENT=$(id agents id) CONTRACT_TEAM=$(id teams id) CONTRACT_KEY=$(id keys value)
-# A conversation to read and a reply to follow.
+# Creates a conversation to read and a reply to follow.
 curl -fsS "http://127.0.0.1:$PORT/api/public/agents/$CONTRACT_AGENT/chat" -H "X-API-Key: $CONTRACT_KEY" \
   -H 'Content-Type: application/json' -d '{"message": "Do you ship?", "sessionId": "contract"}' -D "$WORK/headers" -o "$WORK/reply"
 CONTRACT_MESSAGE=$(sed -nE 's/^x-message-id: (msg_[0-9a-z]+).*/\1/p' "$WORK/headers")
@@ -87,7 +87,7 @@ export CONTRACT_CONVERSATION CONTRACT_ORG CONTRACT_TOKEN
 check_api() {
   local name=$1 config=$2 examples=$3
   shift 3
-  # From a file: Schemathesis leaves out the operation that it read the document from.
+  # Read from a file, because Schemathesis skips the operation that it fetched the document from.
   curl -fsS "http://127.0.0.1:$PORT/api/$name/openapi.json" -o "$WORK/$name.json"
   "$VENV/bin/st" --config-file "tests/contract/$config" --no-color run \
     "$WORK/$name.json" --url "http://127.0.0.1:$PORT" --seed "$SEED" --max-examples "$examples" \

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# A real CQL database for the tests: Cassandra speaks the protocol and the language that ScyllaDB speaks.
-# cassandra.sh start DIR PORT | stop DIR      one node on 127.0.0.1:PORT (and PORT+1), its data below DIR
+# A real CQL database for the tests: Cassandra has the same protocol and query language as ScyllaDB.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -32,7 +31,7 @@ Y
 X
 }
 
-# Cassandra reaches into the JDK; what its own start script opens is opened here.
+# Cassandra needs access to JDK internals; these options open what its own start script opens.
 java_flags() {
   local exports opens entry
   exports="java.base/jdk.internal.misc java.base/java.lang.ref java.base/java.lang.reflect java.sql/java.sql
@@ -59,7 +58,7 @@ start() {
   write_configuration
   mapfile -t flags < <(java_flags)
   cd "$dir"
-  # Each service under test has a keyspace of its own, and each table costs about a megabyte of heap.
+  # Each service under test has its own keyspace, and each table takes about a megabyte of heap.
   setsid nohup java "${flags[@]}" -javaagent:"$(ls "$libs"/jamm-*.jar)" -Djdk.attach.allowAttachSelf=true -Xms512m -Xmx3g \
     -cp "$dir/conf:$libs/*" -Dcassandra.config="file://$dir/conf/cassandra.yaml" -Dcassandra.storagedir="$dir/data" \
     -Dcassandra-foreground=yes -Dcassandra.skip_wait_for_gossip_to_settle=0 -Dcassandra.ring_delay_ms=0 \

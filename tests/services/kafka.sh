@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A real Kafka for the tests, because the bus must keep its promises on the broker that production uses.
-# kafka.sh start DIR PORT | stop DIR      one KRaft node on 127.0.0.1:PORT (and PORT+1), its data below DIR
+# A real Kafka for the tests, because the bus must keep its contract on the broker that production
+# uses.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -51,7 +51,7 @@ start() {
   setsid nohup java -Xmx512m -cp "$libs/*" -Dlog4j2.configurationFile="$dir/log4j2.properties" \
     kafka.Kafka "$dir/server.properties" >"$dir/kafka.log" 2>&1 </dev/null &
   echo $! >"$dir/pid"
-  # A broker that listens may still have no controller: one that lists itself answers.
+  # A listening broker may still lack a controller; one that lists itself is ready.
   wait_for 90 "$(cat "$dir/pid")" "$dir/kafka.log" kcat -b "127.0.0.1:$port" -L -m 2 || die "Kafka does not answer on port $port"
 }
 

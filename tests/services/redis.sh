@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# A real Redis for the tests, without persistence: it forgets everything when it stops, which is what a test wants.
-# redis.sh start DIR PORT | stop DIR
+# A real Redis for the tests, without persistence, so that every start is empty.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 

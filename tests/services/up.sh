@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Starts every service that the production twins need, each on a free port, and says where in DIR/env.
-# up.sh DIR      services that the environment already names (SWITCHBOARD_TEST_…) are used as they are
+# Starts every service that the production backends need, each on a free port, and writes their
+# addresses to DIR/env.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 

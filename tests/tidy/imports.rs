@@ -4,9 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::source::{SourceFile, sources};
 
-/// Source folders of crates whose rooms still form a cycle.
-const CYCLE_EXCEPTIONS: &[&str] = &["backends/src"];
-
 /// The rooms that each room imports.
 type ImportGraph = BTreeMap<String, BTreeSet<String>>;
 
@@ -20,10 +17,7 @@ fn rooms_form_no_import_cycle() {
         "src",
     ] {
         let cycles = cycles(&import_graph(folder, sources()));
-        assert!(
-            cycles.is_empty() || CYCLE_EXCEPTIONS.contains(&folder),
-            "{folder}: {cycles:?}"
-        );
+        assert!(cycles.is_empty(), "{folder}: {cycles:?}");
     }
 }
 

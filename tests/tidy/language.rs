@@ -1,5 +1,4 @@
-//! Rules for names and doc comments. They hold everywhere except where a list says otherwise; the
-//! lists only ever become shorter.
+//! Rules for names and doc comments. They have no exceptions.
 
 use std::{collections::BTreeSet, fs};
 
@@ -13,78 +12,6 @@ const CLAUSE_WORDS: [&str; 8] = [
     "what", "who", "whose", "whom", "whether", "how", "where", "which",
 ];
 
-/// Folders and files that still have doc comments that open with a clause.
-const CLAUSE_EXCEPTIONS: &[&str] = &[
-    "backends/src/accounts",
-    "backends/src/analytics",
-    "backends/src/bus",
-    "backends/src/catalog",
-    "backends/src/config.rs",
-    "backends/src/lib.rs",
-    "backends/src/limiter",
-    "backends/src/products",
-    "backends/src/redis_link.rs",
-    "backends/src/relay",
-    "backends/src/scylla_link",
-    "backends/src/store/conformance.rs",
-    "backends/src/store/deletion.rs",
-    "backends/src/store/embedded_deletion.rs",
-    "backends/src/store/listing.rs",
-    "backends/src/store/mod.rs",
-    "backends/src/store/rows.rs",
-    "backends/src/store/stamp.rs",
-    "schemas",
-    "tests/routing",
-    "workers/src/embedding",
-    "workers/src/evaluation.rs",
-    "workers/src/products",
-    "workers/src/replay.rs",
-    "workers/src/routing",
-];
-
-/// Folders and files that still have one-word type names outside of `names.txt`.
-const ONE_WORD_EXCEPTIONS: &[&str] = &[
-    "backends/src/accounts",
-    "backends/src/bus",
-    "backends/src/catalog",
-    "backends/src/lib.rs",
-    "backends/src/limiter",
-    "backends/src/products",
-    "backends/src/redis_link.rs",
-    "backends/src/relay",
-    "backends/src/scylla_link",
-    "backends/src/scylla_link.rs",
-    "backends/src/sqlite.rs",
-    "backends/src/store",
-    "ingress/src/auth/permissions.rs",
-    "schemas",
-    "src/config",
-    "src/installation.rs",
-    "workers/src/embedding",
-    "workers/src/evaluation.rs",
-    "workers/src/model/mod.rs",
-    "workers/src/products",
-    "workers/src/replay.rs",
-    "workers/src/routing",
-    "workers/src/tools",
-];
-
-/// Folders and files that still have participles as type names.
-const PARTICIPLE_EXCEPTIONS: &[&str] = &[
-    "backends/src/accounts",
-    "backends/src/bus",
-    "backends/src/catalog",
-    "backends/src/products",
-    "backends/src/relay",
-    "backends/src/sqlite.rs",
-    "backends/src/store",
-    "schemas/src",
-    "workers/src/embedding",
-    "workers/src/evaluation.rs",
-    "workers/src/products",
-    "workers/src/replay.rs",
-    "workers/src/routing/intent",
-];
 /// Past participles that do not end in "ed", as type names.
 const IRREGULAR_PARTICIPLES: &str = "Begun Bound Bought Broken Brought Built Chosen Cut Done Drawn \
      Fallen Found Given Gone Grown Heard Held Hidden Kept Known Led Left Lost Made Meant Met Paid \
@@ -94,23 +21,16 @@ const IRREGULAR_PARTICIPLES: &str = "Begun Bound Bought Broken Brought Built Cho
 const PARTICIPLE_LOOKALIKES: &str = "Bed Billing Binding Breed Embed Encoding Feed Greeting King \
      Mapping Need Ping Pricing Rating Red Ring Routing Seed Setting Speed String Thing Thread Timing";
 
-/// Folders and files that still have test names of more than [`TEST_NAME_MAX`] characters.
-const TEST_NAME_EXCEPTIONS: &[&str] = &[
-    "workers/src/embedding",
-    "workers/src/replay.rs",
-    "workers/src/routing",
-];
-
 #[test]
 fn doc_comment_opens_with_a_verb_or_a_noun() {
-    check(CLAUSE_EXCEPTIONS, clause_openings);
+    check(clause_openings);
 }
 
 #[test]
 fn one_word_type_name_is_a_domain_noun() {
     let list = fs::read_to_string(root().join("tests/tidy/names.txt")).unwrap();
     let nouns: BTreeSet<&str> = list.lines().filter(|line| !line.starts_with('#')).collect();
-    check(ONE_WORD_EXCEPTIONS, |source| {
+    check(|source| {
         let names = type_names(source).into_iter();
         names
             .filter(|name| is_one_word(name) && !nouns.contains(name.as_str()))
@@ -123,7 +43,7 @@ fn type_name_is_no_participle() {
     let list = fs::read_to_string(root().join("tests/tidy/names.txt")).unwrap();
     let listed: Vec<_> = list.lines().filter(|name| is_participle(name)).collect();
     assert!(listed.is_empty(), "in names.txt: {listed:?}");
-    check(PARTICIPLE_EXCEPTIONS, |source| {
+    check(|source| {
         let names = type_names(source).into_iter();
         names.filter(|name| is_participle(name)).collect()
     });
@@ -131,7 +51,7 @@ fn type_name_is_no_participle() {
 
 #[test]
 fn test_name_is_short() {
-    check(TEST_NAME_EXCEPTIONS, |source| {
+    check(|source| {
         let names = test_names(&source.text).into_iter();
         names
             .filter(|name| name.chars().count() > TEST_NAME_MAX)
@@ -139,15 +59,9 @@ fn test_name_is_short() {
     });
 }
 
-/// Fails if `rule` finds anything outside of the `exceptions`.
-fn check(exceptions: &[&str], rule: impl Fn(&SourceFile) -> Vec<String>) {
-    let found = findings(|source| {
-        if source.is_below(exceptions) {
-            Vec::new()
-        } else {
-            rule(source)
-        }
-    });
+/// Fails if `rule` finds anything.
+fn check(rule: impl Fn(&SourceFile) -> Vec<String>) {
+    let found = findings(rule);
     assert!(found.is_empty(), "{found:#?}");
 }
 

@@ -1,4 +1,4 @@
-// What is built goes into the ingress crate and is committed there, so that cargo alone builds the product.
+// The build output goes into the ingress crate and is committed there, so that cargo alone builds the product.
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
 

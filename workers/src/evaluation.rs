@@ -13,7 +13,7 @@ use switchboard_schemas::{
 
 use crate::{
     config::WorkersConfig,
-    model::{Endpoint, PromptMessage, PromptRole, openai::ModelClient},
+    model::{ModelEndpoint, PromptMessage, PromptRole, openai::ModelClient},
     routing::{
         candidates::RoutingCandidate,
         intent::{ConversationHolder, IntentDecision, IntentRequest, IntentRouter},
@@ -182,8 +182,8 @@ pub struct AvailableModels {
 /// A router under evaluation.
 pub struct RoutingEvaluation {
     intent: IntentRouter,
-    embeddings: Option<Endpoint>,
-    model: Option<Endpoint>,
+    embeddings: Option<ModelEndpoint>,
+    model: Option<ModelEndpoint>,
 }
 
 impl RoutingEvaluation {
@@ -196,7 +196,7 @@ impl RoutingEvaluation {
             ..WorkersConfig::default()
         };
         let intent = IntentRouter::new(ModelClient::new(&config)?, &config)?;
-        let endpoint = |(base_url, model): (String, String)| Endpoint {
+        let endpoint = |(base_url, model): (String, String)| ModelEndpoint {
             base_url,
             api_key: None,
             model,

@@ -5,12 +5,12 @@ use opentelemetry::{
     propagation::{Extractor, Injector},
     trace::TraceContextExt,
 };
-use switchboard_backends::bus::Headers;
+use switchboard_backends::bus::RecordHeaders;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 /// Makes `span` a child of the span whose context the headers hold, if they hold one.
-pub(crate) fn continue_trace(span: &Span, headers: &Headers) {
+pub(crate) fn continue_trace(span: &Span, headers: &RecordHeaders) {
     let parent: Context =
         global::get_text_map_propagator(|propagator| propagator.extract(&HeaderExtractor(headers)));
     // Without a telemetry layer there is no trace to continue.
@@ -28,7 +28,7 @@ pub(crate) fn current_trace_id() -> String {
 }
 
 /// Returns headers with which a consumer continues the trace of the current span.
-pub(crate) fn trace_headers() -> Headers {
+pub(crate) fn trace_headers() -> RecordHeaders {
     let mut headers = Vec::new();
     let context = Span::current().context();
     global::get_text_map_propagator(|propagator| {
@@ -37,7 +37,7 @@ pub(crate) fn trace_headers() -> Headers {
     headers
 }
 
-struct HeaderExtractor<'a>(&'a Headers);
+struct HeaderExtractor<'a>(&'a RecordHeaders);
 
 impl Extractor for HeaderExtractor<'_> {
     fn get(&self, key: &str) -> Option<&str> {
@@ -52,7 +52,7 @@ impl Extractor for HeaderExtractor<'_> {
     }
 }
 
-struct HeaderInjector<'a>(&'a mut Headers);
+struct HeaderInjector<'a>(&'a mut RecordHeaders);
 
 impl Injector for HeaderInjector<'_> {
     fn set(&mut self, key: &str, value: String) {

@@ -73,7 +73,7 @@ impl ScyllaAccounts {
         }
     }
 
-    async fn prepared(&self) -> Result<&AccountStatements, StoreError> {
+    async fn prepared_statements(&self) -> Result<&AccountStatements, StoreError> {
         self.prepared
             .get_or_try_init(|| Box::pin(AccountStatements::new(&self.link)))
             .await
@@ -83,7 +83,7 @@ impl ScyllaAccounts {
     async fn read(&self, hash: &TokenHash) -> Result<Option<(DashboardSession, i64)>, StoreError> {
         let rows = self
             .link
-            .query_rows::<SessionRow>(&self.prepared().await?.get, (hash.0.as_slice(),))
+            .query_rows::<SessionRow>(&self.prepared_statements().await?.get, (hash.0.as_slice(),))
             .await?;
         let Some((Some(body), seen_at, Some(written_at))) = rows.into_iter().next() else {
             return Ok(None);
@@ -113,7 +113,9 @@ impl AccountStore for ScyllaAccounts {
             stamp,
             ttl_seconds(session),
         );
-        self.link.write(&self.prepared().await?.begin, values).await
+        self.link
+            .write(&self.prepared_statements().await?.begin, values)
+            .await
     }
 
     async fn find_session(&self, hash: &TokenHash) -> Result<Option<DashboardSession>, StoreError> {
@@ -127,7 +129,9 @@ impl AccountStore for ScyllaAccounts {
     ) -> Result<(), StoreError> {
         let seen_at = session.seen_at.micros();
         let values = (seen_at, ttl_seconds(session), seen_at, hash.0.as_slice());
-        self.link.write(&self.prepared().await?.touch, values).await
+        self.link
+            .write(&self.prepared_statements().await?.touch, values)
+            .await
     }
 
     /// Writes with a later timestamp than the body that it replaces, even if that was written by a
@@ -138,11 +142,13 @@ impl AccountStore for ScyllaAccounts {
         };
         let stamp = Timestamp::now().micros().max(written_at + 1);
         let values = (stamp, ttl_seconds(&session), ENDED, hash.0.as_slice());
-        self.link.write(&self.prepared().await?.end, values).await
+        self.link
+            .write(&self.prepared_statements().await?.end, values)
+            .await
     }
 
     async fn append_entry(&self, entry: &AuditEntry) -> Result<(), StoreError> {
-        let (prepared, period) = (self.prepared().await?, period_of(&entry.id));
+        let (prepared, period) = (self.prepared_statements().await?, period_of(&entry.id));
         let org = entry.org_id.as_str();
         // Write the entry before its period is announced to readers.
         self.link
@@ -162,7 +168,7 @@ impl AccountStore for ScyllaAccounts {
         before: Option<&AuditId>,
         limit: u32,
     ) -> Result<Vec<AuditEntry>, StoreError> {
-        let prepared = self.prepared().await?;
+        let prepared = self.prepared_statements().await?;
         let periods = self
             .link
             .query_rows::<(i64,)>(&prepared.get_periods, (org.as_str(),))

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use switchboard_schemas::{
     conversation::{ReplyStatus, TokenUsage},
-    day::{Day, hour_of},
+    day::{UtcDay, hour_of},
     ids::{AgentId, ConversationId, MessageId, TeamId},
     time::Timestamp,
 };
@@ -12,7 +12,6 @@ use switchboard_schemas::{
 use crate::{
     error::StoreError,
     json::{decode, encode},
-    store::TurnEnd,
 };
 
 /// The counted facts about a turn, a message and its reply.
@@ -71,23 +70,17 @@ pub(crate) struct FactWrite {
 }
 
 impl FactWrite {
-    /// Creates the fact of a finished turn, with the stamp of its reply record.
-    pub(crate) fn of_turn(end: &TurnEnd, stamp: i64) -> Result<Self, StoreError> {
-        let (record, has_text) = (&end.record, end.record.position.is_some());
-        let fact = TurnFact {
-            opens: (record.user_position == 0).then(|| end.user_message_id.conversation()),
-            agent_id: end.agent_id.clone(),
-            team_id: end.team_id.clone(),
-            status: record.end.status,
-            response_time_ms: has_text.then_some(record.end.response_time_ms),
-            first_text_ms: record.first_text_ms.filter(|_| has_text),
-            usage: record.end.usage,
-        };
-        let id = end.user_message_id.reply().to_string();
+    /// Creates the write of a turn's fact, with the stamp of its reply record.
+    pub(crate) fn of_turn(
+        user_message: &MessageId,
+        accepted_at: Timestamp,
+        fact: &TurnFact,
+        stamp: i64,
+    ) -> Result<Self, StoreError> {
         Ok(Self {
-            hour: hour_of(end.accepted_at),
-            id,
-            body: Some(encode(&fact)?),
+            hour: hour_of(accepted_at),
+            id: user_message.reply().to_string(),
+            body: Some(encode(fact)?),
             stamp,
         })
     }
@@ -122,8 +115,8 @@ impl FactWrite {
         }
     }
 
-    pub(crate) const fn day(&self) -> Day {
-        Day::of_hour(self.hour)
+    pub(crate) const fn day(&self) -> UtcDay {
+        UtcDay::of_hour(self.hour)
     }
 }
 

@@ -19,19 +19,16 @@
 //! durations and [`reader`] answers queries. The conformance tests of the store cover both
 //! backends.
 
-mod embedded;
 pub mod facts;
 pub mod histogram;
 pub mod reader;
-mod scylla;
 pub mod totals;
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use switchboard_schemas::{day::Day, ids::OrgId};
+use switchboard_schemas::{day::UtcDay, ids::OrgId};
 
-pub(crate) use self::{embedded::put_fact, facts::FactWrite, scylla::PreparedAnalytics};
 use crate::error::StoreError;
 
 /// Number of facts that each writer recorded for a day. Every process is a writer of its own, so
@@ -42,9 +39,9 @@ pub type ChangeMarks = BTreeMap<String, i64>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DayRange {
     /// First day of the range.
-    pub first: Day,
+    pub first: UtcDay,
     /// Last day of the range, inclusive.
-    pub last: Day,
+    pub last: UtcDay,
 }
 
 /// The store of facts and daily totals.
@@ -55,7 +52,7 @@ pub trait AnalyticsStore: Send + Sync {
         &self,
         org: &OrgId,
         days: DayRange,
-    ) -> Result<BTreeMap<Day, ChangeMarks>, StoreError>;
+    ) -> Result<BTreeMap<UtcDay, ChangeMarks>, StoreError>;
 
     /// Returns the facts of an hour (see [`switchboard_schemas::day::hour_of`]) in the order of
     /// ids, starting after `behind`.
@@ -72,15 +69,15 @@ pub trait AnalyticsStore: Send + Sync {
         &self,
         org: &OrgId,
         days: DayRange,
-    ) -> Result<BTreeMap<Day, String>, StoreError>;
+    ) -> Result<BTreeMap<UtcDay, String>, StoreError>;
 
     /// Stores the totals of a day.
-    async fn put_totals(&self, org: &OrgId, day: Day, body: String) -> Result<(), StoreError>;
+    async fn put_totals(&self, org: &OrgId, day: UtcDay, body: String) -> Result<(), StoreError>;
 }
 
 impl DayRange {
     /// Returns all days of the range in order.
-    pub fn iter(self) -> impl Iterator<Item = Day> {
-        (self.first.number()..=self.last.number()).map(Day::from_number)
+    pub fn iter(self) -> impl Iterator<Item = UtcDay> {
+        (self.first.number()..=self.last.number()).map(UtcDay::from_number)
     }
 }

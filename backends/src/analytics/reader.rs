@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use switchboard_schemas::{
-    day::{Day, HOURS_PER_DAY},
+    day::{HOURS_PER_DAY, UtcDay},
     ids::OrgId,
 };
 
@@ -53,11 +53,11 @@ struct StoredTotals {
 ///
 /// # Errors
 /// [`AnalyticsError`].
-pub async fn read(
+pub async fn read_totals(
     analytics: &dyn AnalyticsStore,
     org: &OrgId,
     days: DayRange,
-) -> Result<BTreeMap<Day, GroupedTotals>, AnalyticsError> {
+) -> Result<BTreeMap<UtcDay, GroupedTotals>, AnalyticsError> {
     read_bounded(analytics, org, days, FACTS_PER_READING_MAX).await
 }
 
@@ -66,7 +66,7 @@ async fn read_bounded(
     org: &OrgId,
     days: DayRange,
     facts_max: u64,
-) -> Result<BTreeMap<Day, GroupedTotals>, AnalyticsError> {
+) -> Result<BTreeMap<UtcDay, GroupedTotals>, AnalyticsError> {
     // Read the marks first: totals counted after them include at least the facts of these marks.
     let marked = analytics.marked_days(org, days).await?;
     let kept = analytics.stored_totals(org, days).await?;
@@ -82,7 +82,7 @@ async fn read_bounded(
         if facts_counted >= facts_max {
             return Err(AnalyticsError::Unfinished);
         }
-        let (tallies, facts) = count(analytics, org, day).await?;
+        let (tallies, facts) = count_day(analytics, org, day).await?;
         facts_counted += facts;
         let groups = tallies
             .0
@@ -112,10 +112,10 @@ fn decode_if_valid(body: &str, marks: &ChangeMarks) -> Option<GroupedTotals> {
 }
 
 /// Counts the facts of a day and returns its totals and the number of facts.
-async fn count(
+async fn count_day(
     analytics: &dyn AnalyticsStore,
     org: &OrgId,
-    day: Day,
+    day: UtcDay,
 ) -> Result<(GroupedTotals, u64), StoreError> {
     let hours = (0..HOURS_PER_DAY).map(|hour| count_hour(analytics, org, day.first_hour() + hour));
     let counted = stream::iter(hours).buffer_unordered(HOURS_AT_ONCE);
@@ -160,7 +160,7 @@ mod tests {
     struct UncountedDays {
         days: i64,
         facts: usize,
-        kept: std::sync::Mutex<BTreeMap<Day, String>>,
+        kept: std::sync::Mutex<BTreeMap<UtcDay, String>>,
     }
 
     #[async_trait]
@@ -169,9 +169,9 @@ mod tests {
             &self,
             _: &OrgId,
             _: DayRange,
-        ) -> Result<BTreeMap<Day, ChangeMarks>, StoreError> {
+        ) -> Result<BTreeMap<UtcDay, ChangeMarks>, StoreError> {
             Ok((0..self.days)
-                .map(|day| (Day::from_number(day), ChangeMarks::new()))
+                .map(|day| (UtcDay::from_number(day), ChangeMarks::new()))
                 .collect())
         }
 
@@ -201,11 +201,11 @@ mod tests {
             &self,
             _: &OrgId,
             _: DayRange,
-        ) -> Result<BTreeMap<Day, String>, StoreError> {
+        ) -> Result<BTreeMap<UtcDay, String>, StoreError> {
             Ok(self.kept.lock().unwrap().clone())
         }
 
-        async fn put_totals(&self, _: &OrgId, day: Day, body: String) -> Result<(), StoreError> {
+        async fn put_totals(&self, _: &OrgId, day: UtcDay, body: String) -> Result<(), StoreError> {
             self.kept.lock().unwrap().insert(day, body);
             Ok(())
         }
@@ -222,8 +222,8 @@ mod tests {
     async fn messages(busy: &UncountedDays, facts_max: u64) -> Result<u64, AnalyticsError> {
         let org = OrgId::derive(&InstallationSecret::from_bytes([7; 32]), "acme");
         let range = DayRange {
-            first: Day::from_number(0),
-            last: Day::from_number(busy.days),
+            first: UtcDay::from_number(0),
+            last: UtcDay::from_number(busy.days),
         };
         let read = read_bounded(busy, &org, range, facts_max).await?;
         Ok(read

@@ -104,7 +104,7 @@ pub struct OutgoingRecord {
     /// Payload of the record.
     pub payload: Bytes,
     /// Headers with names in lower case, including the trace context.
-    pub headers: Headers,
+    pub headers: RecordHeaders,
 }
 
 /// A delivered record.
@@ -122,13 +122,13 @@ pub struct IncomingRecord {
     /// Payload of the record.
     pub payload: Bytes,
     /// Headers whose values are UTF-8.
-    pub headers: Headers,
+    pub headers: RecordHeaders,
     /// Time at which the record was appended.
     pub published_at: Timestamp,
 }
 
 /// Names and values of a record's headers.
-pub type Headers = Vec<(String, String)>;
+pub type RecordHeaders = Vec<(String, String)>;
 
 /// An event of a consumer.
 #[derive(Debug)]

@@ -55,10 +55,10 @@ impl<V> CachedValue<V> {
         self.failure
             .as_ref()
             .filter(|(at, _)| *at > came)
-            .map(|(_, error)| copy(error))
+            .map(|(_, error)| copy_error(error))
     }
 
-    fn keep(&mut self, value: Option<V>, read_at: Instant) {
+    fn keep_value(&mut self, value: Option<V>, read_at: Instant) {
         self.value = value.map(Arc::new);
         self.read_at = Some(read_at);
         self.served_until = Some(read_at + FRESH);
@@ -76,7 +76,7 @@ impl<V> CachedValue<V> {
             self.served_until = Some(until);
             return Ok(());
         }
-        self.failure = Some((now, copy(&error)));
+        self.failure = Some((now, copy_error(&error)));
         Err(error)
     }
 }
@@ -136,14 +136,14 @@ where
         }
         let began = (self.clock)();
         match read.await {
-            Ok(value) => slot.keep(value, began),
+            Ok(value) => slot.keep_value(value, began),
             Err(error) => slot.keep_stale(error, (self.clock)())?,
         }
         Ok(slot.value.clone())
     }
 }
 
-fn copy(error: &StoreError) -> StoreError {
+fn copy_error(error: &StoreError) -> StoreError {
     match error {
         StoreError::Unavailable(text) => StoreError::Unavailable(text.clone()),
         StoreError::Malformed(text) => StoreError::Malformed(text.clone()),

@@ -75,16 +75,16 @@ impl ScyllaCatalog {
         }
     }
 
-    async fn prepared(&self) -> Result<&CatalogStatements, StoreError> {
+    async fn prepared_statements(&self) -> Result<&CatalogStatements, StoreError> {
         self.prepared
             .get_or_try_init(|| Box::pin(CatalogStatements::new(&self.link)))
             .await
     }
 
-    async fn current(&self, kind: EntryKind, id: &str) -> Result<StoredEntry, StoreError> {
+    async fn read_current(&self, kind: EntryKind, id: &str) -> Result<StoredEntry, StoreError> {
         let rows = self
             .link
-            .query_rows::<(String, i64)>(&self.prepared().await?.get, (kind.name(), id))
+            .query_rows::<(String, i64)>(&self.prepared_statements().await?.get, (kind.name(), id))
             .await?;
         let Some((body, written_at)) = rows.into_iter().next() else {
             return Ok(StoredEntry::default());
@@ -102,7 +102,7 @@ impl ScyllaCatalog {
         body: &str,
         current: &StoredEntry,
     ) -> Result<(), StoreError> {
-        let prepared = self.prepared().await?;
+        let prepared = self.prepared_statements().await?;
         let stamp = Timestamp::now()
             .micros()
             .max(current.written_at.unwrap_or(0) + 1);
@@ -136,7 +136,7 @@ impl ScyllaCatalog {
 #[async_trait]
 impl CatalogStore for ScyllaCatalog {
     async fn get(&self, kind: EntryKind, id: &str) -> Result<Option<CatalogEntry>, StoreError> {
-        Ok(self.current(kind, id).await?.entry)
+        Ok(self.read_current(kind, id).await?.entry)
     }
 
     async fn versioned(
@@ -144,7 +144,7 @@ impl CatalogStore for ScyllaCatalog {
         kind: EntryKind,
         id: &str,
     ) -> Result<Option<VersionedEntry>, StoreError> {
-        let StoredEntry { entry, written_at } = self.current(kind, id).await?;
+        let StoredEntry { entry, written_at } = self.read_current(kind, id).await?;
         Ok(entry.map(|entry| VersionedEntry {
             entry,
             version: written_at.unwrap_or_default(),
@@ -154,7 +154,10 @@ impl CatalogStore for ScyllaCatalog {
     async fn key_by_hash(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
         let rows = self
             .link
-            .query_rows::<(String,)>(&self.prepared().await?.get_hash, (hash.0.as_slice(),))
+            .query_rows::<(String,)>(
+                &self.prepared_statements().await?.get_hash,
+                (hash.0.as_slice(),),
+            )
             .await?;
         let Some((id,)) = rows.into_iter().next() else {
             return Ok(None);
@@ -167,12 +170,12 @@ impl CatalogStore for ScyllaCatalog {
     }
 
     async fn put(&self, entry: &CatalogEntry) -> Result<(), StoreError> {
-        let current = self.current(entry.kind(), entry.id()).await?;
+        let current = self.read_current(entry.kind(), entry.id()).await?;
         self.write(entry, &encode(entry)?, &current).await
     }
 
     async fn remove(&self, kind: EntryKind, org: &OrgId, id: &str) -> Result<(), StoreError> {
-        let current = self.current(kind, id).await?;
+        let current = self.read_current(kind, id).await?;
         match &current.entry {
             Some(entry) if entry.org_id() == org => self.write(entry, REMOVED, &current).await?,
             _ => return Ok(()),
@@ -180,7 +183,7 @@ impl CatalogStore for ScyllaCatalog {
         if kind == EntryKind::Key {
             let values = (Timestamp::now().micros(), org.as_str(), id);
             self.link
-                .write(&self.prepared().await?.remove_use, values)
+                .write(&self.prepared_statements().await?.remove_use, values)
                 .await?;
         }
         Ok(())
@@ -200,7 +203,7 @@ impl CatalogStore for ScyllaCatalog {
         };
         let rows = self
             .link
-            .query_rows::<(String,)>(&self.prepared().await?.list, values)
+            .query_rows::<(String,)>(&self.prepared_statements().await?.list, values)
             .await?;
         rows.iter()
             .filter_map(|(body,)| read(body).transpose())
@@ -208,7 +211,7 @@ impl CatalogStore for ScyllaCatalog {
     }
 
     async fn record_key_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
-        let prepared = self.prepared().await?;
+        let prepared = self.prepared_statements().await?;
         for KeyUse { org_id, key_id, at } in uses {
             let values = (org_id.as_str(), key_id.as_str(), at.micros(), at.micros());
             self.link.write(&prepared.put_use, values).await?;
@@ -219,7 +222,10 @@ impl CatalogStore for ScyllaCatalog {
     async fn key_uses(&self, org: &OrgId) -> Result<Vec<KeyUse>, StoreError> {
         let rows = self
             .link
-            .query_rows::<(String, i64)>(&self.prepared().await?.list_uses, (org.as_str(),))
+            .query_rows::<(String, i64)>(
+                &self.prepared_statements().await?.list_uses,
+                (org.as_str(),),
+            )
             .await?;
         Ok(rows
             .iter()
@@ -228,7 +234,7 @@ impl CatalogStore for ScyllaCatalog {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.current(EntryKind::Organization, "check")
+        self.read_current(EntryKind::Organization, "check")
             .await
             .map(|_| ())
     }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::{
     RateLimitOutcome, RateLimiter, RateLimiterError, RequestQuota,
-    window::{ClockMicros, RollingWindow, micros},
+    window::{ClockMicros, RollingWindow, to_micros},
 };
 
 /// Interval at which idle keys are dropped.
@@ -53,7 +53,7 @@ impl RateLimiter for EmbeddedLimiter {
         quota: RequestQuota,
     ) -> Result<RateLimitOutcome, RateLimiterError> {
         let mut keys = self.keys.lock();
-        let now = micros(self.born.elapsed());
+        let now = to_micros(self.born.elapsed());
         keys.sweep(now);
         Ok(keys.take_request(key, now, quota))
     }
@@ -83,7 +83,7 @@ impl KeyWindows {
     }
 
     fn sweep(&mut self, now: ClockMicros) {
-        if now.saturating_sub(self.swept_at) >= micros(SWEEP_INTERVAL) {
+        if now.saturating_sub(self.swept_at) >= to_micros(SWEEP_INTERVAL) {
             self.swept_at = now;
             self.windows
                 .retain(|_, (length, window)| !window.is_silent(now, *length));

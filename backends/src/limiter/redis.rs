@@ -8,7 +8,7 @@ use redis::Script;
 
 use super::{
     RateLimitOutcome, RateLimiter, RateLimiterError, RequestQuota,
-    window::{micros, slice},
+    window::{slice_length, to_micros},
 };
 use crate::{
     config::RedisConfig,
@@ -44,8 +44,8 @@ impl RateLimiter for RedisLimiter {
     ) -> Result<RateLimitOutcome, RateLimiterError> {
         let mut call = self.take.key(self.link.key(&format!("limit:{{{key}}}")));
         call.arg(quota.limit)
-            .arg(micros(quota.window))
-            .arg(slice(quota));
+            .arg(to_micros(quota.window))
+            .arg(slice_length(quota));
         // The first request after an outage may count twice: this admits one less, never one more.
         let (admitted, remaining, retry_after, reset_after) = self.link.invoke(&call).await?;
         Ok(RateLimitOutcome {

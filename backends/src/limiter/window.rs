@@ -43,7 +43,7 @@ impl RollingWindow {
     ) -> RateLimitOutcome {
         // A clock that went back must not admit requests that were already counted.
         let now = now.max(self.marks.back().map_or(0, |mark| mark.newest));
-        let window = micros(quota.window);
+        let window = to_micros(quota.window);
         while let Some(mark) = self
             .marks
             .front()
@@ -55,7 +55,7 @@ impl RollingWindow {
         let counted = self.admitted() - self.expired;
         let admitted = counted < u64::from(quota.limit);
         if admitted {
-            self.count(now, slice(quota));
+            self.record_request(now, slice_length(quota));
         }
         self.verdict(now, quota, admitted)
     }
@@ -64,10 +64,10 @@ impl RollingWindow {
     pub(super) fn is_silent(&self, now: ClockMicros, window: Duration) -> bool {
         self.marks
             .back()
-            .is_none_or(|mark| mark.newest + micros(window) <= now)
+            .is_none_or(|mark| mark.newest + to_micros(window) <= now)
     }
 
-    fn count(&mut self, now: ClockMicros, slice: ClockMicros) {
+    fn record_request(&mut self, now: ClockMicros, slice: ClockMicros) {
         let admitted = self.admitted() + 1;
         match self.marks.back_mut() {
             Some(mark) if mark.newest / slice == now / slice => {
@@ -85,7 +85,7 @@ impl RollingWindow {
 
     fn verdict(&self, now: ClockMicros, quota: RequestQuota, admitted: bool) -> RateLimitOutcome {
         let left = |mark: Option<&RequestMark>| {
-            let end = mark.map_or(now, |mark| mark.newest + micros(quota.window));
+            let end = mark.map_or(now, |mark| mark.newest + to_micros(quota.window));
             Duration::from_micros(end.saturating_sub(now))
         };
         let counted = self.admitted() - self.expired;
@@ -109,17 +109,17 @@ impl RollingWindow {
 }
 
 /// Returns the length of a slice for a quota.
-pub(super) fn slice(quota: RequestQuota) -> ClockMicros {
-    let bounded = micros(quota.window) / MARKS_MAX;
+pub(super) fn slice_length(quota: RequestQuota) -> ClockMicros {
+    let bounded = to_micros(quota.window) / MARKS_MAX;
     let long = if u64::from(quota.limit) <= MARKS_MAX {
         0
     } else {
         bounded
     };
-    long.clamp(micros(SLICE_MIN), micros(SLICE_MAX))
+    long.clamp(to_micros(SLICE_MIN), to_micros(SLICE_MAX))
 }
 
-pub(super) fn micros(duration: Duration) -> ClockMicros {
+pub(super) fn to_micros(duration: Duration) -> ClockMicros {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX / 2)
 }
 
@@ -204,11 +204,11 @@ mod tests {
                 now += step;
                 let verdict = window.take_request(now, quota);
                 if !verdict.admitted {
-                    let early = (now + micros(verdict.retry_after)).saturating_sub(1_000_000);
+                    let early = (now + to_micros(verdict.retry_after)).saturating_sub(1_000_000);
                     if early > now {
                         prop_assert!(!window.take_request(early, quota).admitted);
                     }
-                    now += micros(verdict.retry_after);
+                    now += to_micros(verdict.retry_after);
                     prop_assert!(window.take_request(now, quota).admitted);
                 }
             }

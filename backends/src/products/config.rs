@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use switchboard_schemas::network::Network;
+use switchboard_schemas::network::IpNetwork;
 
 /// The `[products]` section of the configuration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub struct ProductsConfig {
     pub feeds_at_once_max: usize,
     /// Networks from which feeds may be fetched although they are not public, also over http and on
     /// any port.
-    pub feed_private_networks: Vec<Network>,
+    pub feed_private_networks: Vec<IpNetwork>,
     /// Memory for the search indexes of one process, in bytes.
     pub index_bytes_max: u64,
 }

@@ -231,13 +231,13 @@ fn read_status(
         .optional()?;
     let (kept, refresh, asked_at) = row.unwrap_or_default();
     Ok(ProductsStatus {
-        kept: decoded(kept)?,
-        refresh: decoded(refresh)?,
+        kept: decode_column(kept)?,
+        refresh: decode_column(refresh)?,
         asked_at: asked_at.map(Timestamp::from_micros),
     })
 }
 
-fn decoded<T: DeserializeOwned>(body: Option<String>) -> Result<Option<T>, StoreError> {
+fn decode_column<T: DeserializeOwned>(body: Option<String>) -> Result<Option<T>, StoreError> {
     body.map(|body| decode(&body)).transpose()
 }
 

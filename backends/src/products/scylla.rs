@@ -94,14 +94,14 @@ impl ScyllaProducts {
         }
     }
 
-    async fn prepared(&self) -> Result<&ProductStatements, StoreError> {
+    async fn prepared_statements(&self) -> Result<&ProductStatements, StoreError> {
         self.prepared
             .get_or_try_init(|| Box::pin(ProductStatements::new(&self.link)))
             .await
     }
 
-    async fn current(&self, org: &OrgId, agent: &AgentId) -> Result<StoredStatus, StoreError> {
-        let statement = &self.prepared().await?.status;
+    async fn read_current(&self, org: &OrgId, agent: &AgentId) -> Result<StoredStatus, StoreError> {
+        let statement = &self.prepared_statements().await?.status;
         let rows = self
             .link
             .query_rows::<StatusRow>(statement, (org.as_str(), agent.as_str()))
@@ -133,7 +133,7 @@ impl ScyllaProducts {
         replaced: Option<&ProductsVersion>,
     ) -> Result<(), StoreError> {
         let now = Timestamp::now();
-        let statement = &self.prepared().await?.versions;
+        let statement = &self.prepared_statements().await?.versions;
         for (version,) in self
             .link
             .query_rows::<(String,)>(statement, (org.as_str(), agent.as_str()))
@@ -170,7 +170,7 @@ impl ProductStore for ScyllaProducts {
         org: &OrgId,
         agent: &AgentId,
     ) -> Result<ProductsStatus, StoreError> {
-        Ok(self.current(org, agent).await?.status)
+        Ok(self.read_current(org, agent).await?.status)
     }
 
     async fn begin_version(
@@ -181,7 +181,7 @@ impl ProductStore for ScyllaProducts {
     ) -> Result<(), StoreError> {
         self.link
             .write(
-                &self.prepared().await?.begin,
+                &self.prepared_statements().await?.begin,
                 (org.as_str(), agent.as_str(), version.as_str()),
             )
             .await
@@ -203,7 +203,7 @@ impl ProductStore for ScyllaProducts {
             body.as_ref(),
         );
         self.link
-            .write(&self.prepared().await?.put_chunk, values)
+            .write(&self.prepared_statements().await?.put_chunk, values)
             .await
     }
 
@@ -213,7 +213,7 @@ impl ProductStore for ScyllaProducts {
         agent: &AgentId,
         kept: &PublishedProducts,
     ) -> Result<(), StoreError> {
-        let current = self.current(org, agent).await?;
+        let current = self.read_current(org, agent).await?;
         let values = (
             org.as_str(),
             agent.as_str(),
@@ -221,7 +221,7 @@ impl ProductStore for ScyllaProducts {
             later_than(current.kept_at),
         );
         self.link
-            .write(&self.prepared().await?.put_kept, values)
+            .write(&self.prepared_statements().await?.put_kept, values)
             .await?;
         let replaced = current.status.kept.map(|kept| kept.version);
         self.sweep_or_warn((org, agent), Some(&kept.version), replaced.as_ref())
@@ -244,7 +244,7 @@ impl ProductStore for ScyllaProducts {
         );
         let rows = self
             .link
-            .query_rows::<(Vec<u8>,)>(&self.prepared().await?.chunk, values)
+            .query_rows::<(Vec<u8>,)>(&self.prepared_statements().await?.chunk, values)
             .await?;
         Ok(rows.into_iter().next().map(|(body,)| body))
     }
@@ -255,14 +255,17 @@ impl ProductStore for ScyllaProducts {
         agent: &AgentId,
         version: &ProductsVersion,
     ) -> Result<(), StoreError> {
-        let prepared = self.prepared().await?;
+        let prepared = self.prepared_statements().await?;
         let values = (org.as_str(), agent.as_str(), version.as_str());
         self.link.write(&prepared.discard, values).await?;
         self.link.write(&prepared.forget, values).await
     }
 
     async fn remove_products(&self, org: &OrgId, agent: &AgentId) -> Result<(), StoreError> {
-        let (prepared, current) = (self.prepared().await?, self.current(org, agent).await?);
+        let (prepared, current) = (
+            self.prepared_statements().await?,
+            self.read_current(org, agent).await?,
+        );
         let place = (org.as_str(), agent.as_str());
         let write = |statement, cell: &'static str, stamp| {
             self.link
@@ -284,7 +287,7 @@ impl ProductStore for ScyllaProducts {
         agent: &AgentId,
         refresh: &FeedRefresh,
     ) -> Result<(), StoreError> {
-        let current = self.current(org, agent).await?;
+        let current = self.read_current(org, agent).await?;
         let values = (
             org.as_str(),
             agent.as_str(),
@@ -292,7 +295,7 @@ impl ProductStore for ScyllaProducts {
             later_than(current.refresh_at),
         );
         self.link
-            .write(&self.prepared().await?.put_refresh, values)
+            .write(&self.prepared_statements().await?.put_refresh, values)
             .await
     }
 
@@ -302,7 +305,7 @@ impl ProductStore for ScyllaProducts {
         agent: &AgentId,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        let current = self.current(org, agent).await?;
+        let current = self.read_current(org, agent).await?;
         let values = (
             org.as_str(),
             agent.as_str(),
@@ -310,14 +313,14 @@ impl ProductStore for ScyllaProducts {
             later_than(current.asked_at),
         );
         self.link
-            .write(&self.prepared().await?.put_asked, values)
+            .write(&self.prepared_statements().await?.put_asked, values)
             .await
     }
 
     async fn check(&self) -> Result<(), StoreError> {
         let values = ("check", "check");
         self.link
-            .query_rows::<StatusRow>(&self.prepared().await?.status, values)
+            .query_rows::<StatusRow>(&self.prepared_statements().await?.status, values)
             .await
             .map(|_| ())
     }

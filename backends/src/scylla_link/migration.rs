@@ -39,7 +39,7 @@ pub async fn migrate(config: &ScyllaConfig, namespace: &str) -> Result<(), Store
     let session = connect(config, &keyspace).await?;
     let deadline = Instant::now() + MIGRATION_TIMEOUT;
     if !keyspace_exists(&session, &keyspace).await? {
-        change(
+        apply_change(
             &session,
             &keyspace_cql(&keyspace, config.replication),
             deadline,
@@ -47,7 +47,7 @@ pub async fn migrate(config: &ScyllaConfig, namespace: &str) -> Result<(), Store
         .await?;
     }
     for statement in table_statements(&keyspace) {
-        change(&session, &statement, deadline).await?;
+        apply_change(&session, &statement, deadline).await?;
     }
     Ok(())
 }
@@ -64,7 +64,7 @@ async fn keyspace_exists(session: &Session, keyspace: &KeyspaceName) -> Result<b
     Ok(rows.map_err(|error| unavailable(&error))?.rows_num() > 0)
 }
 
-async fn change(session: &Session, cql: &str, deadline: Instant) -> Result<(), StoreError> {
+async fn apply_change(session: &Session, cql: &str, deadline: Instant) -> Result<(), StoreError> {
     loop {
         match change_once(session, cql).await {
             Ok(()) => return Ok(()),

@@ -18,7 +18,7 @@ use super::{
     rows::ConversationOrigin,
     stamp::{TurnPhase, history_stamp, result_stamp},
 };
-use crate::{analytics::FactWrite, error::StoreError, json::decode};
+use crate::{analytics::facts::FactWrite, error::StoreError, json::decode};
 
 /// Maximum number of messages that a deletion holds in memory.
 pub(super) const DELETED_AT_ONCE: u64 = 100;

@@ -27,14 +27,16 @@ use super::{
     AcceptedReply, ConversationStore, ReplyState, SESSION_LINKS_MAX, SessionLink, TurnEnd,
     TurnStart,
     deletion::{ConversationDeletion, HistoryState, moment_behind},
-    embedded_deletion, erasures,
+    embedded_deletion,
+    embedded_facts::put_fact,
+    erasures,
     listing::{ListQuery, ListRange, ListedConversation, parse_listed},
     rows::{
         EndRows, MetadataChange, StartRows, TurnProgress, accepted_cell, known_reply, latest_first,
         page_range, position_column, read_page,
     },
 };
-use crate::{analytics::put_fact, error::StoreError, json::decode, sqlite::SqliteDatabase};
+use crate::{error::StoreError, json::decode, sqlite::SqliteDatabase};
 
 /// Schema migrations, oldest first.
 const MIGRATIONS: &[&str] = &[

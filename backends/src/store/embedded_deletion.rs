@@ -10,9 +10,10 @@ use super::{
         cleared_rating, related_data,
     },
     embedded::rows::{PUT_ORIGIN, head, put_progress},
+    embedded_facts::put_fact,
     rows::{ConversationOrigin, position_column, tombstone_rows},
 };
-use crate::{analytics::put_fact, error::StoreError, sqlite::SqliteDatabase};
+use crate::{error::StoreError, sqlite::SqliteDatabase};
 
 const GET_BODIES: &str = "SELECT body FROM messages
     WHERE org_id = ?1 AND conversation_id = ?2 AND position >= ?3 AND position < ?4";

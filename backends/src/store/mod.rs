@@ -21,6 +21,7 @@ mod conformance;
 pub mod deletion;
 pub mod embedded;
 mod embedded_deletion;
+mod embedded_facts;
 mod erasures;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod fixtures;
@@ -29,6 +30,7 @@ pub(crate) mod rows;
 pub mod scylla;
 mod scylla_deletion;
 mod scylla_erasures;
+mod scylla_facts;
 mod scylla_lists;
 mod stamp;
 

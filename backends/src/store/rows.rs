@@ -20,7 +20,7 @@ use super::{
     stamp::{ACCEPTANCE_STAMP, TurnPhase, history_stamp, result_stamp},
 };
 use crate::{
-    analytics::FactWrite,
+    analytics::facts::{FactWrite, TurnFact},
     error::StoreError,
     json::{decode, encode, malformed},
 };
@@ -197,8 +197,27 @@ impl EndRows {
                 body: encode(&end.record)?,
                 stamp: record_stamp,
             },
-            fact: FactWrite::of_turn(end, record_stamp)?,
+            fact: FactWrite::of_turn(
+                &end.user_message_id,
+                end.accepted_at,
+                &turn_fact(end),
+                record_stamp,
+            )?,
         })
+    }
+}
+
+/// Returns the fact of a finished turn.
+fn turn_fact(end: &TurnEnd) -> TurnFact {
+    let (record, has_text) = (&end.record, end.record.position.is_some());
+    TurnFact {
+        opens: (record.user_position == 0).then(|| end.user_message_id.conversation()),
+        agent_id: end.agent_id.clone(),
+        team_id: end.team_id.clone(),
+        status: record.end.status,
+        response_time_ms: has_text.then_some(record.end.response_time_ms),
+        first_text_ms: record.first_text_ms.filter(|_| has_text),
+        usage: record.end.usage,
     }
 }
 

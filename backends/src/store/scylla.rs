@@ -31,12 +31,10 @@ use super::{
         EndRows, HeadRow, MetadataChange, StampedCell, StartRows, TurnProgress, accepted_cell,
         known_reply, latest_first, page_range, position_column, read_page,
     },
+    scylla_facts::FactStatements,
 };
 use crate::{
-    analytics::{FactWrite, PreparedAnalytics},
-    error::StoreError,
-    json::decode,
-    scylla_link::ScyllaLink,
+    analytics::facts::FactWrite, error::StoreError, json::decode, scylla_link::ScyllaLink,
 };
 
 /// Number of positions in a partition: about 1 MB of usual text, far below the limits of both
@@ -66,24 +64,24 @@ impl ScyllaStore {
         }
     }
 
-    async fn prepared(&self) -> Result<&PreparedStatements, StoreError> {
+    async fn prepared_statements(&self) -> Result<&PreparedStatements, StoreError> {
         self.prepared
             .get_or_try_init(|| Box::pin(PreparedStatements::new(&self.link)))
             .await
     }
 
-    /// Returns the statements of analytics and the link that they run on.
-    pub(crate) async fn analytics_statements(
+    /// Returns the statements for facts and the link that they run on.
+    pub(super) async fn fact_statements(
         &self,
-    ) -> Result<(&ScyllaLink, &PreparedAnalytics), StoreError> {
-        Ok((&self.link, &self.prepared().await?.analytics))
+    ) -> Result<(&ScyllaLink, &FactStatements), StoreError> {
+        Ok((&self.link, &self.prepared_statements().await?.facts))
     }
 
     async fn put_fact(&self, org: &OrgId, fact: &FactWrite) -> Result<(), StoreError> {
-        self.prepared()
+        self.prepared_statements()
             .await?
-            .analytics
-            .put(&self.link, org, fact)
+            .facts
+            .put_fact(&self.link, org, fact)
             .await
     }
 
@@ -104,7 +102,7 @@ impl ScyllaStore {
             message.stamp,
         );
         self.link
-            .write(&self.prepared().await?.put_message, values)
+            .write(&self.prepared_statements().await?.put_message, values)
             .await
     }
 
@@ -116,7 +114,7 @@ impl ScyllaStore {
     ) -> Result<(), StoreError> {
         let values = (org.as_str(), id.as_str(), &progress.body, progress.stamp);
         self.link
-            .write(&self.prepared().await?.put_progress, values)
+            .write(&self.prepared_statements().await?.put_progress, values)
             .await
     }
 
@@ -128,7 +126,7 @@ impl ScyllaStore {
     ) -> Result<(), StoreError> {
         match row {
             Some(row) => {
-                self.prepared()
+                self.prepared_statements()
                     .await?
                     .lists
                     .put(&self.link, org, id, row)
@@ -146,7 +144,7 @@ impl ScyllaStore {
     ) -> Result<(), StoreError> {
         let values = (org.as_str(), reply.as_str(), &row.body, row.stamp);
         self.link
-            .write(&self.prepared().await?.put_reply, values)
+            .write(&self.prepared_statements().await?.put_reply, values)
             .await
     }
 
@@ -156,7 +154,7 @@ impl ScyllaStore {
         id: &ConversationId,
         change: &MetadataChange,
     ) -> Result<(), StoreError> {
-        let prepared = self.prepared().await?;
+        let prepared = self.prepared_statements().await?;
         let at = change.at.micros();
         let set = (at, at, &change.set, org.as_str(), id.as_str());
         if change.cleared.is_empty() {
@@ -173,7 +171,7 @@ impl ScyllaStore {
 
     async fn head(&self, org: &OrgId, id: &ConversationId) -> Result<Option<HeadRow>, StoreError> {
         let rows = self.link.query_rows::<HeadColumns>(
-            &self.prepared().await?.get_head,
+            &self.prepared_statements().await?.get_head,
             (org.as_str(), id.as_str()),
         );
         Ok(rows
@@ -191,7 +189,10 @@ impl ScyllaStore {
         let values = (org.as_str(), id.as_str());
         let rows = self
             .link
-            .query_rows::<(Option<String>,)>(&self.prepared().await?.get_progress, values)
+            .query_rows::<(Option<String>,)>(
+                &self.prepared_statements().await?.get_progress,
+                values,
+            )
             .await?;
         match rows.into_iter().next() {
             Some((Some(progress),)) => Ok(decode::<TurnProgress>(&progress)?.message_count),
@@ -224,7 +225,7 @@ impl ConversationStore for ScyllaStore {
             rows.progress.stamp,
         );
         self.link
-            .write(&self.prepared().await?.put_first, values)
+            .write(&self.prepared_statements().await?.put_first, values)
             .await
     }
 
@@ -260,7 +261,7 @@ impl ConversationStore for ScyllaStore {
         let values = (org.as_str(), reply.as_str());
         let rows = self
             .link
-            .query_rows::<(String,)>(&self.prepared().await?.get_reply, values)
+            .query_rows::<(String,)>(&self.prepared_statements().await?.get_reply, values)
             .await?;
         rows.first().map(|(body,)| known_reply(body)).transpose()
     }
@@ -296,10 +297,10 @@ impl ConversationStore for ScyllaStore {
         else {
             return Ok(false);
         };
-        let prepared = self.prepared().await?;
+        let prepared = self.prepared_statements().await?;
         Box::pin(prepared.deletion.delete(
             &self.link,
-            (&prepared.lists, &prepared.analytics),
+            (&prepared.lists, &prepared.facts),
             deletion,
             &head,
         ))
@@ -328,7 +329,7 @@ impl ConversationStore for ScyllaStore {
             );
             let rows = self
                 .link
-                .query_rows::<(String,)>(&self.prepared().await?.get_messages, values)
+                .query_rows::<(String,)>(&self.prepared_statements().await?.get_messages, values)
                 .await?;
             bodies.extend(rows.into_iter().map(|(body,)| body));
         }
@@ -340,7 +341,7 @@ impl ConversationStore for ScyllaStore {
         org: &OrgId,
         query: &ListQuery,
     ) -> Result<Vec<ListedConversation>, StoreError> {
-        self.prepared()
+        self.prepared_statements()
             .await?
             .lists
             .get(&self.link, &ListRange::from_query(org, query))
@@ -382,7 +383,7 @@ impl ConversationStore for ScyllaStore {
         let at = link.answered_at.micros();
         let values = (org, agent, session, link.conversation_id.as_str(), at, at);
         self.link
-            .write(&self.prepared().await?.put_link, values)
+            .write(&self.prepared_statements().await?.put_link, values)
             .await
     }
 
@@ -396,13 +397,13 @@ impl ConversationStore for ScyllaStore {
         let values = (org.as_str(), agent.as_str(), session.as_str(), limit);
         latest_first(
             self.link
-                .query_rows::<(String, i64)>(&self.prepared().await?.get_links, values)
+                .query_rows::<(String, i64)>(&self.prepared_statements().await?.get_links, values)
                 .await?,
         )
     }
 
     async fn put_erasure(&self, erasure: &Erasure) -> Result<(), StoreError> {
-        self.prepared()
+        self.prepared_statements()
             .await?
             .erasures
             .put(&self.link, erasure)
@@ -410,7 +411,7 @@ impl ConversationStore for ScyllaStore {
     }
 
     async fn erasure(&self, org: &OrgId, id: &ErasureId) -> Result<Option<Erasure>, StoreError> {
-        self.prepared()
+        self.prepared_statements()
             .await?
             .erasures
             .get(&self.link, org, id)
@@ -423,7 +424,7 @@ impl ConversationStore for ScyllaStore {
         before: Option<&ErasureId>,
         limit: u32,
     ) -> Result<Vec<Erasure>, StoreError> {
-        self.prepared()
+        self.prepared_statements()
             .await?
             .erasures
             .list(&self.link, org, before, limit)
@@ -433,7 +434,7 @@ impl ConversationStore for ScyllaStore {
     async fn check(&self) -> Result<(), StoreError> {
         // Reads a row that nobody writes from a quorum of its copies.
         let rows = self.link.query_rows::<(Option<String>,)>(
-            &self.prepared().await?.get_progress,
+            &self.prepared_statements().await?.get_progress,
             ("check", "check"),
         );
         rows.await.map(|_| ())

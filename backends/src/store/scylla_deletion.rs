@@ -14,9 +14,10 @@ use super::{
     listing::ListRow,
     rows::{ConversationOrigin, HeadRow, position_column, tombstone_rows},
     scylla::BUCKET_POSITIONS,
+    scylla_facts::FactStatements,
     scylla_lists::PreparedLists,
 };
-use crate::{analytics::PreparedAnalytics, error::StoreError, scylla_link::ScyllaLink};
+use crate::{error::StoreError, scylla_link::ScyllaLink};
 
 const BURY: &str =
     "INSERT INTO switchboard.conversations (org_id, conversation_id, origin, progress)
@@ -59,7 +60,7 @@ impl PreparedDeletion {
     pub(super) async fn delete(
         &self,
         link: &ScyllaLink,
-        (lists, figures): (&PreparedLists, &PreparedAnalytics),
+        (lists, fact_statements): (&PreparedLists, &FactStatements),
         deletion: &ConversationDeletion,
         head: &HeadRow,
     ) -> Result<bool, StoreError> {
@@ -70,11 +71,19 @@ impl PreparedDeletion {
                 lists
                     .remove(link, &deletion.org_id, &deletion.conversation_id, &row)
                     .await?;
-                self.remove_related_data(link, figures, deletion, &origin, standing.message_count)
-                    .await?;
+                self.remove_related_data(
+                    link,
+                    fact_statements,
+                    deletion,
+                    &origin,
+                    standing.message_count,
+                )
+                .await?;
                 let tombstone = Tombstone::new(&standing, deletion, head.metadata_at);
                 let unrated = cleared_rating(&deletion.conversation_id, &origin, &tombstone);
-                figures.put(link, &deletion.org_id, &unrated).await?;
+                fact_statements
+                    .put_fact(link, &deletion.org_id, &unrated)
+                    .await?;
                 self.put_tombstone(link, deletion, &tombstone).await?;
                 tombstone
             }
@@ -110,7 +119,7 @@ impl PreparedDeletion {
     async fn remove_related_data(
         &self,
         link: &ScyllaLink,
-        figures: &PreparedAnalytics,
+        fact_statements: &FactStatements,
         deletion: &ConversationDeletion,
         origin: &ConversationOrigin,
         message_count: u64,
@@ -136,7 +145,7 @@ impl PreparedDeletion {
                 .map(|agent| link.write(&self.delete_link, (at, org, agent.as_str(), session, id)));
             let facts = facts
                 .iter()
-                .map(|fact| figures.put(link, &deletion.org_id, fact));
+                .map(|fact| fact_statements.put_fact(link, &deletion.org_id, fact));
             try_join3(
                 try_join_all(replies),
                 try_join_all(links),

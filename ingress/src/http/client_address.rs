@@ -5,7 +5,7 @@ use std::{convert::Infallible, net::IpAddr};
 
 use axum::extract::FromRequestParts;
 use http::{HeaderMap, request::Parts};
-use switchboard_schemas::network::{Network, mask_address};
+use switchboard_schemas::network::{IpNetwork, mask_address};
 
 use crate::config::IngressConfig;
 
@@ -40,7 +40,7 @@ impl<S: AsRef<IngressConfig> + Send + Sync> FromRequestParts<S> for RateLimitAdd
 
 /// Returns the client's address: the last address in the proxy chain that was not reported by an
 /// untrusted hop.
-pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
+pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNetwork]) -> IpAddr {
     let is_trusted = |address| trusted.iter().any(|network| network.contains(address));
     let mut client = peer.to_canonical();
     let hops: Vec<&str> = headers
@@ -97,7 +97,7 @@ mod tests {
         for value in forwarded {
             headers.append(FORWARDED_FOR, value.parse().unwrap());
         }
-        let trusted: Vec<Network> = trusted.iter().map(|text| text.parse().unwrap()).collect();
+        let trusted: Vec<IpNetwork> = trusted.iter().map(|text| text.parse().unwrap()).collect();
         client_address(peer.parse().unwrap(), &headers, &trusted).to_string()
     }
 

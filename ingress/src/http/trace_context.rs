@@ -6,7 +6,7 @@ use opentelemetry::{
     propagation::{Extractor, Injector},
     trace::TraceContextExt,
 };
-use switchboard_backends::bus::Headers;
+use switchboard_backends::bus::RecordHeaders;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
@@ -23,7 +23,7 @@ pub(crate) fn continue_trace(span: &Span, headers: &HeaderMap) {
 }
 
 /// Adds the current span to the headers of a bus record. Without a trace exporter nothing is added.
-pub(crate) fn inject_trace(headers: &mut Headers) {
+pub(crate) fn inject_trace(headers: &mut RecordHeaders) {
     let context = Span::current().context();
     global::get_text_map_propagator(|propagator| {
         propagator.inject_context(&context, &mut HeaderInjector(headers))
@@ -42,7 +42,7 @@ impl Extractor for HeaderExtractor<'_> {
     }
 }
 
-struct HeaderInjector<'a>(&'a mut Headers);
+struct HeaderInjector<'a>(&'a mut RecordHeaders);
 
 impl Injector for HeaderInjector<'_> {
     fn set(&mut self, key: &str, value: String) {

@@ -73,7 +73,7 @@ impl FailedAuthLimiter {
         };
         let verdict = self
             .limiter
-            .take(&format!("{}:{subject}", self.name), self.quota)
+            .take_request(&format!("{}:{subject}", self.name), self.quota)
             .await;
         if !verdict.retry_after.is_zero() {
             self.block_until(subject, Instant::now() + verdict.retry_after);

@@ -238,7 +238,7 @@ impl RateLimits {
             window: WINDOW,
         };
         let key = format!("visitor:{addressed}:{}", self.pseudonym(sender));
-        let verdict = self.limiter.take(&key, quota).await;
+        let verdict = self.limiter.take_request(&key, quota).await;
         if !verdict.admitted {
             limit_headers.add_verdict(VISITOR, quota, verdict);
         }
@@ -257,7 +257,10 @@ impl RateLimits {
             limit: self.trials_per_minute,
             window: WINDOW,
         };
-        let verdict = self.limiter.take(&format!("trial:{person}"), quota).await;
+        let verdict = self
+            .limiter
+            .take_request(&format!("trial:{person}"), quota)
+            .await;
         self.check_verdict(TRIAL, quota, verdict)
     }
 
@@ -328,7 +331,7 @@ impl RateLimits {
     ) -> ApiResult<()> {
         let verdict = self
             .limiter
-            .take(&format!("{subject}:{}", bucket.name()), quota)
+            .take_request(&format!("{subject}:{}", bucket.name()), quota)
             .await;
         limit_headers.add_verdict(bucket.name(), quota, verdict);
         self.check_verdict(bucket.name(), quota, verdict)

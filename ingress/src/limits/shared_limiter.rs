@@ -48,7 +48,7 @@ impl SharedLimiter {
     }
 
     /// Counts one request under `key`; locally while the shared limiter is unavailable.
-    pub(super) async fn take(&self, key: &str, quota: RequestQuota) -> RateLimitOutcome {
+    pub(super) async fn take_request(&self, key: &str, quota: RequestQuota) -> RateLimitOutcome {
         if !self.is_unavailable.load(Ordering::Acquire) {
             match self.shared.take_request(key, quota).await {
                 Ok(verdict) => return verdict,
@@ -115,7 +115,7 @@ mod tests {
         let began = Instant::now();
         let mut admitted = Vec::new();
         for _ in 0..4 {
-            admitted.push(limiter.take("key", QUOTA).await.admitted);
+            admitted.push(limiter.take_request("key", QUOTA).await.admitted);
         }
         assert_eq!(admitted, [true, true, false, false]);
         assert_eq!(began.elapsed(), STALL);
@@ -130,7 +130,7 @@ mod tests {
         let watched = Arc::clone(&limiter);
         watch.spawn(async move { watched.watch().await });
         backend.faults.inject("take_request", Fault::Stall(STALL));
-        limiter.take("key", QUOTA).await;
+        limiter.take_request("key", QUOTA).await;
         backend.faults.clear("take_request");
         let counted = async {
             while limiter.is_unavailable.load(Ordering::SeqCst) {
@@ -141,7 +141,7 @@ mod tests {
             .await
             .expect("the limiter recovers");
         let before = fallbacks.get();
-        assert_eq!(limiter.take("key", QUOTA).await.remaining, 1);
+        assert_eq!(limiter.take_request("key", QUOTA).await.remaining, 1);
         assert_eq!(fallbacks.get(), before);
     }
 }

@@ -71,7 +71,7 @@ impl SiteLimiter {
         address: &RateLimitAddress,
         limit_headers: &RateLimitHeaders,
     ) -> ApiResult<()> {
-        let Some(verdict) = self.tokens.take(address.0.as_deref()).await else {
+        let Some(verdict) = self.tokens.take_request(address.0.as_deref()).await else {
             return Ok(());
         };
         limit_headers.add_verdict(self.tokens.name, self.tokens.quota, verdict);
@@ -96,7 +96,7 @@ impl SiteLimiter {
         limit_headers: &RateLimitHeaders,
     ) -> ApiResult<()> {
         self.new_visitors
-            .admit(Some(agent.as_str()), limit_headers)
+            .admit_request(Some(agent.as_str()), limit_headers)
             .await
     }
 
@@ -114,22 +114,22 @@ impl SiteLimiter {
             .as_ref()
             .map(|address| format!("{}:{address}", agent.as_str()));
         self.address_chats
-            .admit(address.as_deref(), limit_headers)
+            .admit_request(address.as_deref(), limit_headers)
             .await?;
         self.site_chats
-            .admit(Some(agent.as_str()), limit_headers)
+            .admit_request(Some(agent.as_str()), limit_headers)
             .await
     }
 }
 
 impl SubjectLimiter {
     /// Counts a request, and adds the quota to the headers if it is exceeded.
-    async fn admit(
+    async fn admit_request(
         &self,
         subject: Option<&str>,
         limit_headers: &RateLimitHeaders,
     ) -> ApiResult<()> {
-        let Some(verdict) = self.take(subject).await else {
+        let Some(verdict) = self.take_request(subject).await else {
             return Ok(());
         };
         if !verdict.admitted {
@@ -139,11 +139,11 @@ impl SubjectLimiter {
     }
 
     /// Counts a request. Returns `None` if the subject is unknown or the limit is 0.
-    async fn take(&self, subject: Option<&str>) -> Option<RateLimitOutcome> {
+    async fn take_request(&self, subject: Option<&str>) -> Option<RateLimitOutcome> {
         let subject = subject.filter(|_| self.quota.limit > 0)?;
         Some(
             self.limiter
-                .take(&format!("{}:{subject}", self.name), self.quota)
+                .take_request(&format!("{}:{subject}", self.name), self.quota)
                 .await,
         )
     }

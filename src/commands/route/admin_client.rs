@@ -11,7 +11,7 @@ use switchboard_schemas::{
 };
 use switchboard_workers::replay::RecordedMessage;
 
-use crate::config::Config;
+use crate::config::ServiceConfig;
 
 /// Items per page, the maximum of the admin API.
 const PAGE_ITEMS: usize = 200;
@@ -91,7 +91,7 @@ struct MessageView {
 impl AdminClient {
     /// Connects to the given organization, or else to the only one that has the team.
     pub(super) async fn connect(
-        config: &Config,
+        config: &ServiceConfig,
         url: Option<&str>,
         organization: Option<&str>,
         team: &str,

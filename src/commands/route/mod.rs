@@ -14,7 +14,7 @@ use switchboard_schemas::{ids::AgentId, routing::RoutingStage};
 use switchboard_workers::replay::{RecordedMessage, ReplayedDecision, RoutingReplay};
 
 use self::admin_client::AdminClient;
-use crate::{commands::apply, config::Config};
+use crate::{commands::apply, config::ServiceConfig};
 
 /// Arguments of `route`: the team, the changes and the conversations.
 #[derive(Args)]
@@ -58,7 +58,7 @@ struct ReplayTotals {
 }
 
 /// Prints a row for each message that another agent would answer or that needs a model, and the totals.
-pub(crate) async fn run(config: &Config, arguments: &RouteArguments) -> anyhow::Result<()> {
+pub(crate) async fn run(config: &ServiceConfig, arguments: &RouteArguments) -> anyhow::Result<()> {
     let (url, organization) = (arguments.url.as_deref(), arguments.organization.as_deref());
     let client = AdminClient::connect(config, url, organization, &arguments.team).await?;
     let document = arguments

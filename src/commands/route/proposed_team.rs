@@ -71,13 +71,13 @@ fn apply_document(
     let mut has_changes = false;
     for agent in agents {
         if let Some(changes) = find_by_slug(organizations, "agents", &agent.slug) {
-            *agent = patched(agent, changes)
+            *agent = apply_changes(agent, changes)
                 .with_context(|| format!("invalid agent {:?} in the document", agent.slug))?;
             has_changes = true;
         }
     }
     if let Some(changes) = find_by_slug(organizations, "teams", &team.slug) {
-        *team = patched(team, changes).context("invalid team in the document")?;
+        *team = apply_changes(team, changes).context("invalid team in the document")?;
         has_changes = true;
     }
     if !has_changes {
@@ -98,7 +98,10 @@ fn find_by_slug<'a>(organizations: &'a [Value], kind: &str, slug: &str) -> Optio
 }
 
 /// Returns `current` with the fields that `changes` contains.
-fn patched<T: Serialize + DeserializeOwned>(current: &T, changes: &Value) -> serde_json::Result<T> {
+fn apply_changes<T: Serialize + DeserializeOwned>(
+    current: &T,
+    changes: &Value,
+) -> serde_json::Result<T> {
     let mut value = serde_json::to_value(current)?;
     for (name, field) in value.as_object_mut().into_iter().flatten() {
         if let Some(change) = changes.get(name) {

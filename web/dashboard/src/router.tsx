@@ -36,7 +36,7 @@ const agents = createRoute({
   component: lazyRouteComponent(() => import('./pages/agents/AgentList'), 'AgentList'),
 });
 
-const agentTabs = ['general', 'instructions', 'appearance', 'behaviour', 'access', 'products', 'history'] as const;
+const agentTabs = ['general', 'instructions', 'appearance', 'behavior', 'access', 'products', 'history'] as const;
 export type AgentTab = (typeof agentTabs)[number];
 
 const agent = createRoute({

@@ -66,8 +66,8 @@ class SwitchboardWidgets {
       if (at >= 0) this.widgets.splice(at, 1);
     }
     for (const widget of this.widgets) {
-      const neighbours = this.widgets.filter((other) => other.host.isConnected && other.corner === widget.corner);
-      widget.stack(Math.max(0, neighbours.indexOf(widget)));
+      const neighbors = this.widgets.filter((other) => other.host.isConnected && other.corner === widget.corner);
+      widget.stack(Math.max(0, neighbors.indexOf(widget)));
       if (changed.isShown && widget !== changed && widget.isShown && widget.corner === changed.corner) widget.close();
     }
   }

@@ -4,12 +4,12 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::{EmbeddingError, EmbeddingSource};
-use crate::model::{CallError, Endpoint, openai::ModelClient};
+use crate::model::{CallError, ModelEndpoint, openai::ModelClient};
 
 /// A source that calls a provider; the model of its endpoint is an embedding model.
 pub(crate) struct ProviderEmbeddings {
     client: ModelClient,
-    endpoint: Endpoint,
+    endpoint: ModelEndpoint,
     name: String,
 }
 
@@ -33,7 +33,7 @@ struct EmbeddingRow {
 
 impl ProviderEmbeddings {
     /// Creates a source for `endpoint`.
-    pub(crate) fn new(client: ModelClient, endpoint: Endpoint) -> Self {
+    pub(crate) fn new(client: ModelClient, endpoint: ModelEndpoint) -> Self {
         let name = format!("{} {}", endpoint.base_url, endpoint.model);
         Self {
             client,
@@ -82,7 +82,7 @@ mod tests {
 
     async fn embed(answer: Act) -> (Provider, Result<Vec<Vec<f32>>, EmbeddingError>) {
         let provider = Provider::start(vec![answer]).await;
-        let endpoint = Endpoint {
+        let endpoint = ModelEndpoint {
             base_url: provider.base_url.clone(),
             api_key: None,
             model: "small-embeddings".into(),

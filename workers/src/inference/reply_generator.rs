@@ -23,7 +23,7 @@ use super::{
     reply_writer::ReplyWriter,
 };
 use crate::{
-    model::{Endpoint, ModelPrompt, generation::GenerationResult},
+    model::{ModelEndpoint, ModelPrompt, generation::GenerationResult},
     retry::{self, RetryDelays},
     tools::{
         registry::AgentToolbox,
@@ -183,7 +183,7 @@ impl<'a> ReplyGenerator<'a> {
     }
 
     /// Returns the agent and the endpoints that may answer for it.
-    async fn load_agent(&self) -> Result<(Arc<Agent>, Vec<Endpoint>), ReplyFailure> {
+    async fn load_agent(&self) -> Result<(Arc<Agent>, Vec<ModelEndpoint>), ReplyFailure> {
         let delays = RetryDelays::of_store(&self.inference.config);
         let loaded = retry::retry_until(self.deadline, delays, "read the agent", || async {
             let agent = match &self.draft {
@@ -208,7 +208,7 @@ impl<'a> ReplyGenerator<'a> {
     async fn call_with_fitting_prompt(
         &self,
         input: &ReplyInput<'_>,
-        mut endpoints: Vec<Endpoint>,
+        mut endpoints: Vec<ModelEndpoint>,
     ) -> PromptAttempt {
         let limits = &self.inference.contexts;
         let mut tokens_max =
@@ -232,7 +232,7 @@ impl<'a> ReplyGenerator<'a> {
                 retries += 1 + attempt.generated.map_or(0, |generated| generated.retries);
                 shortened += 1;
                 // Endpoints before the one that refused did not answer.
-                let is_same = |other: &Endpoint| {
+                let is_same = |other: &ModelEndpoint| {
                     other.base_url == endpoint.base_url && other.model == endpoint.model
                 };
                 endpoints.drain(..endpoints.iter().position(is_same).unwrap_or_default());
@@ -264,7 +264,7 @@ impl<'a> ReplyGenerator<'a> {
     async fn call_once(
         &self,
         input: &ReplyInput<'_>,
-        endpoints: &[Endpoint],
+        endpoints: &[ModelEndpoint],
         tokens_max: Option<usize>,
     ) -> PromptAttempt {
         let (rendered, facts) = self.render_prompt(input, tokens_max);
@@ -314,7 +314,7 @@ impl<'a> ReplyGenerator<'a> {
     async fn run_tool_loop(
         &self,
         input: &ReplyInput<'_>,
-        mut endpoints: Vec<Endpoint>,
+        mut endpoints: Vec<ModelEndpoint>,
         prompt: ModelPrompt,
     ) -> GenerationResult {
         if !input.displayed.is_empty() {

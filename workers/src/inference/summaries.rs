@@ -25,7 +25,7 @@ use crate::{
     demo_model::DEMO_MODEL,
     metrics::WorkerMetrics,
     model::{
-        Endpoint, ModelPrompt, PromptMessage, PromptRole,
+        ModelEndpoint, ModelPrompt, PromptMessage, PromptRole,
         generation::{AnswerEnd, AnswerGeneration, PushResult, TextSink},
         openai::ModelClient,
     },
@@ -140,7 +140,7 @@ impl ConversationSummarizer {
         id: &ConversationId,
         past: &[Message],
         window_tokens: usize,
-        endpoints: Vec<Endpoint>,
+        endpoints: Vec<ModelEndpoint>,
     ) {
         let previous = self.latest_summary(id, past).map(|(summary, _)| summary);
         let is_demo = endpoints
@@ -262,7 +262,7 @@ fn message_start(text: &str) -> &str {
 async fn request_summary(
     client: &ModelClient,
     config: &WorkersConfig,
-    endpoints: Vec<Endpoint>,
+    endpoints: Vec<ModelEndpoint>,
     previous: Option<&ConversationSummary>,
     input: &SummaryInput,
 ) -> Option<String> {

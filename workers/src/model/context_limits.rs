@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use moka::sync::Cache;
 
-use super::Endpoint;
+use super::ModelEndpoint;
 
 /// Models that are remembered.
 const MODELS_MAX: u64 = 1_000;
@@ -27,18 +27,22 @@ impl ContextLimits {
     }
 
     /// Returns the longest prompt for this model, at most `tokens_max`.
-    pub(crate) fn prompt_limit(&self, endpoint: Option<&Endpoint>, tokens_max: usize) -> usize {
+    pub(crate) fn prompt_limit(
+        &self,
+        endpoint: Option<&ModelEndpoint>,
+        tokens_max: usize,
+    ) -> usize {
         endpoint
             .and_then(|endpoint| self.0.get(&cache_key(endpoint)))
             .map_or(tokens_max, |known| known.min(tokens_max))
     }
 
     /// Records that the model accepted this many tokens after refusing more.
-    pub(crate) fn record_limit(&self, endpoint: &Endpoint, tokens: usize) {
+    pub(crate) fn record_limit(&self, endpoint: &ModelEndpoint, tokens: usize) {
         self.0.insert(cache_key(endpoint), tokens);
     }
 }
 
-fn cache_key(endpoint: &Endpoint) -> [String; 2] {
+fn cache_key(endpoint: &ModelEndpoint) -> [String; 2] {
     [endpoint.base_url.clone(), endpoint.model.clone()]
 }

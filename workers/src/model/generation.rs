@@ -13,7 +13,7 @@ use switchboard_schemas::{
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
-    CallError, Endpoint, ModelPrompt, PromptRole,
+    CallError, ModelEndpoint, ModelPrompt, PromptRole,
     openai::ModelClient,
     prompt::ToolOffer,
     retry_policy::{self, CallState, RetryDecision, RetryLimits},
@@ -69,7 +69,7 @@ pub(crate) struct GenerationResult<E = FinishReason> {
     /// Index of the endpoint that was called last.
     pub(crate) endpoint: usize,
     /// Endpoint that refused the prompt for its length, if that is the failure.
-    pub(crate) too_long: Option<Endpoint>,
+    pub(crate) too_long: Option<ModelEndpoint>,
 }
 
 impl GenerationResult {
@@ -92,7 +92,7 @@ impl GenerationResult {
 pub(crate) struct AnswerGeneration<'a> {
     client: &'a ModelClient,
     config: &'a WorkersConfig,
-    endpoints: Vec<Endpoint>,
+    endpoints: Vec<ModelEndpoint>,
     prompt: &'a ModelPrompt,
     sink: &'a mut dyn TextSink,
     /// Byte of the reply at which this answer begins.
@@ -103,7 +103,7 @@ pub(crate) struct AnswerGeneration<'a> {
     usage: Option<TokenUsage>,
     retries: u32,
     endpoint: usize,
-    too_long: Option<Endpoint>,
+    too_long: Option<ModelEndpoint>,
     /// Set when the provider refuses tools: it is called without them.
     without_tools: bool,
     /// Set after a break-off: the next call continues displayed text.
@@ -123,7 +123,7 @@ impl<'a> AnswerGeneration<'a> {
     pub(crate) fn new(
         client: &'a ModelClient,
         config: &'a WorkersConfig,
-        endpoints: Vec<Endpoint>,
+        endpoints: Vec<ModelEndpoint>,
         prompt: &'a ModelPrompt,
         sink: &'a mut dyn TextSink,
         from: usize,
@@ -217,7 +217,7 @@ impl<'a> AnswerGeneration<'a> {
     /// Handles a stream that broke off after text: continues it once, if the provider can.
     async fn continue_stream(
         &mut self,
-        endpoint: &Endpoint,
+        endpoint: &ModelEndpoint,
         error: CallError,
     ) -> Result<AnswerEnd, ReplyFailure> {
         tracing::warn!(%error, provider.host = endpoint.host(), endpoint.model, continues = endpoint.continues_prefix,
@@ -276,7 +276,7 @@ impl<'a> AnswerGeneration<'a> {
         }
     }
 
-    async fn call_endpoint(&mut self, endpoint: &Endpoint, limit: Instant) -> StreamEnd {
+    async fn call_endpoint(&mut self, endpoint: &ModelEndpoint, limit: Instant) -> StreamEnd {
         self.sink.discard_undisplayed();
         let text = self.sink.text();
         let prefix = text

@@ -26,7 +26,7 @@ pub(crate) use prompt::{ModelPrompt, PromptMessage, PromptRole};
 
 /// A model at a provider.
 #[derive(Clone, Debug)]
-pub(crate) struct Endpoint {
+pub(crate) struct ModelEndpoint {
     /// Base URL of the API, without a trailing slash.
     pub(crate) base_url: String,
     /// API key, if the provider needs one.
@@ -37,7 +37,7 @@ pub(crate) struct Endpoint {
     pub(crate) continues_prefix: bool,
 }
 
-impl Endpoint {
+impl ModelEndpoint {
     /// Returns the host for logs; the whole URL could contain a password.
     pub(crate) fn host(&self) -> String {
         let url = reqwest::Url::parse(&self.base_url).ok();

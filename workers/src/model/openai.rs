@@ -14,7 +14,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 
 use super::{
-    CallError, Endpoint, ModelPrompt, PromptMessage, PromptRole,
+    CallError, ModelEndpoint, ModelPrompt, PromptMessage, PromptRole,
     chunk::CompletionChunk,
     prompt::{ToolDeclaration, ToolOffer},
     refusal,
@@ -58,7 +58,7 @@ impl ModelClient {
     /// Returns a client for calls that are answered with one JSON document.
     pub(crate) fn document_client(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &ModelEndpoint,
     ) -> Result<Client<impl Config>, CallError> {
         self.client_for(endpoint, "application/json", is_document)
     }
@@ -67,7 +67,7 @@ impl ModelClient {
     /// Dropping the stream ends the call.
     pub(crate) async fn start_stream(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &ModelEndpoint,
         prompt: &ModelPrompt,
         prefix: &str,
         offer: ToolOffer,
@@ -86,7 +86,7 @@ impl ModelClient {
 
     fn client_for(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &ModelEndpoint,
         accept: &'static str,
         is_answer: fn(&HeaderMap) -> bool,
     ) -> Result<Client<EndpointConfig>, CallError> {
@@ -140,7 +140,7 @@ struct StreamOptions {
 
 impl<'a> ChatCompletionRequest<'a> {
     fn new(
-        endpoint: &'a Endpoint,
+        endpoint: &'a ModelEndpoint,
         prompt: &'a ModelPrompt,
         prefix: &str,
         offer: ToolOffer,
@@ -181,7 +181,7 @@ struct EndpointConfig {
 }
 
 impl EndpointConfig {
-    fn new(endpoint: &Endpoint, accept: &'static str) -> Result<Self, CallError> {
+    fn new(endpoint: &ModelEndpoint, accept: &'static str) -> Result<Self, CallError> {
         let mut headers = HeaderMap::new();
         if let Some(key) = &endpoint.api_key {
             let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()))

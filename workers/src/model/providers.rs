@@ -9,7 +9,7 @@ use switchboard_backends::{
 };
 use switchboard_schemas::{agent::Agent, ids::ProviderId};
 
-use super::Endpoint;
+use super::ModelEndpoint;
 
 /// The installation's own model endpoint.
 #[derive(Clone, Debug)]
@@ -40,7 +40,10 @@ pub(crate) struct ProviderResolver {
 impl ProviderResolver {
     /// Returns the agent's provider and its fallback, or the installation's. A deleted provider is
     /// skipped: the messages of a tenant never go to another provider because of that.
-    pub(crate) async fn endpoints_of(&self, agent: &Agent) -> Result<Vec<Endpoint>, StoreError> {
+    pub(crate) async fn endpoints_of(
+        &self,
+        agent: &Agent,
+    ) -> Result<Vec<ModelEndpoint>, StoreError> {
         let mut endpoints = Vec::new();
         match &agent.provider {
             Some(id) => endpoints.extend(
@@ -60,7 +63,7 @@ impl ProviderResolver {
     pub(crate) async fn embedding_endpoint(
         &self,
         agent: &Agent,
-    ) -> Result<Option<Endpoint>, StoreError> {
+    ) -> Result<Option<ModelEndpoint>, StoreError> {
         let Some(id) = &agent.provider else {
             return Ok(None);
         };
@@ -76,7 +79,7 @@ impl ProviderResolver {
         agent: &Agent,
         id: &ProviderId,
         model: Option<&str>,
-    ) -> Result<Option<Endpoint>, StoreError> {
+    ) -> Result<Option<ModelEndpoint>, StoreError> {
         let Some(sealed) = self.catalog.provider(&agent.org_id, id).await? else {
             tracing::warn!(agent.id = %agent.id, provider.id = %id, "the agent's provider is gone");
             return Ok(None);
@@ -89,7 +92,7 @@ impl ProviderResolver {
         agent: &Agent,
         sealed: &SealedProvider,
         model: Option<&str>,
-    ) -> Option<Endpoint> {
+    ) -> Option<ModelEndpoint> {
         let provider = &sealed.provider;
         let api_key = if sealed.sealed_key.is_empty() {
             None
@@ -112,7 +115,7 @@ impl ProviderResolver {
     }
 
     /// Returns the installation's provider and its fallbacks.
-    fn default_endpoints(&self, model: Option<&str>) -> Vec<Endpoint> {
+    fn default_endpoints(&self, model: Option<&str>) -> Vec<ModelEndpoint> {
         let chain = std::iter::successors(Some(&self.installed), |provider| {
             provider.fallback.as_deref()
         });
@@ -134,8 +137,8 @@ fn new_endpoint(
     api_key: Option<SecretString>,
     model: &str,
     continues_prefix: bool,
-) -> Endpoint {
-    Endpoint {
+) -> ModelEndpoint {
+    ModelEndpoint {
         base_url: base_url.to_owned(),
         api_key,
         model: model.to_owned(),

@@ -8,7 +8,7 @@ use switchboard_schemas::{conversation::FinishReason, reply_event::ReplyFailure}
 use tokio::time::Instant;
 
 use super::{
-    Endpoint, ModelPrompt, PromptMessage, PromptRole,
+    ModelEndpoint, ModelPrompt, PromptMessage, PromptRole,
     generation::{AnswerEnd, AnswerGeneration, GenerationResult, PushResult, TextSink},
     openai::ModelClient,
 };
@@ -38,8 +38,8 @@ impl TextSink for CollectingSink {
     }
 }
 
-fn endpoint(provider: &Provider, continues_prefix: bool) -> Endpoint {
-    Endpoint {
+fn endpoint(provider: &Provider, continues_prefix: bool) -> ModelEndpoint {
+    ModelEndpoint {
         base_url: provider.base_url.clone(),
         api_key: Some("sk-x".into()),
         model: "m".into(),
@@ -47,12 +47,12 @@ fn endpoint(provider: &Provider, continues_prefix: bool) -> Endpoint {
     }
 }
 
-async fn ask(endpoints: Vec<Endpoint>, prefix: &str) -> (GenerationResult, String) {
+async fn ask(endpoints: Vec<ModelEndpoint>, prefix: &str) -> (GenerationResult, String) {
     ask_capped(endpoints, prefix, 1 << 16).await
 }
 
 async fn ask_capped(
-    endpoints: Vec<Endpoint>,
+    endpoints: Vec<ModelEndpoint>,
     prefix: &str,
     bytes_max: usize,
 ) -> (GenerationResult, String) {
@@ -226,7 +226,7 @@ async fn invalid_response_is_an_error_without_text() {
 #[tokio::test]
 async fn unreachable_provider_is_unavailable() {
     let provider = Provider::start(vec![BROKEN]).await;
-    let gone = Endpoint {
+    let gone = ModelEndpoint {
         base_url: "http://127.0.0.1:1/v1".into(),
         ..endpoint(&provider, false)
     };

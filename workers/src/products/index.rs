@@ -82,14 +82,14 @@ impl ProductIndex {
     }
 
     /// Returns its approximate memory, in bytes.
-    pub(super) const fn bytes(&self) -> usize {
+    pub(super) const fn memory_bytes(&self) -> usize {
         self.bytes
     }
 
     /// Returns the products that match. No query is an error.
     pub(super) fn search(&self, query: &ProductQuery) -> Result<ProductsFound, ProductSearchError> {
         let Some(TypedPrice { text, limits }) = typed_price::parse_typed_price(&query.text) else {
-            return self.find(query);
+            return self.find_products(query);
         };
         // Explicit limits win over typed ones; typed limits are removed from the text in any case.
         let typed = PriceLimits {
@@ -100,7 +100,7 @@ impl ProductIndex {
             min: query.prices.min.or(typed.min),
             max: query.prices.max.or(typed.max),
         };
-        let found = self.find(&ProductQuery {
+        let found = self.find_products(&ProductQuery {
             text,
             prices,
             ..query.clone()
@@ -108,7 +108,7 @@ impl ProductIndex {
         Ok(ProductsFound { typed, ..found })
     }
 
-    fn find(&self, query: &ProductQuery) -> Result<ProductsFound, ProductSearchError> {
+    fn find_products(&self, query: &ProductQuery) -> Result<ProductsFound, ProductSearchError> {
         let connection = self
             .connection
             .lock()
@@ -272,15 +272,15 @@ impl IndexBuilder {
 
     fn add(&mut self, product: CatalogProduct) -> Result<(), ProductSearchError> {
         let mut seen = HashSet::new();
-        let title = Self::words(&product.product.title, &mut seen);
-        let description = Self::words(&product.description, &mut seen);
-        let mut labels = Self::words(folders(&product.product.url), &mut seen);
+        let title = Self::index_words(&product.product.title, &mut seen);
+        let description = Self::index_words(&product.description, &mut seen);
+        let mut labels = Self::index_words(url_folders(&product.product.url), &mut seen);
         let mut filters = String::new();
         for (name, value) in &product.attributes {
             if value.chars().count() > LABEL_CHARS_MAX || value.contains("://") {
                 continue;
             }
-            labels.push_str(&Self::words(value, &mut seen));
+            labels.push_str(&Self::index_words(value, &mut seen));
             let name = attribute_name(name);
             push_filters(&name, value, &mut filters);
             self.attributes.insert(name);
@@ -303,7 +303,7 @@ impl IndexBuilder {
     }
 
     /// Returns the index words of a text, each followed by a space.
-    fn words(text: &str, seen: &mut HashSet<String>) -> String {
+    fn index_words(text: &str, seen: &mut HashSet<String>) -> String {
         let mut words = String::with_capacity(text.len() + 8);
         for_each_index_word(text, |word| {
             words.push_str(word);
@@ -324,7 +324,7 @@ impl IndexBuilder {
         };
         let database =
             usize::try_from(pragma("page_count")? * pragma("page_size")?).unwrap_or(usize::MAX);
-        let bytes = database.saturating_add(self.vocabulary.bytes());
+        let bytes = database.saturating_add(self.vocabulary.memory_bytes());
         self.connection.pragma_update(None, "query_only", true)?;
         Ok(ProductIndex {
             connection: Mutex::new(self.connection),
@@ -337,7 +337,7 @@ impl IndexBuilder {
 
 /// Returns the folders of a link, which are often categories of the shop: `tea/green` of
 /// `https://shop.example/tea/green/17`.
-fn folders(url: &str) -> &str {
+fn url_folders(url: &str) -> &str {
     let path = url
         .split_once("://")
         .and_then(|(_, rest)| rest.split_once('/'))

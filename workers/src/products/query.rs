@@ -294,7 +294,7 @@ fn groups_of(words: &[String], vocabulary: &ShopVocabulary) -> Vec<WordGroup> {
         index += 1;
         let next = words.get(index);
         let joined = next.map(|next| format!("{word}{next}"));
-        let is_known = |word: &str| !vocabulary.forms(word).is_empty();
+        let is_known = |word: &str| !vocabulary.word_forms(word).is_empty();
         match joined.filter(|joined| {
             is_known(joined) && !(is_known(word) && next.is_some_and(|next| is_known(next)))
         }) {
@@ -321,7 +321,7 @@ fn groups_of(words: &[String], vocabulary: &ShopVocabulary) -> Vec<WordGroup> {
 
 fn group_of(word: &str, vocabulary: &ShopVocabulary) -> Option<WordGroup> {
     known_group(word, vocabulary).or_else(|| {
-        let meant = vocabulary.misspelt(word);
+        let meant = vocabulary.corrections(word);
         if meant.is_empty() {
             compound_group(word, vocabulary)
         } else {
@@ -331,7 +331,7 @@ fn group_of(word: &str, vocabulary: &ShopVocabulary) -> Option<WordGroup> {
 }
 
 fn known_group(word: &str, vocabulary: &ShopVocabulary) -> Option<WordGroup> {
-    let forms = vocabulary.forms(word);
+    let forms = vocabulary.word_forms(word);
     if forms.is_empty() {
         return None;
     }
@@ -340,13 +340,13 @@ fn known_group(word: &str, vocabulary: &ShopVocabulary) -> Option<WordGroup> {
     Some(new_group(
         exact,
         &others,
-        to_strings(&vocabulary.compounds(word)),
+        to_strings(&vocabulary.compounds_with(word)),
         vocabulary,
     ))
 }
 
 fn compound_group(word: &str, vocabulary: &ShopVocabulary) -> Option<WordGroup> {
-    let compounds = vocabulary.compounds(word);
+    let compounds = vocabulary.compounds_with(word);
     if compounds.is_empty() {
         None
     } else {

@@ -61,7 +61,7 @@ impl ProductSearch {
     /// Creates a search over `products` whose indexes together take at most about `index_bytes_max`.
     pub fn new(products: Arc<dyn ProductStore>, index_bytes_max: u64) -> Self {
         let weigh = |_: &IndexKey, loaded: &Arc<LoadedIndex>| {
-            u32::try_from(loaded.index.bytes()).unwrap_or(u32::MAX)
+            u32::try_from(loaded.index.memory_bytes()).unwrap_or(u32::MAX)
         };
         Self {
             products,

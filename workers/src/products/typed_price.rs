@@ -26,18 +26,18 @@ pub(super) struct TypedPrice {
 
 /// Returns the price limits in `text` and the other words; none if there are no limits.
 pub(super) fn parse_typed_price(text: &str) -> Option<TypedPrice> {
-    let tokens = QueryTokens(tokens(text));
+    let tokens = QueryTokens(split_tokens(text));
     let (mut limits, mut others, mut done) = (PriceLimits::default(), Vec::new(), 0);
     let (mut at, mut first_free) = (0, 0);
     while at < tokens.0.len() {
-        let Some(phrase) = tokens.phrase(at) else {
+        let Some(phrase) = tokens.parse_phrase(at) else {
             at += 1;
             continue;
         };
         let begin = tokens.with_leads(at, first_free);
         others.push(text[done..tokens.0[begin].begin].trim());
         done = tokens.0[phrase.next - 1].end;
-        limits = limits.widened(phrase.limits);
+        limits = limits.widen(phrase.limits);
         (at, first_free) = (phrase.next, phrase.next);
     }
     others.push(text[done..].trim());
@@ -49,7 +49,7 @@ pub(super) fn parse_typed_price(text: &str) -> Option<TypedPrice> {
 }
 
 impl PriceLimits {
-    fn widened(self, other: Self) -> Self {
+    fn widen(self, other: Self) -> Self {
         let widest =
             |one: Option<f64>, other: Option<f64>, pick: fn(f64, f64) -> f64| match (one, other) {
                 (Some(one), Some(other)) => Some(pick(one, other)),
@@ -94,17 +94,17 @@ struct PriceAmount {
 
 impl QueryTokens {
     /// Returns the limits that begin at this token.
-    fn phrase(&self, at: usize) -> Option<PricePhrase> {
-        self.range(at)
-            .or_else(|| self.limit(at))
-            .or_else(|| self.price_first(at))
+    fn parse_phrase(&self, at: usize) -> Option<PricePhrase> {
+        self.parse_range(at)
+            .or_else(|| self.parse_limit(at))
+            .or_else(|| self.parse_price_first(at))
     }
 
     /// Reads a range: `between $10 and 20`, `10 € bis 20 €`.
-    fn range(&self, at: usize) -> Option<PricePhrase> {
+    fn parse_range(&self, at: usize) -> Option<PricePhrase> {
         let opening = self.any_of(BETWEEN, at);
-        let one = self.money(opening.unwrap_or(at))?;
-        let other = self.money(self.any_of(AND, one.next)?)?;
+        let one = self.parse_money(opening.unwrap_or(at))?;
+        let other = self.parse_money(self.any_of(AND, one.next)?)?;
         // `size 42 bis 100 €` is no range.
         let is_price = match opening {
             Some(_) => one.has_currency || other.has_currency,
@@ -121,33 +121,33 @@ impl QueryTokens {
     }
 
     /// Reads a limit before a price: `under 20 EUR`, `no more than $5`.
-    fn limit(&self, at: usize) -> Option<PricePhrase> {
+    fn parse_limit(&self, at: usize) -> Option<PricePhrase> {
         let (most, least) = (self.any_of(AT_MOST, at), self.any_of(AT_LEAST, at));
         // The longer phrase wins: `no more than` contains `more than`.
         let money = self
-            .money(most.max(least)?)
+            .parse_money(most.max(least)?)
             .filter(|money| money.has_currency)?;
         Some(PricePhrase {
-            limits: limits(money.amount, most > least),
+            limits: limits_of(money.amount, most > least),
             next: money.next,
         })
     }
 
     /// Reads a limit after a price: `20 € max`, `$50 or more`.
-    fn price_first(&self, at: usize) -> Option<PricePhrase> {
-        let money = self.money(at).filter(|money| money.has_currency)?;
+    fn parse_price_first(&self, at: usize) -> Option<PricePhrase> {
+        let money = self.parse_money(at).filter(|money| money.has_currency)?;
         let (most, least) = (
             self.any_of(OR_LESS, money.next),
             self.any_of(OR_MORE, money.next),
         );
         Some(PricePhrase {
-            limits: limits(money.amount, most.is_some()),
+            limits: limits_of(money.amount, most.is_some()),
             next: most.or(least)?,
         })
     }
 
     /// Reads a number with an optional currency before or after it; in `90 $120` the symbol belongs to the second number.
-    fn money(&self, at: usize) -> Option<PriceAmount> {
+    fn parse_money(&self, at: usize) -> Option<PriceAmount> {
         let mut at = at;
         while self.is_one_of(FILLERS, at) {
             at += 1;
@@ -166,11 +166,11 @@ impl QueryTokens {
             !self.is_glued(next) && self.is_glued(next + 1) && self.is_number(next + 1);
         // `$20 USD` names the currency twice; in `$20 euro adapter` the second currency belongs to the product.
         let is_code = self
-            .word(next)
+            .word_at(next)
             .is_some_and(|word| word.chars().count() == CODE_CHARS);
         let has_suffix = self.is_currency(next) && !is_next_ones && (!has_prefix || is_code);
         // `$20k` and `5W` are other prices or no prices.
-        if !has_suffix && self.is_glued(next) && self.word(next).is_some() {
+        if !has_suffix && self.is_glued(next) && self.word_at(next).is_some() {
             return None;
         }
         Some(PriceAmount {
@@ -186,7 +186,7 @@ impl QueryTokens {
             phrase
                 .split(' ')
                 .zip(at..)
-                .all(|(word, at)| self.word(at) == Some(word))
+                .all(|(word, at)| self.word_at(at) == Some(word))
         };
         phrases
             .iter()
@@ -204,7 +204,7 @@ impl QueryTokens {
         at - leads
     }
 
-    fn word(&self, at: usize) -> Option<&str> {
+    fn word_at(&self, at: usize) -> Option<&str> {
         match &self.0.get(at)?.kind {
             TokenKind::Word(word) => Some(word),
             _ => None,
@@ -212,11 +212,11 @@ impl QueryTokens {
     }
 
     fn is_one_of(&self, words: &[&str], at: usize) -> bool {
-        self.word(at).is_some_and(|word| words.contains(&word))
+        self.word_at(at).is_some_and(|word| words.contains(&word))
     }
 
     fn is_currency(&self, at: usize) -> bool {
-        self.is_one_of(CURRENCIES, at) || self.word(at).is_some_and(is_sign)
+        self.is_one_of(CURRENCIES, at) || self.word_at(at).is_some_and(is_sign)
     }
 
     fn is_number(&self, at: usize) -> bool {
@@ -235,7 +235,7 @@ impl QueryTokens {
     }
 }
 
-const fn limits(amount: f64, is_most: bool) -> PriceLimits {
+const fn limits_of(amount: f64, is_most: bool) -> PriceLimits {
     if is_most {
         PriceLimits::up_to(amount)
     } else {
@@ -251,7 +251,7 @@ fn is_sign(word: &str) -> bool {
         .all(|character| CURRENCY_SIGNS.contains(character))
 }
 
-fn tokens(text: &str) -> Vec<QueryToken> {
+fn split_tokens(text: &str) -> Vec<QueryToken> {
     let mut tokens: Vec<QueryToken> = Vec::new();
     let mut begin = 0;
     while let Some(character) = text[begin..].chars().next() {
@@ -271,7 +271,10 @@ fn tokens(text: &str) -> Vec<QueryToken> {
                 Some(TokenKind::Word(character.to_string())),
                 character.len_utf8(),
             ),
-            _ => (separator(&text[..begin], character), character.len_utf8()),
+            _ => (
+                separator_kind(&text[..begin], character),
+                character.len_utf8(),
+            ),
         };
         tokens.extend(kind.map(|kind| QueryToken {
             kind,
@@ -284,7 +287,7 @@ fn tokens(text: &str) -> Vec<QueryToken> {
 }
 
 /// Blanks, and the marks of `max.`, `Preis:`, `jusqu'à` and `au-dessous` part words; `-5` and `.5` are no prices.
-fn separator(before: &str, character: char) -> Option<TokenKind> {
+fn separator_kind(before: &str, character: char) -> Option<TokenKind> {
     let is_of_phrase = before.ends_with(char::is_alphabetic) && ".:'’-‑".contains(character);
     (!is_of_phrase && !character.is_whitespace()).then_some(TokenKind::Break)
 }

@@ -73,14 +73,14 @@ impl ShopVocabulary {
     }
 
     /// Returns its approximate memory, in bytes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(super) fn memory_bytes(&self) -> usize {
         /// Bytes of a word with its keys and its entries in three tables.
         const BYTES_PER_WORD: usize = 160;
         self.words.len() * BYTES_PER_WORD
     }
 
     /// Returns the forms of a word that the shop has: the word itself, plurals, genders and spellings with umlauts.
-    pub(super) fn forms(&self, word: &str) -> Vec<&str> {
+    pub(super) fn word_forms(&self, word: &str) -> Vec<&str> {
         let mut forms = self.of_stem(word);
         for (written, meant) in UMLAUTS {
             if word.contains(written) {
@@ -92,7 +92,7 @@ impl ShopVocabulary {
     }
 
     /// Returns words similar to `word` in four groups, the nearest first: longer and shorter forms, forms with umlauts,
-    /// words with one wrong letter, words with two. Unlike [`Self::misspelt`], words of one stem are not mixed.
+    /// words with one wrong letter, words with two. Unlike [`Self::corrections`], words of one stem are not mixed.
     pub(super) fn mistaken_for(&self, word: &str) -> [Vec<&str>; 4] {
         let goes_on = |other: &&str| other.starts_with(word) || word.starts_with(*other);
         let longer = self.of_stem(word).into_iter().filter(goes_on).collect();
@@ -112,7 +112,7 @@ impl ShopVocabulary {
     }
 
     /// Returns the most probable corrections of a misspelt word, with their other forms.
-    pub(super) fn misspelt(&self, word: &str) -> Vec<&str> {
+    pub(super) fn corrections(&self, word: &str) -> Vec<&str> {
         let first = word.chars().next();
         let mut near = self.within_mistakes(word);
         let least = near
@@ -138,7 +138,7 @@ impl ShopVocabulary {
     }
 
     /// Returns the most frequent longer words that contain `word`; many languages write `running shoe` as one word.
-    pub(super) fn compounds(&self, word: &str) -> Vec<&str> {
+    pub(super) fn compounds_with(&self, word: &str) -> Vec<&str> {
         let part = stem(word);
         if part.chars().count() < INSIDE_CHARS_MIN {
             return Vec::new();
@@ -165,10 +165,10 @@ impl ShopVocabulary {
         if !letters.iter().all(|letter| letter.is_alphabetic()) {
             return Vec::new();
         }
-        self.near(word, &letters, mistakes_max)
+        self.nearby_words(word, &letters, mistakes_max)
     }
 
-    fn near(&self, word: &str, letters: &[char], mistakes_max: usize) -> Vec<(usize, u32)> {
+    fn nearby_words(&self, word: &str, letters: &[char], mistakes_max: usize) -> Vec<(usize, u32)> {
         let letter_set = LetterSet::of(word);
         let lengths = letters.len().saturating_sub(mistakes_max)..=letters.len() + mistakes_max;
         let ids = lengths
@@ -219,9 +219,9 @@ mod tests {
     #[test]
     fn word_is_found_in_its_other_forms() {
         let vocabulary = vocabulary(&["shoe", "shoes", "shirt", "grosse"]);
-        assert_eq!(vocabulary.forms("shoes"), ["shoe", "shoes"]);
-        assert_eq!(vocabulary.forms("groesse"), ["grosse"]);
-        assert!(vocabulary.forms("sofa").is_empty());
+        assert_eq!(vocabulary.word_forms("shoes"), ["shoe", "shoes"]);
+        assert_eq!(vocabulary.word_forms("groesse"), ["grosse"]);
+        assert!(vocabulary.word_forms("sofa").is_empty());
     }
 
     #[test]
@@ -245,14 +245,17 @@ mod tests {
             ("bot", &[]),
             ("xyz123", &[]),
         ] {
-            assert_eq!(vocabulary.misspelt(misspelt), meant, "{misspelt}");
+            assert_eq!(vocabulary.corrections(misspelt), meant, "{misspelt}");
         }
     }
 
     #[test]
     fn word_is_found_inside_longer_ones() {
         let vocabulary = vocabulary(&["laufschuhe", "handschuh", "hose"]);
-        assert_eq!(vocabulary.compounds("schuhe"), ["laufschuhe", "handschuh"]);
-        assert!(vocabulary.compounds("hos").is_empty());
+        assert_eq!(
+            vocabulary.compounds_with("schuhe"),
+            ["laufschuhe", "handschuh"]
+        );
+        assert!(vocabulary.compounds_with("hos").is_empty());
     }
 }

@@ -57,7 +57,7 @@ use crate::{
         dispatcher::{LaneKey, LaneKind},
     },
     metrics::WorkerMetrics,
-    model::{Endpoint, openai::ModelClient, providers::ProviderResolver},
+    model::{ModelEndpoint, openai::ModelClient, providers::ProviderResolver},
     trace,
 };
 
@@ -238,7 +238,7 @@ impl RoutingHandler {
     async fn embedding_endpoint(
         &self,
         candidates: &RoutingCandidates,
-    ) -> Result<Option<Endpoint>, StoreError> {
+    ) -> Result<Option<ModelEndpoint>, StoreError> {
         for agent in &candidates.agents {
             if let Some(endpoint) = self.providers.embedding_endpoint(agent).await? {
                 return Ok(Some(endpoint));
@@ -251,7 +251,7 @@ impl RoutingHandler {
     async fn model_endpoint(
         &self,
         candidates: &RoutingCandidates,
-    ) -> Result<Option<Endpoint>, StoreError> {
+    ) -> Result<Option<ModelEndpoint>, StoreError> {
         let Some(agent) = candidates.agents.first() else {
             return Ok(None);
         };

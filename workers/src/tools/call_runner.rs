@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Tool, ToolFailure, ToolOutcome, arguments, product_grid, registry::AgentToolbox};
+use super::{AgentTool, ToolFailure, ToolOutcome, arguments, product_grid, registry::AgentToolbox};
 use crate::{metrics::WorkerMetrics, model::tool_calls::ToolCall};
 
 /// Largest UI specification of one call, in bytes.
@@ -76,7 +76,7 @@ pub(crate) fn failed_result(failure: &ToolFailure) -> ToolCallResult {
 }
 
 async fn call_tool(
-    tool: &dyn Tool,
+    tool: &dyn AgentTool,
     call: &ToolCall,
     limits: ToolCallLimits,
 ) -> Result<ToolOutcome, ToolFailure> {

@@ -46,7 +46,7 @@ impl DisplayedResults {
             message.content.truncate(bytes);
         }
         let described: Vec<_> = self
-            .cards()
+            .displayed_cards()
             .iter()
             .map(|card| product_grid::describe_card(card, NOTE_TITLE_CHARS_MAX))
             .collect();
@@ -64,11 +64,11 @@ impl DisplayedResults {
             (title, "") => format!("- {title}"),
             (title, price) => format!("- {title}, {price}"),
         };
-        let lines: Vec<_> = self.cards().iter().map(line).collect();
+        let lines: Vec<_> = self.displayed_cards().iter().map(line).collect();
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
-    fn cards(&self) -> &[Value] {
+    fn displayed_cards(&self) -> &[Value] {
         self.ui
             .as_ref()
             .filter(|ui| product_grid::is_grid(ui))

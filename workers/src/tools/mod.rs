@@ -1,6 +1,6 @@
 //! Tools that a model may call while it answers.
 //!
-//! Reading order: [`Tool`] is one tool and [`ToolSource`] provides the tools of one kind; a new
+//! Reading order: [`AgentTool`] is one tool and [`ToolSource`] provides the tools of one kind; a new
 //! kind (HTTP, MCP, knowledge) is one more source in [`registry`]. [`tool_loop`] alternates between
 //! model and tools; [`call_runner`] runs one call within its bounds, with validated [`arguments`];
 //! [`search_products`] is the first tool, `product_results` is the text of its result,
@@ -26,7 +26,7 @@ use switchboard_schemas::agent::Agent;
 
 /// One tool of one agent.
 #[async_trait]
-pub(crate) trait Tool: Send + Sync {
+pub(crate) trait AgentTool: Send + Sync {
     /// Returns the kind of the tool for metrics: one of a few fixed words.
     fn kind(&self) -> &'static str;
 
@@ -49,7 +49,7 @@ pub(crate) trait Tool: Send + Sync {
 pub(crate) trait ToolSource: Send + Sync {
     /// Returns the tools of this agent; none if it has none of this kind or the source is
     /// unavailable.
-    async fn tools_for(&self, agent: &Arc<Agent>) -> Vec<Arc<dyn Tool>>;
+    async fn tools_for(&self, agent: &Arc<Agent>) -> Vec<Arc<dyn AgentTool>>;
 }
 
 /// Result of a tool.

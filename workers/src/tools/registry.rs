@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 use switchboard_schemas::agent::Agent;
 
-use super::{Tool, ToolSource};
+use super::{AgentTool, ToolSource};
 use crate::model::prompt::ToolDeclaration;
 
 /// Most tools of one agent: more of them confuse a model and fill its prompt.
@@ -19,7 +19,7 @@ pub(crate) struct ToolRegistry {
 /// The tools of one agent.
 #[derive(Clone, Default)]
 pub(crate) struct AgentToolbox {
-    tools: Vec<Arc<dyn Tool>>,
+    tools: Vec<Arc<dyn AgentTool>>,
 }
 
 impl ToolRegistry {
@@ -43,13 +43,13 @@ impl ToolRegistry {
 
 impl AgentToolbox {
     /// Returns a tool by its name.
-    pub(crate) fn find_tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+    pub(crate) fn find_tool(&self, name: &str) -> Option<&Arc<dyn AgentTool>> {
         self.tools.iter().find(|tool| tool.name() == name)
     }
 
     /// Returns the declarations of all tools for a model.
     pub(crate) fn declarations(&self) -> Vec<ToolDeclaration> {
-        let declaration = |tool: &Arc<dyn Tool>| ToolDeclaration {
+        let declaration = |tool: &Arc<dyn AgentTool>| ToolDeclaration {
             name: tool.name().to_owned(),
             description: tool.description().to_owned(),
             parameters: tool.parameters().clone(),

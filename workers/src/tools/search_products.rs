@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use switchboard_schemas::agent::Agent;
 
-use super::{Tool, ToolFailure, ToolOutcome, ToolSource, product_grid, product_results};
+use super::{AgentTool, ToolFailure, ToolOutcome, ToolSource, product_grid, product_results};
 use crate::{
     config::WorkersConfig,
     products::{PriceLimits, ProductQuery, ProductSearch, ProductsFound},
@@ -67,7 +67,7 @@ impl ProductTools {
 
 #[async_trait]
 impl ToolSource for ProductTools {
-    async fn tools_for(&self, agent: &Arc<Agent>) -> Vec<Arc<dyn Tool>> {
+    async fn tools_for(&self, agent: &Arc<Agent>) -> Vec<Arc<dyn AgentTool>> {
         if !agent.settings.ecommerce.enabled {
             return Vec::new();
         }
@@ -81,7 +81,7 @@ impl ToolSource for ProductTools {
 }
 
 #[async_trait]
-impl Tool for SearchProducts {
+impl AgentTool for SearchProducts {
     fn kind(&self) -> &'static str {
         "products"
     }

@@ -20,7 +20,7 @@ use switchboard_schemas::{
 use tokio::time::Instant;
 
 use super::{
-    Tool, ToolFailure, ToolOutcome, ToolSource,
+    AgentTool, ToolFailure, ToolOutcome, ToolSource,
     buffering_sink::ReplySink,
     product_grid,
     registry::{AgentToolbox, ToolRegistry},
@@ -31,7 +31,7 @@ use crate::{
     inference::shop_of_tests,
     metrics::WorkerMetrics,
     model::{
-        Endpoint, ModelPrompt, PromptMessage, PromptRole,
+        ModelEndpoint, ModelPrompt, PromptMessage, PromptRole,
         generation::{GenerationResult, PushResult, TextSink},
         openai::ModelClient,
     },
@@ -47,7 +47,7 @@ struct Scripted {
 }
 
 #[async_trait]
-impl Tool for Scripted {
+impl AgentTool for Scripted {
     fn kind(&self) -> &'static str {
         "scripted"
     }
@@ -108,7 +108,10 @@ struct Source(Arc<Mutex<Vec<Value>>>);
 
 #[async_trait]
 impl ToolSource for Source {
-    async fn tools_for(&self, _: &Arc<switchboard_schemas::agent::Agent>) -> Vec<Arc<dyn Tool>> {
+    async fn tools_for(
+        &self,
+        _: &Arc<switchboard_schemas::agent::Agent>,
+    ) -> Vec<Arc<dyn AgentTool>> {
         let parameters = json!({"type": "object", "properties": {"q": {"type": "string"}}});
         ["good", "bad", "slow", "huge", "long", "good"]
             .into_iter()
@@ -117,7 +120,7 @@ impl ToolSource for Source {
                     name,
                     parameters: parameters.clone(),
                     ran: self.0.clone(),
-                }) as Arc<dyn Tool>
+                }) as Arc<dyn AgentTool>
             })
             .collect()
     }
@@ -217,7 +220,7 @@ async fn run_with(acts: Vec<Act>, config: WorkersConfig) -> Run {
 
 async fn run_on(acts: Vec<Act>, config: WorkersConfig, continues_prefix: bool) -> Run {
     let provider = Provider::start(acts).await;
-    let endpoint = Endpoint {
+    let endpoint = ModelEndpoint {
         base_url: provider.base_url.clone(),
         api_key: None,
         model: "m".into(),

@@ -26,7 +26,7 @@ use crate::{
     config::WorkersConfig,
     metrics::WorkerMetrics,
     model::{
-        Endpoint, ModelPrompt, PromptMessage,
+        ModelEndpoint, ModelPrompt, PromptMessage,
         generation::{AnswerEnd, AnswerGeneration, GenerationResult, TextSink},
         openai::ModelClient,
         prompt::PromptToolCall,
@@ -54,7 +54,7 @@ pub(crate) struct ToolLoopContext<'a> {
 /// One reply that is being produced.
 pub(crate) struct ToolLoop<'a> {
     context: ToolLoopContext<'a>,
-    endpoints: Vec<Endpoint>,
+    endpoints: Vec<ModelEndpoint>,
     prompt: ModelPrompt,
     sink: BufferingSink<'a>,
     displayed: DisplayedResults,
@@ -67,7 +67,7 @@ pub(crate) struct ToolLoop<'a> {
     usage: Option<TokenUsage>,
     first_text: Option<Duration>,
     retries: u32,
-    too_long: Option<Endpoint>,
+    too_long: Option<ModelEndpoint>,
 }
 
 impl<'a> ToolLoop<'a> {
@@ -76,7 +76,7 @@ impl<'a> ToolLoop<'a> {
     /// must be no tools.
     pub(crate) fn new(
         context: ToolLoopContext<'a>,
-        endpoints: Vec<Endpoint>,
+        endpoints: Vec<ModelEndpoint>,
         prompt: ModelPrompt,
         sink: &'a mut dyn ReplySink,
         deadline: Instant,

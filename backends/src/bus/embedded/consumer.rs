@@ -9,7 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 
-use super::{Shared, file, groups::MemberSeat, tails::TailRead};
+use super::{SharedLog, file, groups::MemberSeat, tails::TailRead};
 use crate::bus::{BusConsumer, BusError, BusEvent, CommitMark, IncomingRecord, PartitionId};
 
 /// Number of records fetched at once, and the maximum held for one partition.
@@ -26,7 +26,7 @@ pub(super) struct EmbeddedConsumer {
 
 /// The membership in a group, ended on drop whether or not the consumer was closed.
 struct GroupMembership {
-    shared: Arc<Shared>,
+    shared: Arc<SharedLog>,
     seat: MemberSeat,
 }
 
@@ -40,7 +40,7 @@ struct OwnedPartition {
 
 impl EmbeddedConsumer {
     /// Creates a consumer for a group member.
-    pub(super) fn new(shared: Arc<Shared>, seat: MemberSeat) -> Self {
+    pub(super) fn new(shared: Arc<SharedLog>, seat: MemberSeat) -> Self {
         Self {
             membership: GroupMembership { shared, seat },
             owned: BTreeMap::new(),

@@ -33,11 +33,11 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 /// The embedded bus. Only one process at a time may open a file. Dropping the bus and its consumers
 /// closes the file after all queued commands have been written.
 pub struct EmbeddedBus {
-    shared: Arc<Shared>,
+    shared: Arc<SharedLog>,
 }
 
 /// State shared by the bus and its consumers.
-struct Shared {
+struct SharedLog {
     tails: Arc<RecordTails>,
     groups: Arc<ConsumerGroups>,
     writer: LogWriter,
@@ -61,7 +61,7 @@ impl EmbeddedBus {
         let reader = Arc::new(Mutex::new(file::open(path).map_err(fatal)?));
         let writer = LogWriter::start(connection, tails.clone(), groups.clone())?;
         Ok(Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedLog {
                 tails,
                 groups,
                 writer,
@@ -102,7 +102,7 @@ impl MessageBus for EmbeddedBus {
     }
 }
 
-impl Shared {
+impl SharedLog {
     fn partitions(&self) -> Vec<PartitionId> {
         self.tails.partitions().collect()
     }

@@ -11,7 +11,7 @@ use rdkafka::{
 use switchboard_schemas::time::Timestamp;
 
 use super::{names::ClusterNames, ownership::PartitionMark};
-use crate::bus::{CommitMark, Headers, IncomingRecord, PartitionId};
+use crate::bus::{CommitMark, IncomingRecord, PartitionId, RecordHeaders};
 
 /// Returns the partition of a list entry, if its topic belongs to this installation.
 pub(super) fn partition(
@@ -87,7 +87,7 @@ pub(super) fn copy(names: &ClusterNames, message: &BorrowedMessage<'_>) -> Optio
     })
 }
 
-fn headers(message: &BorrowedMessage<'_>) -> Headers {
+fn headers(message: &BorrowedMessage<'_>) -> RecordHeaders {
     let utf8 = |header: rdkafka::message::Header<'_, &[u8]>| {
         let value = std::str::from_utf8(header.value?).ok()?;
         Some((header.key.to_owned(), value.to_owned()))

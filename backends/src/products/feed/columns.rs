@@ -7,7 +7,7 @@ use switchboard_schemas::{agent::Product, catalog_product::CatalogProduct, price
 
 use super::{
     FeedRow,
-    markup::{cut, plain_text},
+    markup::{plain_text, truncate_chars},
 };
 
 const TITLE_CHARS_MAX: usize = 300;
@@ -37,8 +37,8 @@ pub(super) enum FeedColumn {
 }
 
 impl FeedColumn {
-    pub(super) fn named(name: &str) -> Self {
-        let name = normalized(name);
+    pub(super) fn from_name(name: &str) -> Self {
+        let name = normalize_name(name);
         match name.as_str() {
             "title" | "name" | "product_name" | "product_title" | "titel" | "titre" | "titolo"
             | "titulo" | "título" | "nombre" | "nom" | "nome" | "naam" | "bezeichnung"
@@ -56,14 +56,14 @@ impl FeedColumn {
             "link" | "url" | "product_url" | "product_link" | "producturl" | "permalink"
             | "href" | "deeplink" => Self::Url,
             "variants" => Self::Variants,
-            _ => Self::Attribute(cut(&name, ATTRIBUTE_NAME_CHARS_MAX)),
+            _ => Self::Attribute(truncate_chars(&name, ATTRIBUTE_NAME_CHARS_MAX)),
         }
     }
 }
 
 /// Normalizes a column name, so that `Image Link`, `image-link`, `imageLink` and `g:image_link`
 /// equal `image_link`.
-fn normalized(name: &str) -> String {
+fn normalize_name(name: &str) -> String {
     let name = name.trim().trim_start_matches('\u{feff}');
     let name = name.strip_prefix("g:").unwrap_or(name);
     let mut normalized = String::with_capacity(name.len());
@@ -97,7 +97,9 @@ struct ProductFields {
 }
 
 /// Creates a product from its values. The first value of a field that is not blank wins.
-pub(super) fn product<'a>(values: impl Iterator<Item = (&'a FeedColumn, &'a str)>) -> FeedRow {
+pub(super) fn product_from_values<'a>(
+    values: impl Iterator<Item = (&'a FeedColumn, &'a str)>,
+) -> FeedRow {
     let mut found = ProductFields::default();
     for (column, text) in values {
         let slot = match column {
@@ -111,7 +113,7 @@ pub(super) fn product<'a>(values: impl Iterator<Item = (&'a FeedColumn, &'a str)
             FeedColumn::Url => &mut found.url,
             FeedColumn::Variants => continue,
             FeedColumn::Attribute(name) => {
-                found.attribute(name, text);
+                found.add_attribute(name, text);
                 continue;
             }
         };
@@ -123,15 +125,15 @@ pub(super) fn product<'a>(values: impl Iterator<Item = (&'a FeedColumn, &'a str)
 }
 
 impl ProductFields {
-    fn attribute(&mut self, name: &str, text: &str) {
-        let text = cut(&plain_text(text), ATTRIBUTE_CHARS_MAX);
+    fn add_attribute(&mut self, name: &str, text: &str) {
+        let text = truncate_chars(&plain_text(text), ATTRIBUTE_CHARS_MAX);
         if !name.is_empty() && !text.is_empty() && self.attributes.len() < ATTRIBUTES_MAX {
             self.attributes.entry(name.to_owned()).or_insert(text);
         }
     }
 
     fn finish(mut self) -> FeedRow {
-        let title = cut(&plain_text(&self.title), TITLE_CHARS_MAX);
+        let title = truncate_chars(&plain_text(&self.title), TITLE_CHARS_MAX);
         if title.is_empty() {
             return Err("it has no title".into());
         }
@@ -141,20 +143,20 @@ impl ProductFields {
         // Shop systems write an empty or zero sale price if there is no sale.
         if price::parse_amount(&self.sale_price).is_some_and(|amount| amount > 0.0) {
             let regular = std::mem::replace(&mut self.price, std::mem::take(&mut self.sale_price));
-            self.attribute(REGULAR_PRICE, &regular);
+            self.add_attribute(REGULAR_PRICE, &regular);
         }
-        let shown = cut(
+        let shown = truncate_chars(
             &plain_text(&with_currency(&self.price, &self.currency)),
             PRICE_CHARS_MAX,
         );
         let product = Product {
             title,
             price: shown,
-            image: address(&self.image),
-            url: address(&self.url),
+            image: web_address(&self.image),
+            url: web_address(&self.url),
         };
         Ok(CatalogProduct {
-            description: cut(&plain_text(&self.description), DESCRIPTION_CHARS_MAX),
+            description: truncate_chars(&plain_text(&self.description), DESCRIPTION_CHARS_MAX),
             attributes: self.attributes,
             ..product.into()
         })
@@ -175,7 +177,7 @@ fn with_currency(price: &str, currency: &str) -> String {
 
 /// Returns a web address, or an empty text: any other scheme would run or open something on the
 /// visitor's machine.
-fn address(text: &str) -> String {
+fn web_address(text: &str) -> String {
     // A value often lists several pictures; the first is that of the product.
     let first = text
         .split(|character: char| character.is_whitespace() || character == '|')

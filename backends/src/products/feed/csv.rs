@@ -56,11 +56,11 @@ impl CsvRows {
         take: &mut impl FnMut(u64, FeedRow),
     ) -> Result<(), FeedError> {
         if self.separator.is_some() {
-            return self.cut(bytes, take);
+            return self.split_rows(bytes, take);
         }
         self.head.extend_from_slice(bytes);
         match separator_of(&self.head) {
-            Some(separator) => self.begin(separator, take),
+            Some(separator) => self.begin_rows(separator, take),
             None if self.head.len() > ROW_BYTES_MAX => Err(FeedError::RowTooLarge {
                 row: 1,
                 max: ROW_BYTES_MAX,
@@ -75,7 +75,7 @@ impl CsvRows {
             // is a header.
             self.head.push(b'\n');
             let separator = separator_of(&self.head).ok_or(FeedError::BrokenOff { row: 1 })?;
-            self.begin(separator, take)?;
+            self.begin_rows(separator, take)?;
         }
         if self.place == FieldState::Quoted {
             return Err(FeedError::BrokenOff { row: self.row + 1 });
@@ -87,17 +87,21 @@ impl CsvRows {
         }
     }
 
-    fn begin(
+    fn begin_rows(
         &mut self,
         separator: u8,
         take: &mut impl FnMut(u64, FeedRow),
     ) -> Result<(), FeedError> {
         self.separator = Some(separator);
         let head = std::mem::take(&mut self.head);
-        self.cut(&head, take)
+        self.split_rows(&head, take)
     }
 
-    fn cut(&mut self, bytes: &[u8], take: &mut impl FnMut(u64, FeedRow)) -> Result<(), FeedError> {
+    fn split_rows(
+        &mut self,
+        bytes: &[u8],
+        take: &mut impl FnMut(u64, FeedRow),
+    ) -> Result<(), FeedError> {
         for byte in bytes {
             let second_half_of_end = self.after_return && *byte == b'\n';
             self.after_return = false;
@@ -117,12 +121,12 @@ impl CsvRows {
                     max: ROW_BYTES_MAX,
                 });
             }
-            self.byte(*byte);
+            self.push_byte(*byte);
         }
         Ok(())
     }
 
-    fn byte(&mut self, byte: u8) {
+    fn push_byte(&mut self, byte: u8) {
         match (self.place, byte) {
             (FieldState::FieldStart, b'"') | (FieldState::QuoteInQuotes, b'"') => {
                 if self.place == FieldState::QuoteInQuotes {
@@ -160,11 +164,11 @@ impl CsvRows {
             self.columns = read_head(&fields)?;
             return Ok(());
         }
-        take(self.row, self.product(&fields));
+        take(self.row, self.product_row(&fields));
         Ok(())
     }
 
-    fn product(&self, fields: &[Vec<u8>]) -> FeedRow {
+    fn product_row(&self, fields: &[Vec<u8>]) -> FeedRow {
         let surplus = fields
             .iter()
             .skip(self.columns.len())
@@ -181,7 +185,7 @@ impl CsvRows {
             let text = std::str::from_utf8(field).map_err(|_| "it is not in UTF-8".to_owned())?;
             named.push((column, text));
         }
-        columns::product(named.into_iter())
+        columns::product_from_values(named.into_iter())
     }
 }
 
@@ -191,7 +195,7 @@ fn read_head(fields: &[Vec<u8>]) -> Result<Vec<FeedColumn>, FeedError> {
     }
     let names: Vec<FeedColumn> = fields
         .iter()
-        .map(|field| FeedColumn::named(&String::from_utf8_lossy(field)))
+        .map(|field| FeedColumn::from_name(&String::from_utf8_lossy(field)))
         .collect();
     if names.contains(&FeedColumn::Title) {
         Ok(names)

@@ -61,7 +61,7 @@ impl JsonRows {
             if self.in_string {
                 self.string_byte(*byte);
             } else {
-                self.byte(*byte, take)?;
+                self.push_byte(*byte, take)?;
             }
             if self.object.len() > ROW_BYTES_MAX {
                 return Err(FeedError::RowTooLarge {
@@ -82,7 +82,7 @@ impl JsonRows {
     }
 
     fn string_byte(&mut self, byte: u8) {
-        self.keep(byte);
+        self.keep_byte(byte);
         match byte {
             _ if self.escaped => self.escaped = false,
             b'\\' => self.escaped = true,
@@ -97,27 +97,35 @@ impl JsonRows {
         }
     }
 
-    fn byte(&mut self, byte: u8, take: &mut impl FnMut(u64, FeedRow)) -> Result<(), FeedError> {
+    fn push_byte(
+        &mut self,
+        byte: u8,
+        take: &mut impl FnMut(u64, FeedRow),
+    ) -> Result<(), FeedError> {
         match byte {
             b'"' => {
                 self.mark_stray(take);
                 self.in_string = true;
                 self.last_text.clear();
-                self.keep(byte);
+                self.keep_byte(byte);
             }
-            b'{' | b'[' => self.open(byte, take)?,
-            b'}' | b']' => self.close(byte, take)?,
+            b'{' | b'[' => self.open_bracket(byte, take)?,
+            b'}' | b']' => self.close_bracket(byte, take)?,
             b',' if self.around == Some(self.open.len()) => self.is_stray = false,
-            _ if byte.is_ascii_whitespace() => self.keep(byte),
+            _ if byte.is_ascii_whitespace() => self.keep_byte(byte),
             _ => {
                 self.mark_stray(take);
-                self.keep(byte);
+                self.keep_byte(byte);
             }
         }
         Ok(())
     }
 
-    fn open(&mut self, byte: u8, take: &mut impl FnMut(u64, FeedRow)) -> Result<(), FeedError> {
+    fn open_bracket(
+        &mut self,
+        byte: u8,
+        take: &mut impl FnMut(u64, FeedRow),
+    ) -> Result<(), FeedError> {
         if self.open.len() >= DEPTH_MAX {
             return Err(FeedError::Unreadable(
                 "the feed has brackets inside each other more than 32 deep",
@@ -134,20 +142,24 @@ impl JsonRows {
             None if !self.is_over => self.object.push(byte),
             Some(around) if depth == around && byte == b'{' => self.object.push(byte),
             Some(around) if depth == around => self.mark_stray(take),
-            _ => self.keep(byte),
+            _ => self.keep_byte(byte),
         }
         self.open.push(byte);
         Ok(())
     }
 
-    fn close(&mut self, byte: u8, take: &mut impl FnMut(u64, FeedRow)) -> Result<(), FeedError> {
+    fn close_bracket(
+        &mut self,
+        byte: u8,
+        take: &mut impl FnMut(u64, FeedRow),
+    ) -> Result<(), FeedError> {
         let opened = self.open.pop();
         if !matches!((opened, byte), (Some(b'{'), b'}') | (Some(b'['), b']')) {
             return Err(FeedError::Unreadable(
                 "the feed closes a bracket that it has not opened",
             ));
         }
-        self.keep(byte);
+        self.keep_byte(byte);
         let depth = self.open.len();
         match self.around {
             Some(around) if depth == around && !self.object.is_empty() => self.end_object(take),
@@ -164,7 +176,7 @@ impl JsonRows {
     }
 
     /// Adds a byte to the current object.
-    fn keep(&mut self, byte: u8) {
+    fn keep_byte(&mut self, byte: u8) {
         if !self.object.is_empty() {
             self.object.push(byte);
         }
@@ -197,36 +209,36 @@ fn read_object(bytes: &[u8]) -> FeedRow {
         serde_json::from_slice(bytes).map_err(|_| "it is not valid JSON".to_owned())?;
     let mut named = Vec::new();
     for (name, value) in &object {
-        match (FeedColumn::named(name), value) {
+        match (FeedColumn::from_name(name), value) {
             (FeedColumn::Variants, Value::Array(variants)) => {
                 named.extend(variants.first().and_then(price_of))
             }
             (FeedColumn::Variants, _) => {}
-            (column, value) => named.extend(text(value).map(|text| (column, text))),
+            (column, value) => named.extend(value_text(value).map(|text| (column, text))),
         }
     }
-    columns::product(named.iter().map(|(column, text)| (column, text.as_str())))
+    columns::product_from_values(named.iter().map(|(column, text)| (column, text.as_str())))
 }
 
 /// Returns the price of a variant; shop systems put the price into the first variant.
 fn price_of(variant: &Value) -> Option<(FeedColumn, String)> {
-    Some((FeedColumn::VariantPrice, text(variant.get("price")?)?))
+    Some((FeedColumn::VariantPrice, value_text(variant.get("price")?)?))
 }
 
 /// Returns a value as text; objects and lists are reduced to their essential values.
-fn text(value: &Value) -> Option<String> {
+fn value_text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
         Value::Bool(flag) => Some(flag.to_string()),
         Value::Number(number) => Some(number.to_string()),
         Value::String(text) => Some(text.clone()),
         Value::Array(values) => match values.first()? {
-            Value::Object(_) | Value::Array(_) => text(values.first()?),
+            Value::Object(_) | Value::Array(_) => value_text(values.first()?),
             _ => Some(
                 values
                     .iter()
                     .take(JOINED_VALUES_MAX)
-                    .filter_map(text)
+                    .filter_map(value_text)
                     .collect::<Vec<_>>()
                     .join(", "),
             ),
@@ -239,7 +251,7 @@ fn text(value: &Value) -> Option<String> {
             let currency = CURRENCY_NAMES
                 .iter()
                 .find_map(|name| object.get(*name)?.as_str());
-            let told = text(told)?;
+            let told = value_text(told)?;
             Some(currency.map_or(told.clone(), |currency| format!("{told} {currency}")))
         }
     }

@@ -30,7 +30,7 @@ pub(super) fn plain_text(text: &str) -> String {
 }
 
 /// Returns at most the first `chars_max` characters.
-pub(super) fn cut(text: &str, chars_max: usize) -> String {
+pub(super) fn truncate_chars(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => text[..end].trim_end().to_owned(),
         None => text.to_owned(),
@@ -73,7 +73,7 @@ fn decode_entities(text: &str) -> String {
             .char_indices()
             .take(ENTITY_CHARS_MAX)
             .find(|(_, character)| *character == ';');
-        match end.and_then(|(end, _)| Some((end, entity(&behind[..end])?))) {
+        match end.and_then(|(end, _)| Some((end, decode_entity(&behind[..end])?))) {
             Some((end, character)) => {
                 decoded.push(character);
                 rest = &behind[end + 1..];
@@ -88,7 +88,7 @@ fn decode_entities(text: &str) -> String {
     decoded
 }
 
-fn entity(name: &str) -> Option<char> {
+fn decode_entity(name: &str) -> Option<char> {
     if let Some(number) = name.strip_prefix('#') {
         let code = match number.strip_prefix(['x', 'X']) {
             Some(hexadecimal) => u32::from_str_radix(hexadecimal, 16),

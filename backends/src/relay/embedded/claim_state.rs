@@ -87,19 +87,19 @@ impl ConversationClaims {
             Some(ReplyPhase::Done) => return ClaimOutcome::Done,
             Some(_)
                 if lease_until > now && reply.is_some_and(|reply| reply.nonce == Some(nonce)) => {}
-            Some(_) if lease_until > now => return busy(lease_until - now),
+            Some(_) if lease_until > now => return busy_outcome(lease_until - now),
             _ => {
                 // A stored reply has left the conversation, so that its announcement need not wait for another reply.
                 let other = self
                     .lease_of_another(now, &request.reply_id)
                     .filter(|_| status != Some(ReplyPhase::Stored));
                 if let Some(left) = other {
-                    return busy(left);
+                    return busy_outcome(left);
                 }
                 self.grant(now, request, nonce);
             }
         }
-        self.granted(&request.reply_id)
+        self.granted_outcome(&request.reply_id)
     }
 
     /// Logs frames and calls `push` with each one that is new, or with a heartbeat if there are no frames.
@@ -151,7 +151,7 @@ impl ConversationClaims {
             .status
             .is_none_or(|status| status == ReplyPhase::Running)
         {
-            reply.take(now, token.attempt, token.nonce);
+            reply.start_attempt(now, token.attempt, token.nonce);
             reply.status = Some(ReplyPhase::Running);
             reply.log.restore(now, frames);
             frames.iter().for_each(&mut push);
@@ -223,7 +223,7 @@ impl ConversationClaims {
         // A later announcement must not reset the count: another turn may have been completed meanwhile.
         if newly_stored {
             self.message_count = Some(completion.message_count);
-            self.leave(&token.reply_id);
+            self.leave_conversation(&token.reply_id);
             self.slots.remove(&token.reply_id);
         }
         ClaimStatus::Held
@@ -237,7 +237,7 @@ impl ConversationClaims {
         reply.lease_until = now;
         reply.nonce = None;
         reply.released = true;
-        self.leave(&token.reply_id);
+        self.leave_conversation(&token.reply_id);
         true
     }
 
@@ -382,16 +382,16 @@ impl ConversationClaims {
         if reply.status.is_some() && !reply.released {
             reply.failures += 1;
         }
-        reply.take(now, next.max(request.attempt_min), nonce);
+        reply.start_attempt(now, next.max(request.attempt_min), nonce);
         self.keep_until = reply.keep_until;
         if *reply.status.get_or_insert(ReplyPhase::Running) != ReplyPhase::Stored {
             self.current = Some(request.reply_id.clone());
         }
     }
 
-    fn granted(&self, reply_id: &MessageId) -> ClaimOutcome {
+    fn granted_outcome(&self, reply_id: &MessageId) -> ClaimOutcome {
         let Some(reply) = self.replies.get(reply_id) else {
-            return busy(0);
+            return busy_outcome(0);
         };
         let (attempt, nonce) = (reply.attempt, reply.nonce.unwrap_or_default());
         let token = ClaimToken {
@@ -440,7 +440,7 @@ impl ConversationClaims {
         (until > now).then(|| until - now)
     }
 
-    fn leave(&mut self, reply_id: &MessageId) {
+    fn leave_conversation(&mut self, reply_id: &MessageId) {
         if self.current.as_ref() == Some(reply_id) {
             self.current = None;
         }
@@ -448,7 +448,7 @@ impl ConversationClaims {
 }
 
 impl ReplyClaim {
-    fn take(&mut self, now: RelayMillis, attempt: u32, nonce: u64) {
+    fn start_attempt(&mut self, now: RelayMillis, attempt: u32, nonce: u64) {
         self.attempt = attempt;
         self.nonce = Some(nonce);
         self.released = false;
@@ -484,7 +484,7 @@ impl ReplyClaim {
     }
 }
 
-fn busy(left: RelayMillis) -> ClaimOutcome {
+fn busy_outcome(left: RelayMillis) -> ClaimOutcome {
     ClaimOutcome::Busy {
         retry_after: std::time::Duration::from_millis(left.max(1)),
     }

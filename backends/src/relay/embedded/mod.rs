@@ -49,14 +49,14 @@ pub struct EmbeddedRelay {
     started: Instant,
     attempts: Option<AttemptFile>,
     memory: MemoryFile,
-    conversations: Mutex<Conversations>,
+    conversations: Mutex<ConversationTable>,
     listeners: Mutex<HashMap<IngressId, Vec<mpsc::Sender<IngressEnvelope>>>>,
     playground_runs: Mutex<PlaygroundStore>,
     dropped: AtomicU64,
 }
 
 #[derive(Default)]
-struct Conversations {
+struct ConversationTable {
     claims: HashMap<ConversationId, ConversationClaims>,
     swept_at: RelayMillis,
 }
@@ -154,7 +154,7 @@ impl EmbeddedRelay {
     }
 }
 
-impl Conversations {
+impl ConversationTable {
     fn sweep(&mut self, now: RelayMillis) {
         if now.saturating_sub(self.swept_at) >= whole_millis(SWEEP_INTERVAL) {
             self.swept_at = now;

@@ -32,7 +32,7 @@ struct MemberTurns {
 impl RoundRobin {
     /// Chooses one of `members`, given in the team's order, and counts the turn. Returns `None` without members.
     pub(super) fn next(&mut self, members: &[AgentId]) -> Option<AgentId> {
-        let least = self.least(members);
+        let least = self.lowest_count(members);
         self.turns += 1;
         for member in members {
             let new = MemberTurns {
@@ -58,7 +58,7 @@ impl RoundRobin {
     }
 
     /// Returns the count of a new member: the lowest count of those that were also offered in the turn before.
-    fn least(&self, members: &[AgentId]) -> u64 {
+    fn lowest_count(&self, members: &[AgentId]) -> u64 {
         let known = || members.iter().filter_map(|member| self.members.get(member));
         let stayed = known()
             .filter(|turns| turns.seen == self.turns)

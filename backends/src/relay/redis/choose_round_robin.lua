@@ -1,5 +1,6 @@
--- KEYS: rotation of the team, who was chosen for the message. ARGV: members in the team's order. Answers who is chosen.
--- The choice, its count and the memory of it are one step; the rule is that of rotation.rs, line for line.
+-- KEYS: round-robin counts of the team, member chosen for the message. ARGV: members in the team's
+-- order. Returns the chosen member. The choice and its count are one atomic step; round_robin.rs
+-- implements the same rule.
 local known = redis.call('GET', KEYS[2])
 if known then return known end
 local kept = redis.call('GET', KEYS[1])

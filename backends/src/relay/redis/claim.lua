@@ -7,7 +7,8 @@ if reply.status == 'done' then return { 'done' } end
 local alive = reply.status and reply.lease > now
 if alive and reply.nonce ~= nonce then return { 'busy', reply.lease - now } end
 if not alive then
-  -- A stored reply has left the conversation: announcing it waits for nobody.
+  -- A stored reply has left the conversation, so that its announcement need not wait for another
+  -- reply.
   local left = reply.status ~= 'stored' and lease_of_another() or 0
   if left > 0 then return { 'busy', left } end
   if reply.status and reply.released ~= '1' then reply.failures = reply.failures + 1 end

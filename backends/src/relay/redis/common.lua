@@ -1,9 +1,10 @@
--- Shared opening of the scripts of one reply; LEASE_MS, LOG_TTL_MS, KEEP_MS, PLACE_MS and ATTEMPTS_MAX stand before it.
--- The table of states is that of claim_state.rs, line for line.
--- KEYS: conversation (hash), reply (hash), log (stream). All three share the conversation's hash tag.
--- A reply's status is running, sealed, stored or done; a reply without status has a cancel mark at most.
+-- Common beginning of all scripts that work on one reply. The caller defines LEASE_MS, LOG_TTL_MS,
+-- KEEP_MS, PLACE_MS (lifetime of a queue slot) and ATTEMPTS_MAX before it. The transitions are
+-- those of claim_state.rs. KEYS: conversation (hash), reply (hash), log (stream). All three share
+-- the hash tag of the conversation. The status of a reply is running, sealed (finalized), stored or
+-- done; a reply without a status has at most a cancel mark.
 local conversation_key, reply_key, log_key = KEYS[1], KEYS[2], KEYS[3]
--- The field of the conversation that is the reply's place in the queue; its value is when it ends.
+-- Field of the conversation with the queue slot of the reply; its value is the expiry of the slot.
 local PLACE = 'place:'
 local place_field = PLACE .. reply_key
 local time = redis.call('TIME')
@@ -18,12 +19,12 @@ local function read_reply()
   reply.failures = tonumber(reply.failures or 0)
   reply.generation = tonumber(reply.generation or 0)
   reply.last = tonumber(reply.last or 0)
-  -- The log may have expired, or have been evicted, without its reply.
+  -- The log may have expired or been evicted before its reply.
   if reply.last > 0 and redis.call('EXISTS', log_key) == 0 then reply.last = 0 end
   return reply
 end
 
--- How long another reply still holds the conversation, in milliseconds.
+-- Returns the remaining lease of another reply of the conversation, in milliseconds.
 local function lease_of_another()
   local held = redis.call('HMGET', conversation_key, 'current', 'lease')
   if not held[1] or held[1] == reply_key then return 0 end
@@ -51,7 +52,8 @@ local function leave()
   if is_current() then redis.call('HDEL', conversation_key, 'current', 'lease') end
 end
 
--- Renews the lease of a valid token, or says why it is none. A lease that ended is revived unless someone claimed since.
+-- Renews the lease of a valid token, or returns the reason why it is invalid. A lease that ended is
+-- revived unless another worker has claimed since.
 local function renew(reply, attempt, nonce)
   if not reply.status then return 'forgotten' end
   local own = reply.attempt == attempt and reply.nonce == nonce and reply.status ~= 'done'
@@ -75,7 +77,7 @@ local function log_frame(reply, generation, seq, frame)
     redis.call('DEL', log_key)
     reply.generation, reply.last = generation, 0
   end
-  -- The last id is the seq, so that Redis itself refuses a frame out of order.
+  -- The entry id is the seq, so that Redis itself rejects frames out of order.
   redis.call('XADD', log_key, '0-' .. string.format('%.0f', seq), 'f', frame)
   reply.last = seq
 end
@@ -85,7 +87,7 @@ local function save_log(reply, loose)
   redis.call('PEXPIRE', log_key, LOG_TTL_MS)
 end
 
--- What would become of a frame: added, repeated or gap.
+-- Returns the result of appending a frame: added, repeated or gap.
 local function place(reply, generation, seq)
   local same = generation == reply.generation
   local last = same and reply.last or 0

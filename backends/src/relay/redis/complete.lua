@@ -1,6 +1,6 @@
 -- ARGV: attempt, nonce, channel or '', address, generation, seq and bytes of the end, count, '1' when announced.
 local reply = read_reply()
--- A settle that is repeated because its answer was lost is no news.
+-- A repeated completion, whose response was lost, has no effect.
 if reply.status == 'done' and reply.attempt == ARGV[1] and reply.nonce == ARGV[2] then return 'held' end
 local refusal = renew(reply, ARGV[1], ARGV[2])
 if refusal then return refusal end
@@ -8,13 +8,13 @@ if refusal then return refusal end
 if reply.status ~= 'stored' then
   local frame = reply['end'] or ARGV[7]
   local generation, seq = tonumber(reply.end_generation or ARGV[5]), tonumber(reply.end_seq or ARGV[6])
-  -- A new generation begins a new log; in the same one the end follows whatever stands there.
+  -- A new generation starts a new log; in the same generation the end follows the last frame.
   local last = generation ~= reply.generation and 0 or reply.last
   log_frame(reply, generation, math.max(seq, last + 1), frame)
   save_log(reply, '0')
   push(ARGV[3], ARGV[4], frame)
   redis.call('HDEL', reply_key, 'end')
-  -- A later announcement must not turn the count back: another turn may have been settled meanwhile.
+  -- A later announcement must not reset the count: another turn may have been completed meanwhile.
   redis.call('HSET', conversation_key, 'count', ARGV[8])
   redis.call('HDEL', conversation_key, place_field)
   leave()

@@ -2,7 +2,7 @@
 local reply = read_reply()
 local refusal = renew(reply, ARGV[1], ARGV[2])
 if refusal then return refusal end
--- A sealed reply keeps the end that it has.
+-- A finalized reply keeps its end.
 if reply.status ~= 'running' then return 'held' end
 if reply.cancelled and ARGV[6] ~= '1' then return 'cancelled' end
 if place(reply, tonumber(ARGV[3]), tonumber(ARGV[4])) == 'gap' then return 'forgotten' end

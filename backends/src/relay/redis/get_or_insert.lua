@@ -1,4 +1,4 @@
--- KEYS: name. ARGV: value. Answers what is kept.
+-- KEYS: name. ARGV: value. Returns the stored value.
 local known = redis.call('GET', KEYS[1])
 if known then return known end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', KEEP_MS)

@@ -1,4 +1,4 @@
--- ARGV: places. Answers 1 when the reply has a place or needs none.
+-- ARGV: maximum number of slots. Returns 1 if the reply has a slot or needs none.
 local status = redis.call('HGET', reply_key, 'status')
 if status == 'stored' or status == 'done' then return 1 end
 local fields, taken, own = redis.call('HGETALL', conversation_key), 0, false

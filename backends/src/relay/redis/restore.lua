@@ -18,7 +18,7 @@ if not reply.status or reply.status == 'running' then
     end
     push(ARGV[3], ARGV[4], frame)
   end
-  -- One gap is accepted after this: the holder may have written its reply so far as fewer frames.
+  -- One gap is accepted from now on: the holder may have sent its reply in fewer, merged frames.
   save_log(reply, '1')
 end
 return standing(reply)

@@ -1,5 +1,6 @@
--- KEYS: whose memory this is (a server's run id) and since when. Answers for how many milliseconds it is known to last.
--- A server that started anew may have lost anything, and one that took over may lack the last writes of its predecessor.
+-- KEYS: run id of the server and the time of its first call. Returns the milliseconds for which the
+-- server is known to have kept its state. A restarted server may have lost everything, and a
+-- promoted replica the last writes of its predecessor.
 local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use switchboard_schemas::{
     conversation::{ConversationOwner, ReplyStatus, TokenUsage},
-    day::{Day, hour_of},
+    day::{UtcDay, hour_of},
     ids::{AgentId, ConversationId, EventId, OrgId, TeamId},
     secret::InstallationSecret,
 };
@@ -17,7 +17,7 @@ use super::{
 use crate::{
     analytics::{
         DayRange,
-        reader::read,
+        reader::read_totals,
         totals::{DailyTotals, GroupedTotals, TotalsGroup},
     },
     store::{TurnEnd, deletion::ConversationDeletion},
@@ -57,13 +57,15 @@ impl Office {
     }
 
     /// Returns the totals of the days around noon.
-    async fn days(&self, subject: &Subject) -> BTreeMap<Day, GroupedTotals> {
-        let noon = Day::from_timestamp(noon_and(0));
+    async fn days(&self, subject: &Subject) -> BTreeMap<UtcDay, GroupedTotals> {
+        let noon = UtcDay::from_timestamp(noon_and(0));
         let days = DayRange {
             first: noon.plus_days(-10),
             last: noon.plus_days(10),
         };
-        read(&*subject.analytics, &self.org, days).await.unwrap()
+        read_totals(&*subject.analytics, &self.org, days)
+            .await
+            .unwrap()
     }
 
     /// Returns the totals of all days together.
@@ -104,7 +106,7 @@ impl Subject {
 
 pub(super) async fn totals_equal_a_recount_of_stored_turns(subject: Subject) {
     let office = Office::new();
-    let (mut recounted, mut seed) = (BTreeMap::<(Day, TotalsGroup), DailyTotals>::new(), 0);
+    let (mut recounted, mut seed) = (BTreeMap::<(UtcDay, TotalsGroup), DailyTotals>::new(), 0);
     let statuses = [
         ReplyStatus::Completed,
         ReplyStatus::Failed,
@@ -129,7 +131,7 @@ pub(super) async fn totals_equal_a_recount_of_stored_turns(subject: Subject) {
                 team_id: None,
             };
             let tally = recounted
-                .entry((Day::from_timestamp(end.accepted_at), group))
+                .entry((UtcDay::from_timestamp(end.accepted_at), group))
                 .or_default();
             tally.conversations += u64::from(record.user_position == 0);
             match record.end.status {
@@ -223,7 +225,7 @@ pub(super) async fn last_rating_of_a_conversation_counts_in_any_order(subject: S
     let days = office.days(&subject).await;
     assert_eq!(
         days.keys().collect::<Vec<_>>(),
-        [&Day::from_timestamp(noon_and(0))]
+        [&UtcDay::from_timestamp(noon_and(0))]
     );
     let all = office.all(&subject).await;
     assert_eq!(all.ratings, BTreeMap::from([(100, 1), (450, 1)]));
@@ -256,10 +258,10 @@ pub(super) async fn unchanged_day_is_not_recounted(subject: Subject) {
     subject.take(&turn, ReplyStatus::Completed, 1).await;
     office.all(&subject).await;
     let (day, days) = (
-        Day::from_timestamp(noon_and(0)),
+        UtcDay::from_timestamp(noon_and(0)),
         DayRange {
-            first: Day::from_timestamp(noon_and(0)),
-            last: Day::from_timestamp(noon_and(0)),
+            first: UtcDay::from_timestamp(noon_and(0)),
+            last: UtcDay::from_timestamp(noon_and(0)),
         },
     );
     let kept = subject

@@ -7,9 +7,9 @@ use switchboard_schemas::{
 };
 
 use crate::{
-    analytics::put_fact,
     error::StoreError,
     store::{
+        embedded_facts::put_fact,
         listing::ListRow,
         rows::{EndRows, HeadRow, MetadataChange, StampedCell, StartRows},
     },

@@ -3,12 +3,11 @@
 use scylla::statement::prepared::PreparedStatement;
 
 use crate::{
-    analytics::PreparedAnalytics,
     error::StoreError,
     scylla_link::ScyllaLink,
     store::{
         scylla_deletion::PreparedDeletion, scylla_erasures::PreparedErasures,
-        scylla_lists::PreparedLists,
+        scylla_facts::FactStatements, scylla_lists::PreparedLists,
     },
 };
 
@@ -57,7 +56,7 @@ pub(super) struct PreparedStatements {
     pub(super) lists: PreparedLists,
     pub(super) deletion: PreparedDeletion,
     pub(super) erasures: PreparedErasures,
-    pub(super) analytics: PreparedAnalytics,
+    pub(super) facts: FactStatements,
 }
 
 impl PreparedStatements {
@@ -79,7 +78,7 @@ impl PreparedStatements {
             lists: PreparedLists::new(link).await?,
             deletion: PreparedDeletion::new(link).await?,
             erasures: PreparedErasures::new(link).await?,
-            analytics: PreparedAnalytics::new(link).await?,
+            facts: FactStatements::new(link).await?,
         })
     }
 }

@@ -3,7 +3,7 @@
 use axum::response::{IntoResponse, Response};
 use http::header;
 use switchboard_backends::analytics::totals::{DailyTotals, TotalsGroup};
-use switchboard_schemas::day::Day;
+use switchboard_schemas::day::UtcDay;
 
 use super::{AnalyticsData, report::stars_of};
 use crate::admin::csv::push_row;
@@ -56,7 +56,12 @@ fn table(data: &AnalyticsData) -> String {
     table
 }
 
-fn cells(data: &AnalyticsData, day: Day, group: &TotalsGroup, tally: &DailyTotals) -> Vec<String> {
+fn cells(
+    data: &AnalyticsData,
+    day: UtcDay,
+    group: &TotalsGroup,
+    tally: &DailyTotals,
+) -> Vec<String> {
     let name_of = |id: &str| data.names.get(id).cloned().unwrap_or_default();
     let agent = group
         .agent_id

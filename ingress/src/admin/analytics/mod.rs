@@ -13,12 +13,12 @@ use http::HeaderMap;
 use switchboard_backends::{
     analytics::{
         DayRange,
-        reader::{AnalyticsError, read as read_figures},
+        reader::{AnalyticsError, read_totals},
         totals::GroupedTotals,
     },
     catalog::{CatalogEntry, EntryKind},
 };
-use switchboard_schemas::{day::Day, ids::OrgId, organization::Organization, time::Timestamp};
+use switchboard_schemas::{day::UtcDay, ids::OrgId, organization::Organization, time::Timestamp};
 
 use self::{
     query::{AnalyticsFormat, AnalyticsQuery},
@@ -34,7 +34,7 @@ use crate::{
 #[derive(Debug)]
 struct AnalyticsData {
     days: DayRange,
-    counted: BTreeMap<Day, GroupedTotals>,
+    counted: BTreeMap<UtcDay, GroupedTotals>,
     /// The names of existing agents and teams, by id.
     names: BTreeMap<String, String>,
 }
@@ -47,11 +47,11 @@ pub(super) async fn read(
 ) -> ApiResult<TableResponse<AnalyticsReport>> {
     let Organization { id: org, slug, .. } = subject;
     let (days, filter) = (
-        query.days(Day::from_timestamp(Timestamp::now()))?,
+        query.days(UtcDay::from_timestamp(Timestamp::now()))?,
         query.filter()?,
     );
     let format = query.format(&headers)?;
-    let mut counted = read_figures(&*state.backends.analytics, &org, days).await?;
+    let mut counted = read_totals(&*state.backends.analytics, &org, days).await?;
     for tallies in counted.values_mut() {
         tallies.0.retain(|group, _| filter.matches(group));
     }

@@ -4,7 +4,7 @@ use http::{HeaderMap, header};
 use serde::Deserialize;
 use switchboard_backends::analytics::{DayRange, totals::TotalsGroup};
 use switchboard_schemas::{
-    day::Day,
+    day::UtcDay,
     ids::{AgentId, TeamId},
 };
 use utoipa::{IntoParams, ToSchema};
@@ -54,7 +54,7 @@ pub(super) enum AnalyticsFormat {
 
 impl AnalyticsQuery {
     /// Returns the days, both ends included.
-    pub(super) fn days(&self, today: Day) -> ApiResult<DayRange> {
+    pub(super) fn days(&self, today: UtcDay) -> ApiResult<DayRange> {
         let last = parse_day("to", self.to.as_deref())?.unwrap_or(today);
         let first = parse_day("from", self.from.as_deref())?
             .unwrap_or_else(|| last.plus_days(1 - DAYS_DEFAULT));

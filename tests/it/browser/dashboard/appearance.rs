@@ -130,7 +130,7 @@ async fn pages_are_accessible_and_fit_every_size_and_color_scheme() {
             "agent-appearance",
             format!("/agents/{agent}?tab=appearance"),
         ),
-        ("agent-behaviour", format!("/agents/{agent}?tab=behaviour")),
+        ("agent-behavior", format!("/agents/{agent}?tab=behavior")),
         ("agent-access", format!("/agents/{agent}?tab=access")),
         ("agent-products", format!("/agents/{agent}?tab=products")),
         (

@@ -252,7 +252,7 @@ async fn window_opens_automatically_as_configured() {
         .agent("shop", silent)
         .apply(&service)
         .await;
-    let path = format!("/agents/{}?tab=behaviour", organization.shop());
+    let path = format!("/agents/{}?tab=behavior", organization.shop());
     let person = Person::owner_at(&service, &organization, &path).await;
     let rest = "await new Promise(resolve => setTimeout(resolve, 700)); return window.openedAt === undefined;";
     assert_eq!(
@@ -292,7 +292,7 @@ async fn window_opens_automatically_as_configured() {
 async fn form_says_that_file_upload_has_no_effect_yet() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let path = format!("/agents/{}?tab=behaviour", organization.shop());
+    let path = format!("/agents/{}?tab=behavior", organization.shop());
     let person = Person::owner_at(&service, &organization, &path).await;
     person
         .does("await shows('No effect yet'); await press('File upload');")

@@ -35,7 +35,7 @@ export function analyticsQuery(org: string, filter: AnalyticsFilter) {
   });
 }
 
-/** Address of the same figures as CSV. */
+/** Address of the same totals as CSV. */
 export function csvAddress(org: string, filter: AnalyticsFilter): string {
   return `${path(org)}?${new URLSearchParams({ ...filter, format: 'csv' })}`;
 }

@@ -7,7 +7,7 @@ use switchboard_schemas::conversation::{ContextTruncation, MessageAuthor, ReplyF
 use super::{agents::shop, world::World};
 use crate::{
     config::WorkersConfig,
-    model::Endpoint,
+    model::ModelEndpoint,
     testing::{Act, Provider, complete, eventually, quick},
 };
 
@@ -137,7 +137,7 @@ async fn failed_summary_is_retried() {
     let world = world(8, vec![complete(&["Sure."])]).await;
     let past = |number: u64| world.job(&format!("question {number}"));
     let failing = Provider::start(vec![Act::Answer(400, &[], "no"), complete(&["Notes."])]).await;
-    let endpoint = Endpoint {
+    let endpoint = ModelEndpoint {
         base_url: failing.base_url.clone(),
         api_key: None,
         model: "m".into(),

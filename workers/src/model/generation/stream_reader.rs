@@ -9,8 +9,8 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{AnswerEnd, AnswerGeneration, PushResult, StreamEnd};
 use crate::model::{
-    CallError, Endpoint, assembler::TextAssembler, chunk::CompletionChunk, openai::ChunkStream,
-    prompt::ToolOffer, tool_calls::ToolCalls,
+    CallError, ModelEndpoint, assembler::TextAssembler, chunk::CompletionChunk,
+    openai::ChunkStream, prompt::ToolOffer, tool_calls::ToolCalls,
 };
 
 /// Time to wait for the last chunk, which contains the usage, after the answer is finished.
@@ -19,7 +19,7 @@ const USAGE_WAIT: Duration = Duration::from_millis(500);
 impl AnswerGeneration<'_> {
     pub(super) async fn follow_stream(
         &mut self,
-        endpoint: &Endpoint,
+        endpoint: &ModelEndpoint,
         mut chunks: ChunkStream,
         first_limit: Instant,
     ) -> StreamEnd {
@@ -57,7 +57,7 @@ impl AnswerGeneration<'_> {
         }
     }
 
-    fn push_text(&mut self, endpoint: &Endpoint, text: &str) -> bool {
+    fn push_text(&mut self, endpoint: &ModelEndpoint, text: &str) -> bool {
         let pushed = self.sink.push(&endpoint.model, text);
         if pushed != PushResult::Buffered {
             self.first_text.get_or_insert_with(|| self.begun.elapsed());

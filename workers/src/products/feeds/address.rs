@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use reqwest::Url;
-use switchboard_schemas::network::Network;
+use switchboard_schemas::network::IpNetwork;
 
 const HTTPS_PORT: u16 = 443;
 
@@ -62,7 +62,7 @@ pub(super) enum UrlRefusal {
 /// resolver sees it. Fails if the URL is refused.
 pub(super) fn check_url(
     text: &str,
-    allowed: &[Network],
+    allowed: &[IpNetwork],
 ) -> Result<(Url, AddressReach), UrlRefusal> {
     let url = Url::parse(text).map_err(|_| UrlRefusal::Malformed)?;
     if !matches!(url.scheme(), "https" | "http") {
@@ -92,7 +92,7 @@ pub(super) fn check_url(
 }
 
 /// Returns true if a connection to `address` is permitted.
-pub(super) fn may_reach(address: IpAddr, reach: AddressReach, allowed: &[Network]) -> bool {
+pub(super) fn may_reach(address: IpAddr, reach: AddressReach, allowed: &[IpNetwork]) -> bool {
     allowed.iter().any(|network| network.contains(address))
         || (reach == AddressReach::Public && is_public(address))
 }
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn allowed_networks_extend_reach_by_nothing_else() {
-        let allowed: [Network; 2] = ["10.1.0.0/16".parse().unwrap(), "::1".parse().unwrap()];
+        let allowed: [IpNetwork; 2] = ["10.1.0.0/16".parse().unwrap(), "::1".parse().unwrap()];
         let outcome = |url: &str| check_url(url, &allowed).map(|(_, reach)| reach);
         assert_eq!(
             outcome("http://10.1.2.3:8080/feed"),

@@ -6,7 +6,7 @@ use std::{error::Error, sync::Arc, time::Duration};
 use http::{StatusCode, header};
 use reqwest::{Client, Response, redirect::Policy};
 use switchboard_backends::products::{FeedRefresh, config::ProductsConfig};
-use switchboard_schemas::network::Network;
+use switchboard_schemas::network::IpNetwork;
 
 use super::{
     address::{AddressReach, UrlRefusal, check_url, may_reach},
@@ -23,7 +23,7 @@ const USER_AGENT: &str = concat!("switchboard-feeds/", env!("CARGO_PKG_VERSION")
 pub(super) struct FeedFetcher {
     public: Client,
     allowed_only: Client,
-    allowed: Arc<[Network]>,
+    allowed: Arc<[IpNetwork]>,
 }
 
 /// The response to a fetch.
@@ -57,7 +57,7 @@ impl FeedFetcher {
         config: &ProductsConfig,
         lookup: &Arc<dyn HostLookup>,
     ) -> Result<Self, reqwest::Error> {
-        let allowed: Arc<[Network]> = config.feed_private_networks.clone().into();
+        let allowed: Arc<[IpNetwork]> = config.feed_private_networks.clone().into();
         let client = |reach| {
             let resolver = CheckedResolver {
                 lookup: Arc::clone(lookup),

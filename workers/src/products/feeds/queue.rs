@@ -51,7 +51,7 @@ impl FeedQueue {
             .waiting
             .iter()
             .enumerate()
-            .map(|(index, due)| (self.of(&due.agent.org_id), due.since, index));
+            .map(|(index, due)| (self.running_count(&due.agent.org_id), due.since, index));
         let (_, _, index) = waiting
             .filter(|(running, ..)| *running < self.of_one_max)
             .min()?;
@@ -63,7 +63,7 @@ impl FeedQueue {
         *self.running.entry(org.clone()).or_default() += 1;
     }
 
-    fn of(&self, org: &OrgId) -> usize {
+    fn running_count(&self, org: &OrgId) -> usize {
         self.running.get(org).copied().unwrap_or_default()
     }
 }

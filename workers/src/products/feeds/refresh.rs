@@ -76,7 +76,7 @@ impl FeedRefresher {
             }
         };
         let timeout = Duration::from_millis(self.config.feed_timeout_ms);
-        let outcome = time::timeout(timeout, self.replace(agent, feed, &status))
+        let outcome = time::timeout(timeout, self.replace_products(agent, feed, &status))
             .await
             .unwrap_or(Err(RefreshError::Late));
         let last = last_of(&status, feed);
@@ -138,7 +138,7 @@ impl FeedRefresher {
         }
     }
 
-    async fn replace(
+    async fn replace_products(
         &self,
         agent: &Agent,
         feed: &ProductFeed,
@@ -176,7 +176,7 @@ impl FeedRefresher {
             .await
         {
             Ok(rejected) => self
-                .publish(writer, feed, rejected)
+                .publish_products(writer, feed, rejected)
                 .await
                 .map(|_| validators),
             Err(error) => {
@@ -186,7 +186,7 @@ impl FeedRefresher {
         }
     }
 
-    async fn publish(
+    async fn publish_products(
         &self,
         writer: ProductsWriter,
         feed: &ProductFeed,

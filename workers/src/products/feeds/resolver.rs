@@ -9,7 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use switchboard_schemas::network::Network;
+use switchboard_schemas::network::IpNetwork;
 
 use super::address::{AddressReach, UrlRefusal, may_reach};
 
@@ -35,7 +35,7 @@ impl HostLookup for SystemLookup {
 pub(super) struct CheckedResolver {
     pub(super) lookup: Arc<dyn HostLookup>,
     pub(super) reach: AddressReach,
-    pub(super) allowed: Arc<[Network]>,
+    pub(super) allowed: Arc<[IpNetwork]>,
 }
 
 impl Resolve for CheckedResolver {

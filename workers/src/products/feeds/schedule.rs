@@ -78,14 +78,14 @@ impl FetchAttempt<'_> {
         process: &RequestId,
     ) -> Result<bool, RelayError> {
         let now = Timestamp::now();
-        let current = self.slot(now);
+        let current = self.time_slot(now);
         // A process that claimed the previous slot at its end may still be fetching.
         for slot in [current.checked_sub(1), Some(current)]
             .into_iter()
             .flatten()
         {
             let own = format!("{}{SEPARATOR}{process}", now.micros());
-            let noted = relay.get_or_insert(&self.name(slot), &own).await?;
+            let noted = relay.get_or_insert(&self.claim_name(slot), &own).await?;
             if noted != own && (is_recent(&noted, now, self.time_max) || slot == current) {
                 return Ok(false);
             }
@@ -93,11 +93,11 @@ impl FetchAttempt<'_> {
         Ok(true)
     }
 
-    fn slot(&self, now: Timestamp) -> u64 {
+    fn time_slot(&self, now: Timestamp) -> u64 {
         now.millis_since(self.due_since) / whole_millis(self.time_max * 2).max(1)
     }
 
-    fn name(&self, slot: u64) -> String {
+    fn claim_name(&self, slot: u64) -> String {
         let mut hasher = DefaultHasher::new();
         self.feed.url.hash(&mut hasher);
         // The last fetch of any URL counts, so that a URL that was changed and changed back is fetched again.

@@ -48,7 +48,7 @@ use crate::{
         EmbeddingError, EmbeddingSource, provider::ProviderEmbeddings,
         sentence_transformer::SentenceTransformer,
     },
-    model::{Endpoint, PromptMessage, openai::ModelClient},
+    model::{ModelEndpoint, PromptMessage, openai::ModelClient},
 };
 
 pub(crate) use verdict::Stage;
@@ -84,9 +84,9 @@ pub(crate) struct IntentRequest<'a> {
     /// False if the conversation changed agents too often lately.
     pub(crate) may_change: bool,
     /// The provider of embeddings, used if no model in this process computes them.
-    pub(crate) embedding: Option<Endpoint>,
+    pub(crate) embedding: Option<ModelEndpoint>,
     /// The language model that is asked if the local stage is unsure.
-    pub(crate) model: Option<Endpoint>,
+    pub(crate) model: Option<ModelEndpoint>,
 }
 
 /// The agent that has a conversation.
@@ -207,7 +207,7 @@ impl IntentRouter {
         &self,
         message: &str,
         profiles: &[&MemberProfile],
-        provider: Option<&Endpoint>,
+        provider: Option<&ModelEndpoint>,
     ) -> MessageFeatures {
         let source = self.local.clone().or_else(|| {
             let provider = ProviderEmbeddings::new(self.client.clone(), provider?.clone());

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 
 use crate::{
-    model::{CallError, Endpoint, PromptMessage, PromptRole, openai::ModelClient},
+    model::{CallError, ModelEndpoint, PromptMessage, PromptRole, openai::ModelClient},
     routing::candidates::RoutingCandidate,
 };
 
@@ -109,7 +109,7 @@ impl ModelStage {
     /// takes longer than `time_left`, or names no member.
     pub(super) async fn decide(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &ModelEndpoint,
         question: &ModelQuestion<'_>,
         time_left: Duration,
     ) -> Option<ModelVerdict> {
@@ -143,7 +143,7 @@ impl ModelStage {
 
     async fn call(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &ModelEndpoint,
         prompt: &RoutingPrompt,
         members: &[RoutingCandidate],
     ) -> Result<String, CallError> {
@@ -180,7 +180,7 @@ impl ModelStage {
 }
 
 impl RoutingPrompt {
-    fn hash(&self, endpoint: &Endpoint) -> PromptHash {
+    fn hash(&self, endpoint: &ModelEndpoint) -> PromptHash {
         let mut hasher = Sha256::new();
         for part in [
             &endpoint.base_url,

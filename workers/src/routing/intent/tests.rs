@@ -317,9 +317,9 @@ impl EmbeddingSource for Counts {
 }
 
 /// A model that says this.
-async fn model_that(act: Act) -> (Provider, Endpoint) {
+async fn model_that(act: Act) -> (Provider, ModelEndpoint) {
     let provider = Provider::start(vec![act]).await;
-    let endpoint = Endpoint {
+    let endpoint = ModelEndpoint {
         base_url: provider.base_url.clone(),
         api_key: None,
         model: "router".into(),
@@ -376,7 +376,7 @@ async fn equal_messages_are_put_to_the_model_once() {
     let (provider, endpoint) = model_that(says(answer)).await;
     let (router, members) = (router(), desk());
     let decide = async |current, model: &str| {
-        let model = Some(Endpoint {
+        let model = Some(ModelEndpoint {
             model: model.into(),
             ..endpoint.clone()
         });

@@ -35,7 +35,7 @@ const TABS: [AgentTab, string][] = [
   ['general', 'General'],
   ['instructions', 'Instructions'],
   ['appearance', 'Appearance'],
-  ['behaviour', 'Behavior'],
+  ['behavior', 'Behavior'],
   ['access', 'Install'],
   ['products', 'Products'],
 ];
@@ -111,7 +111,7 @@ function Editor({ read }: { read: Agent }) {
                 <Tabs.Panel value="appearance">
                   <Appearance {...section} />
                 </Tabs.Panel>
-                <Tabs.Panel value="behaviour">
+                <Tabs.Panel value="behavior">
                   <Behavior {...section} />
                 </Tabs.Panel>
                 <Tabs.Panel value="access">

@@ -58,7 +58,7 @@ export function Playground({ draft, patch, mayTry }: PlaygroundProps) {
         data={Object.entries(VIEWS).map(([value, { label }]) => ({ value, label }))}
       />
       <Text size="xs" c="dimmed">
-        {VIEWS[view].about} NoMessages is stored.
+        {VIEWS[view].about} Nothing is stored.
       </Text>
       <ChatPanel
         chat={chat}
