@@ -1,4 +1,4 @@
-"""Runs the analytics samples over the golden records and fails on any wrong figure.
+"""Runs the analytics samples over the golden records and fails on any wrong result.
 
     python3 -m venv /tmp/analytics && /tmp/analytics/bin/pip install duckdb chdb pyspark
     /tmp/analytics/bin/python deploy/analytics/check.py [duckdb] [clickhouse] [spark]
@@ -16,8 +16,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 EXAMPLES = HERE.parents[1] / "schemas/examples/chat.messages/v1"
 SHOP, SUPPORT = "shop", "support"
 
-# Worked out by hand from the golden records. An agent is written as its name.
-TOLD = {
+# Computed by hand from the golden records, with names instead of agent ids.
+FIRST_TOTALS = {
     "totals": [(3, 6, 6, 827, 32)],
     "messages_per_day": [
         ("2026-11-02", SHOP, 1, 1, 0, 223),
@@ -36,8 +36,8 @@ TOLD = {
     ],
     "conversations": [(1, 2, (SHOP,), 5), (2, 4, (SUPPORT,), 3), (3, 5, (SHOP,), None)],
 }
-# Without the conversation of November 2nd with the shop.
-DELETED = {
+# Without the deleted conversation of November 2 with the shop.
+TOTALS_AFTER_DELETION = {
     "totals": [(2, 5, 5, 615, 21)],
     "messages_per_day": [
         ("2026-11-02", SUPPORT, 1, 0, 0, 0),
@@ -55,8 +55,8 @@ DELETED = {
     ],
     "conversations": [(2, 4, (SUPPORT,), 3), (3, 5, (SHOP,), None)],
 }
-# And with what it says after it began anew.
-BEGUN_ANEW = {
+# Including the messages after the conversation was restarted.
+RESTARTED_TOTALS = {
     "totals": [(3, 6, 6, 915, 41)],
     "messages_per_day": [
         ("2026-11-02", SUPPORT, 1, 0, 0, 0),
@@ -65,7 +65,7 @@ BEGUN_ANEW = {
     ],
     "response_times": [(SHOP, 2, 750, 975, 2100, 2910, 2982), (SUPPORT, 1, 410, 410, 2960, 2960, 2960)],
     "ratings": [(SHOP, 1, 2, 1), (SUPPORT, 1, 3, 0)],
-    "outcomes": TOLD["outcomes"],
+    "outcomes": FIRST_TOTALS["outcomes"],
     "conversations": [(1, 2, (SHOP,), 2), (2, 4, (SUPPORT,), 3), (3, 5, (SHOP,), None)],
 }
 COLUMNS = {
@@ -90,8 +90,8 @@ def before() -> list[dict]:
     return [record for record in golden() if not record.get("deleted")]
 
 
-def under_way() -> list[dict]:
-    """What was under way when the deletion was asked for, at 08:00:00: told ahead of it, though in part dated behind it."""
+def records_in_progress() -> list[dict]:
+    """Records in progress at the deletion (08:00:00): published before it, some with a later time."""
     return [
         variant("user-message-from-widget", eventId="evt_late_question", occurredAt="2026-11-03T07:59:59.900000Z",
                 messageId="msg_late", position=2),
@@ -105,8 +105,8 @@ def deletion() -> list[dict]:
     return [record for record in golden() if record.get("deleted")]
 
 
-def begun_anew() -> list[dict]:
-    """The deleted conversation goes on under the same id."""
+def restarted_records() -> list[dict]:
+    """Records of the deleted conversation after its restart under the same id."""
     return [
         variant("user-message-from-widget", eventId="evt_new_question", occurredAt="2026-11-03T09:00:00.000000Z",
                 messageId="msg_new"),
@@ -119,21 +119,21 @@ def begun_anew() -> list[dict]:
 
 
 def stages() -> list[tuple]:
-    """What is told one after another, and the figures then."""
-    everything = [*before(), *under_way(), *deletion(), *begun_anew()]
+    """Stages with their new records and the expected results after each."""
+    everything = [*before(), *records_in_progress(), *deletion(), *restarted_records()]
     return [
-        ("what is told", before(), TOLD),
-        ("a deletion", [*under_way(), *deletion()], DELETED),
-        ("what was deleted, told again,", [*before(), *under_way()], DELETED),
-        ("a conversation that begins anew", begun_anew(), BEGUN_ANEW),
-        ("everything, told again,", everything, BEGUN_ANEW),
+        ("first records", before(), FIRST_TOTALS),
+        ("deletion", [*records_in_progress(), *deletion()], TOTALS_AFTER_DELETION),
+        ("deleted records again", [*before(), *records_in_progress()], TOTALS_AFTER_DELETION),
+        ("restarted conversation", restarted_records(), RESTARTED_TOTALS),
+        ("all records again", everything, RESTARTED_TOTALS),
     ]
 
 
 def forgotten() -> set[str]:
-    """The facts of which nothing may stay."""
+    """Ids of the facts that must be removed."""
     (conversation,) = {record["conversationId"] for record in deletion()}
-    return {record["eventId"] for record in [*before(), *under_way()] if record["conversationId"] == conversation}
+    return {record["eventId"] for record in [*before(), *records_in_progress()] if record["conversationId"] == conversation}
 
 
 def newer() -> str:
@@ -141,7 +141,7 @@ def newer() -> str:
 
 
 def dump(records: list[dict]) -> str:
-    """Every record twice, as a redelivery leaves them, and one field that a newer program added."""
+    """Returns every record twice, as after a redelivery, the second time with an unknown field."""
     records = records + [{**record, "addedLater": [1]} for record in records]
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
@@ -172,10 +172,10 @@ def compare(engine: str, stage: str, expected: dict, views: dict) -> None:
 
 
 def check_gone(engine: str, stored: set[str]) -> None:
-    """Nothing that was deleted is stored, and all the rest is."""
+    """Checks that deleted facts are gone and all others are stored."""
     if stored & forgotten():
         sys.exit(f"{engine}: still stored: {stored & forgotten()}")
-    rest = {record["eventId"] for record in [*before(), *begun_anew()]} - forgotten()
+    rest = {record["eventId"] for record in [*before(), *restarted_records()]} - forgotten()
     if rest - stored:
         sys.exit(f"{engine}: lost: {rest - stored}")
     print(f"{engine}: nothing that was deleted is stored")
@@ -242,8 +242,8 @@ def check_clickhouse(folder: pathlib.Path) -> None:
     check_gone("clickhouse", {row[0] for row in rows("SELECT event_id FROM chat.facts")})
     load(f"no JSON\n{newer()}")
     if rows("SELECT count() FROM chat.set_aside") != [[2]]:
-        sys.exit("clickhouse: not just the two records were set aside")
-    check("what cannot be read", BEGUN_ANEW)
+        sys.exit("clickhouse: expected exactly two records that were set aside")
+    check("unreadable records", RESTARTED_TOTALS)
 
 
 def check_spark(folder: pathlib.Path) -> None:

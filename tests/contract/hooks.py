@@ -1,4 +1,4 @@
-"""What the generator of requests cannot know, put right before a request is sent."""
+"""Corrects generated requests where the API description cannot express the constraint."""
 
 import schemathesis
 from schemathesis import GenerationMode
@@ -8,7 +8,7 @@ EVENT_ID = "Last-Event-ID"
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """Mends requests that are meant to be valid; those that are meant to be refused stay as they are."""
+    """Corrects requests that should be valid. Requests that should be refused stay unchanged."""
     if case.meta is None or case.meta.generation.mode != GenerationMode.POSITIVE:
         return
     # An event id has the form of a decimal number: Schemathesis 4.32 loses the fraction of a

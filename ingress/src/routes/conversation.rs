@@ -74,12 +74,12 @@ pub(crate) async fn get_conversation(
     path = "/api/public/agents/{agentId}/conversations/{sessionId}",
     operation_id = "updateConversation",
     tag = "Conversations",
-    summary = "Change what is known of a conversation",
+    summary = "Change the metadata of a conversation",
     description = "Needs the scope `conversations`. All fields are optional; all of them are changed or none.",
     params(ConversationPath, ConversationChoice),
     request_body(content = ConversationChanges, content_type = "application/json"),
     responses(
-        (status = 200, description = "What was changed.", body = ConversationUpdate),
+        (status = 200, description = "The changed metadata.", body = ConversationUpdate),
         ConversationChangeProblems,
     ),
 )]

@@ -40,7 +40,7 @@ const CANCEL_POLL: Duration = Duration::from_millis(100);
     summary = "Read a reply",
     description = "Needs the scope `chat`. Also while it is being made: `content` is the text so far.",
     params(MessagePath),
-    responses((status = 200, description = "The reply, as far as it is.", body = ReplyView), MessageReadProblems),
+    responses((status = 200, description = "The reply so far.", body = ReplyView), MessageReadProblems),
 )]
 pub(crate) async fn get_message(
     State(state): State<AppState>,
@@ -55,7 +55,7 @@ pub(crate) async fn get_message(
     path = "/api/public/messages/{messageId}/stream",
     operation_id = "streamMessage",
     tag = "Messages",
-    summary = "Follow a reply from a byte on",
+    summary = "Follow a reply from a byte offset",
     description = "Needs the scope `chat`. Live or stored, as text or as events; it always ends.",
     params(MessagePath, ResumeQuery, ResumeHeaders, OriginHeader),
     responses(
@@ -103,7 +103,7 @@ pub(crate) async fn stream_message(
     summary = "Stop a reply",
     description = "Needs the scope `chat`. The text so far stays; a reply that is final already stays as it is.",
     params(MessagePath, OriginHeader),
-    responses((status = 200, description = "What became of it.", body = ReplyView), MessageCancelProblems),
+    responses((status = 200, description = "State of the reply after the cancellation.", body = ReplyView), MessageCancelProblems),
 )]
 pub(crate) async fn cancel_message(
     State(state): State<AppState>,

@@ -26,7 +26,7 @@ const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, no-cache");
     security(()),
     responses(
         (status = 200, description = "This document.", body = Object, content_type = "application/json"),
-        (status = 304, description = "The copy at hand is this version."),
+        (status = 304, description = "The copy of the client is current."),
     ),
 )]
 pub(crate) async fn get_document(

@@ -68,7 +68,7 @@ struct SettingsView<'a> {
     path = "/api/public/agents/{agentId}/widget",
     operation_id = "getWidget",
     tag = "Agents",
-    summary = "Read what the widget starts with",
+    summary = "Read the configuration of the widget",
     description = "Needs the scope `config` or `chat`.",
     params(AgentPath),
     responses((status = 200, description = "The configuration.", body = WidgetView), AgentReadProblems),
