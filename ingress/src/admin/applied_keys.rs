@@ -111,7 +111,7 @@ pub(super) async fn find_concurrently_created(
     let mut after = String::new();
     loop {
         // Hashed, because the name of a key can be any text.
-        let name = EventId::of(&format!("{}/{after}", key.org_id), &key.name);
+        let name = EventId::derive(&format!("{}/{after}", key.org_id), &key.name);
         let noted = context
             .relay
             .get_or_insert(&format!("admin-key:{name}"), &own)

@@ -79,7 +79,7 @@ impl PermissionSubject for AuditedOrganization {
             Ok(organization) => Ok(Self(organization.id)),
             Err(error) if error.is_not_found() && administrator.is_installation() => {
                 let org = path.organization()?;
-                let entries = state.backends.accounts.log(&org, None, 1).await?;
+                let entries = state.backends.accounts.log_entries(&org, None, 1).await?;
                 let has_log = !entries.is_empty();
                 has_log.then_some(Self(org)).ok_or(error)
             }
@@ -96,7 +96,7 @@ pub(super) async fn list(
     let cursor: Option<AuditId> = parse_parameter("cursor", query.cursor.as_deref(), CURSOR_RULE)?;
     let limit = page_limit(query.limit.as_deref());
     let (accounts, AuditedOrganization(org)) = (&admin.state.backends.accounts, &admin.subject);
-    let entries = accounts.log(org, cursor.as_ref(), READ_MAX).await?;
+    let entries = accounts.log_entries(org, cursor.as_ref(), READ_MAX).await?;
     let read_whole_log = entries.len() < READ_MAX as usize;
     let (mut items, mut last_seen) = (Vec::new(), None);
     let mut unseen = entries.into_iter();

@@ -82,7 +82,7 @@ async fn read(
     let shown = offset..offset.saturating_add(limit as usize);
     let mut found = FoundProducts::default();
     for number in 0..kept.chunks {
-        let chunk = products.chunk(&agent.org_id, &agent.id, &kept.version, number);
+        let chunk = products.read_chunk(&agent.org_id, &agent.id, &kept.version, number);
         let Some(chunk) = chunk.await? else {
             return Ok(None);
         };

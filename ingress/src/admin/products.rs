@@ -113,7 +113,7 @@ struct FeedView {
 /// Reads the state of an agent's products.
 pub(super) async fn read(admin: Admin<ReadConfiguration, Agent>) -> ApiResult<Json<ProductsView>> {
     let (products, agent) = (&admin.state.backends.products, &admin.subject);
-    let status = products.status(&agent.org_id, &agent.id).await?;
+    let status = products.read_status(&agent.org_id, &agent.id).await?;
     Ok(Json(ProductsView::new(agent, &status)))
 }
 
@@ -137,7 +137,7 @@ pub(super) async fn upload(
     let detail = "the products did not arrive in time";
     match read.unwrap_or_else(|_| Err(ApiError::uncoded(StatusCode::REQUEST_TIMEOUT, detail))) {
         Ok(rejected) => {
-            let before = products.status(&agent.org_id, &agent.id).await?;
+            let before = products.read_status(&agent.org_id, &agent.id).await?;
             let kept = writer.publish(ProductSource::Upload, rejected).await?;
             let after = ProductsStatus {
                 kept: Some(kept.clone()),
@@ -157,8 +157,8 @@ pub(super) async fn upload(
 pub(super) async fn delete(admin: Admin<Configure, Agent>) -> ApiResult<NoContent> {
     let (products, agent) = (&admin.state.backends.products, &admin.subject);
     refuse_beside_feed(agent)?;
-    let before = products.status(&agent.org_id, &agent.id).await?;
-    products.remove(&agent.org_id, &agent.id).await?;
+    let before = products.read_status(&agent.org_id, &agent.id).await?;
+    products.remove_products(&agent.org_id, &agent.id).await?;
     record(&admin, &before, &ProductsStatus::default()).await;
     Ok(NoContent)
 }
@@ -173,9 +173,9 @@ pub(super) async fn refresh(
         return Err(error.param("ecommerce.feed"));
     }
     let (org, id, now) = (&agent.org_id, &agent.id, Timestamp::now());
-    let before = products.status(org, id).await?;
-    products.ask_refresh(org, id, now).await?;
-    let status = products.status(org, id).await?;
+    let before = products.read_status(org, id).await?;
+    products.request_refresh(org, id, now).await?;
+    let status = products.read_status(org, id).await?;
     record(&admin, &before, &status).await;
     Ok(JsonResponse::new(ProductsView::new(agent, &status)))
 }

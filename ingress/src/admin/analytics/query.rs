@@ -108,6 +108,6 @@ impl AnalyticsFilter {
     }
 }
 
-fn parse_day(param: &str, text: Option<&str>) -> ApiResult<Option<Day>> {
+fn parse_day(param: &str, text: Option<&str>) -> ApiResult<Option<UtcDay>> {
     parse_parameter(param, text, "must be a day such as 2026-01-31")
 }

@@ -33,7 +33,7 @@ pub(in crate::admin) async fn delete(
     Extension(request_id): Extension<RequestId>,
 ) -> ApiResult<DeletionResponse> {
     let conversation = find(&admin.state, admin.org(), &id).await?;
-    let event_id = EventId::of(request_id.as_str(), &id);
+    let event_id = EventId::derive(request_id.as_str(), &id);
     let response = delete_conversation(&admin.state, &conversation, event_id, &request_id).await?;
     let subject = ("conversation", id.as_str());
     admin.record(subject, AuditAction::Delete, Vec::new()).await;

@@ -304,7 +304,7 @@ impl ErasedVisitor {
 
     fn digest(&self, admin: &Admin<ActOnConversations>) -> VisitorDigest {
         let (id, email) = (self.visitor_id.as_deref(), self.visitor_email.as_deref());
-        VisitorDigest::of(&admin.state.secret, admin.org(), id, email)
+        VisitorDigest::from_identifiers(&admin.state.secret, admin.org(), id, email)
     }
 
     /// Returns whether a conversation has the visitor's id or address.

@@ -149,7 +149,7 @@ impl Resource for AgentResource {
     async fn clean_up(admin: &Admin<Configure>, deleted: &CatalogEntry) -> ApiResult<()> {
         let products = &admin.state.backends.products;
         if let CatalogEntry::Agent(agent) = deleted {
-            products.remove(&agent.org_id, &agent.id).await?;
+            products.remove_products(&agent.org_id, &agent.id).await?;
         }
         Ok(())
     }

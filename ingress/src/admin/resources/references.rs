@@ -40,7 +40,7 @@ impl ResourceReferences {
             references.slugs = entries.iter().map(slug).collect();
         }
         if kind == EntryKind::Key {
-            let uses = context.catalog.uses(org).await?.into_iter();
+            let uses = context.catalog.key_uses(org).await?.into_iter();
             let uses = uses.map(|used| (used.key_id.as_str().to_owned(), used.at));
             references.last_uses = uses.collect();
         }
