@@ -218,10 +218,10 @@ fn patch_of(fields: &Value) -> Value {
         if let Some(property) = property.as_object_mut() {
             property.remove("default");
         }
-        match &mut property["type"] {
-            Value::String(name) => property["type"] = json!([name, "null"]),
-            Value::Null => *property = json!({ "oneOf": [{ "type": "null" }, property] }),
-            _ => {}
+        match property.get("type") {
+            Some(Value::String(name)) => property["type"] = json!([name, "null"]),
+            Some(_) => {}
+            None => *property = json!({ "oneOf": [{ "type": "null" }, property] }),
         }
     }
     patch

@@ -171,6 +171,7 @@ fn describe_permission<P: Permission, S: PermissionSubject>(
         Coded(ErrorCode::InvalidApiKey),
         Plain(StatusCode::UNAUTHORIZED),
         Coded(ErrorCode::InsufficientScope),
+        Coded(ErrorCode::DomainNotAllowed),
         Plain(StatusCode::FORBIDDEN),
         Coded(ErrorCode::RateLimited),
         Coded(ErrorCode::Internal),
@@ -345,17 +346,18 @@ impl<T: ToSchema> DescribeResponse for Json<T> {
 impl<const STATUS: u16, T: ToSchema> DescribeResponse for JsonResponse<STATUS, T> {
     fn describe(description: &mut OperationDescription) {
         description.add_json::<T>(STATUS);
+        // A resource in another state refuses a task.
+        if STATUS == StatusCode::ACCEPTED.as_u16() {
+            description.problems.push(Coded(ErrorCode::Conflict));
+        }
     }
 }
 
 impl DescribeResponse for NoContent {
     fn describe(description: &mut OperationDescription) {
-        description.add_response(
-            204,
-            ResponseBuilder::new()
-                .description("The resource was deleted.")
-                .build(),
-        );
+        let response = ResponseBuilder::new().description("The resource was deleted.");
+        description.add_response(204, response.build());
+        description.problems.push(Coded(ErrorCode::Conflict));
     }
 }
 
@@ -370,7 +372,7 @@ impl DescribeResponse for EventStream {
     fn describe(description: &mut OperationDescription) {
         let response = ResponseBuilder::new()
             .description("The reply as events, in the form of the public API.")
-            .content("text/event-stream", content(text_schema()));
+            .content("text/event-stream", Content::default());
         description.add_response(200, response.build());
         description.problems.extend(REPLY.iter().copied());
     }
