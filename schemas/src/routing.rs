@@ -34,9 +34,9 @@ pub struct MemberScore {
 pub enum RoutingStage {
     /// The conversation stayed with its agent.
     Continuity,
-    /// Comparison of words and concepts.
+    /// Comparison of words.
     Words,
-    /// Comparison of words, concepts and vectors.
+    /// Comparison of words and of embeddings.
     Meaning,
     /// A model decided.
     Model,

@@ -366,26 +366,48 @@ async fn failing_model_has_its_error_code_on_the_team_route() {
     }
 }
 
+/// Returns the agent that answers a message, and the reason.
+async fn routed(organization: &Organization, session: &str, message: &str) -> (String, String) {
+    let reply = organization
+        .client()
+        .team_chat(organization.team("front"), session, message)
+        .await;
+    reply.complete();
+    (
+        reply.required_header("x-agent-id"),
+        reply.required_header("x-routing-reason"),
+    )
+}
+
 #[tokio::test]
-async fn member_is_found_by_everyday_words_in_any_language() {
+async fn shared_words_decide_without_a_model() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
-    // No member matches its words, and the model does not help.
-    organization.script(Script::says("I do not know"));
+    organization.script(Script::says("Sure."));
+    for (session, message, member) in [
+        ("a", "You sent me two invoices for one payment", "billing"),
+        ("b", "the instalation crashed, what now?", "technical"),
+    ] {
+        let (agent, reason) = routed(&organization, session, message).await;
+        assert_eq!(agent, organization.agent(member), "{message}");
+        assert!(reason.ends_with("(by words)"), "{reason}");
+    }
+    let requests = ScriptedModel::get().requests(&organization.model);
+    assert_eq!(requests.len(), 2, "only the replies: no model was asked");
+}
+
+#[tokio::test]
+async fn model_decides_messages_in_other_words_and_languages() {
+    let service = SharedService::get().await;
+    let organization = desk(&service, "intent").await;
+    organization.script(Script::says(r#"{"member": "1-billing"}"#));
     for (session, message) in [
         ("en", "you took it twice"),
         ("de", "Ich will mein Geld zurück"),
     ] {
-        let reply = organization
-            .client()
-            .team_chat(organization.team("front"), session, message)
-            .await;
-        reply.complete();
-        assert_eq!(
-            reply.required_header("x-agent-id"),
-            organization.agent("billing"),
-            "{message}"
-        );
+        let (agent, reason) = routed(&organization, session, message).await;
+        assert_eq!(agent, organization.agent("billing"), "{message}");
+        assert!(reason.ends_with("(by a model)"), "{reason}");
     }
 }
 
@@ -446,17 +468,7 @@ async fn local_stage_decides_when_the_model_names_no_member() {
 async fn new_agent_gets_the_whole_conversation_after_a_topic_change() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
-    let ask = async |message: &str| {
-        let reply = organization
-            .client()
-            .team_chat(organization.team("front"), "s", message)
-            .await;
-        reply.complete();
-        (
-            reply.required_header("x-agent-id"),
-            reply.required_header("x-routing-reason"),
-        )
-    };
+    let ask = async |message: &str| routed(&organization, "s", message).await;
     organization.script(Script::says("Your refund is on its way."));
     let question = "I want a refund for my last invoice";
     assert_eq!(ask(question).await.0, organization.agent("billing"));

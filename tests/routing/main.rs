@@ -59,13 +59,6 @@ fn main() {
         .skip(1)
         .filter(|argument| !argument.starts_with('-'))
         .collect();
-    if std::env::args().any(|argument| argument == "--figures") {
-        return print_figures(
-            &runtime,
-            &ways,
-            asked.first().map_or(PARTS[0].0, String::as_str),
-        );
-    }
     if let Some(base_url) = variable("SWITCHBOARD_TEST_MODEL") {
         ways.push((
             "with a model",
@@ -92,7 +85,7 @@ fn main() {
     }
 }
 
-/// Returns both parts, or the requested ones; any other name is a folder of the caller's own sets.
+/// Returns both parts and the folder of public sets, or the requested ones; any other name is a folder of the caller's own sets.
 fn parts(asked: &[String]) -> Vec<(String, &'static str)> {
     let note = |name: &str| {
         PARTS
@@ -102,7 +95,9 @@ fn parts(asked: &[String]) -> Vec<(String, &'static str)> {
     };
     let of_ours = PARTS.iter().map(|(part, _)| (*part).to_owned());
     let names: Vec<String> = if asked.is_empty() {
-        of_ours.collect()
+        of_ours
+            .chain(variable("SWITCHBOARD_TEST_PUBLIC_SETS"))
+            .collect()
     } else {
         asked.to_vec()
     };
@@ -114,21 +109,6 @@ fn parts(asked: &[String]) -> Vec<(String, &'static str)> {
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
-}
-
-/// Prints the features of each message of a part as lines of JSON, which `fit.py` reads.
-fn print_figures(runtime: &tokio::runtime::Runtime, ways: &[(&str, AvailableModels)], part: &str) {
-    for (way, means) in ways {
-        let evaluation = RoutingEvaluation::new(means).unwrap();
-        for set in sets(part) {
-            for row in runtime.block_on(evaluation.export_features(&set)) {
-                println!(
-                    "{}",
-                    serde_json::to_string(&(way, &set.team.slug, row)).unwrap()
-                );
-            }
-        }
-    }
 }
 
 fn sets(part: &str) -> Vec<LabelledSet> {
@@ -189,6 +169,7 @@ fn print_calibration(outcomes: &[EvaluatedDecision]) {
         let of: Vec<_> = openings
             .iter()
             .filter(|outcome| (bounds[0]..bounds[1]).contains(&outcome.share))
+            .copied()
             .collect();
         format!(
             "{}: {} of {}",
@@ -204,13 +185,39 @@ fn print_calibration(outcomes: &[EvaluatedDecision]) {
     println!("right from a share of {}", lines.join("; "));
 }
 
-/// Prints the share of confident decisions, of wrong ones among them, of recognized out-of-scope messages, and of messages
-/// in scope that were lost to the default agent.
+/// Prints the confidence of the local stage: of all openings, of English and of other ones, and of each team.
 fn print_confidence(outcomes: &[EvaluatedDecision]) {
+    println!(
+        "{:24}{:>9} {:>12} {:>12} {:>13} {:>12} {:>9}",
+        "openings",
+        "messages",
+        "ask a model",
+        "local right",
+        "certain wrong",
+        "nobody found",
+        "lost"
+    );
     let openings: Vec<_> = outcomes
         .iter()
         .filter(|outcome| is_opening(outcome))
         .collect();
+    confidence_row("all", &openings);
+    let by_language = |english: bool| -> Vec<_> {
+        let is_meant = |outcome: &&&EvaluatedDecision| (outcome.language == "en") == english;
+        openings.iter().filter(is_meant).copied().collect()
+    };
+    confidence_row("English", &by_language(true));
+    confidence_row("other languages", &by_language(false));
+    for (team, of) in grouped(outcomes, |outcome| outcome.team.clone()) {
+        let openings = of.into_iter().filter(|outcome| is_opening(outcome));
+        confidence_row(&team, &openings.collect::<Vec<_>>());
+    }
+}
+
+/// Prints one row: the share for which a model would be asked, of right decisions among the others, of wrong decisions for
+/// which no model would be asked, of recognized messages that are out of scope, and of messages in scope that the default agent
+/// got.
+fn confidence_row(name: &str, openings: &[&EvaluatedDecision]) {
     let of = |holds: fn(&EvaluatedDecision) -> bool| -> Vec<_> {
         openings
             .iter()
@@ -218,18 +225,15 @@ fn print_confidence(outcomes: &[EvaluatedDecision]) {
             .copied()
             .collect()
     };
-    let confident = of(|outcome| outcome.is_sure);
-    let out_of_scope = of(|outcome| outcome.expects_nobody);
-    let in_scope = of(|outcome| !outcome.expects_nobody);
     println!(
-        "confident: {}, of these wrong: {}; out of scope recognized: {}, in scope lost: {}",
-        share(&openings.iter().collect::<Vec<_>>(), |outcome| outcome
-            .is_sure),
-        share(&confident.iter().collect::<Vec<_>>(), |outcome| !outcome
+        "{name:24}{:>9} {:>12} {:>12} {:>13} {:>12} {:>9}",
+        openings.len(),
+        share(openings, |outcome| !outcome.is_sure),
+        share(&of(|outcome| outcome.is_sure), |outcome| outcome.is_right),
+        share(openings, |outcome| outcome.is_sure && !outcome.is_right),
+        share(&of(|outcome| outcome.expects_nobody), |outcome| outcome
             .is_right),
-        share(&out_of_scope.iter().collect::<Vec<_>>(), |outcome| outcome
-            .is_right),
-        share(&in_scope.iter().collect::<Vec<_>>(), |outcome| outcome
+        share(&of(|outcome| !outcome.expects_nobody), |outcome| outcome
             .chose_default),
     );
 }
@@ -255,15 +259,17 @@ fn grouped(
 /// of slot answers and of other turns that moved by mistake, of changes that moved, and of changes that moved to the labelled
 /// member.
 fn row(name: &str, outcomes: &[&EvaluatedDecision]) {
-    let of = |kinds: &[TurnKind]| -> Vec<&&EvaluatedDecision> {
+    let of = |kinds: &[TurnKind]| -> Vec<&EvaluatedDecision> {
         outcomes
             .iter()
             .filter(|outcome| outcome.kind.is_some_and(|kind| kinds.contains(&kind)))
+            .copied()
             .collect()
     };
     let messages: Vec<_> = outcomes
         .iter()
         .filter(|outcome| is_opening(outcome))
+        .copied()
         .collect();
     let nobody: Vec<_> = messages
         .iter()
@@ -293,7 +299,7 @@ fn row(name: &str, outcomes: &[&EvaluatedDecision]) {
     );
 }
 
-fn share(outcomes: &[&&EvaluatedDecision], holds: impl Fn(&EvaluatedDecision) -> bool) -> String {
+fn share(outcomes: &[&EvaluatedDecision], holds: impl Fn(&EvaluatedDecision) -> bool) -> String {
     let count = outcomes.iter().filter(|outcome| holds(outcome)).count();
     match outcomes.len() {
         0 => "-".into(),

@@ -1,4 +1,4 @@
-//! RoutingEvaluation of routing by intent for `make eval-routing`: decides labelled messages and compares. Compiled for that only.
+//! Evaluation of routing by intent for `make eval-routing`: decides labelled messages and compares. Compiled for that only.
 //!
 //! A set is a team with labelled messages and dialogues (`tests/routing/`). In a dialogue each message is decided from the
 //! labelled agent of the message before, not from the router's own mistake, so that every turn is judged by itself.
@@ -19,8 +19,6 @@ use crate::{
         intent::{ConversationHolder, IntentDecision, IntentRequest, IntentRouter},
     },
 };
-
-pub use crate::routing::intent::feature_export::ExportedFeatures;
 
 /// Messages in the prompt of a model, the same number as in the product.
 const RECENT_MESSAGES: usize = 6;
@@ -207,39 +205,6 @@ impl RoutingEvaluation {
             embeddings: means.embeddings.clone().map(endpoint),
             model: means.model.clone().map(endpoint),
         })
-    }
-
-    /// Returns the features of each message of a set, with its language and the index of the expected member.
-    pub async fn export_features(
-        &self,
-        set: &LabelledSet,
-    ) -> Vec<(
-        String,
-        Option<TurnKind>,
-        Option<usize>,
-        Option<usize>,
-        ExportedFeatures,
-    )> {
-        let members = candidates(&set.team);
-        let mut rows = Vec::new();
-        for asked in asked(set) {
-            let features = self
-                .intent
-                .export_features(&self.question(&members, &asked))
-                .await;
-            let current = match asked.current {
-                ConversationHolder::Member(member) => Some(member),
-                ConversationHolder::Nobody | ConversationHolder::Default => None,
-            };
-            rows.push((
-                asked.language.to_owned(),
-                asked.kind,
-                place(set, asked.expect),
-                current,
-                features,
-            ));
-        }
-        rows
     }
 
     /// Decides every message of a set and compares the decisions with the labels.

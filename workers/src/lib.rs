@@ -80,7 +80,6 @@ pub async fn run_routing(ctx: WorkerContext, shutdown: CancellationToken) -> any
         ctx.metrics.clone(),
     );
     let handler = Arc::new(routing::RoutingHandler::new(ctx)?);
-    handler.warm_up().await;
     JobLoop::new(handler, parts.0, parts.1, parts.2)
         .run_until(shutdown)
         .await;

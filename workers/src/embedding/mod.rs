@@ -5,6 +5,7 @@
 //! callers must be able to work without embeddings.
 
 mod cache;
+mod language_fit;
 pub(crate) mod provider;
 pub(crate) mod sentence_transformer;
 
@@ -32,6 +33,25 @@ pub(crate) trait EmbeddingSource: Send + Sync {
 
     /// Returns the vectors of at most [`BATCH_TEXTS_MAX`] texts in their order, all of one dimension and of any length.
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbeddingError>;
+
+    /// Returns the languages that the model knows. A source whose tokenizer is not here counts as multilingual.
+    fn languages(&self) -> ModelLanguages {
+        ModelLanguages::Many
+    }
+
+    /// Returns true if the model knows the language of a text.
+    fn knows_language(&self, _text: &str) -> bool {
+        true
+    }
+}
+
+/// The languages that an embedding model knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ModelLanguages {
+    /// English only.
+    English,
+    /// English and others.
+    Many,
 }
 
 /// An error of a source of embeddings.

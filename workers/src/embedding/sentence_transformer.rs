@@ -20,7 +20,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use tokenizers::{PaddingParams, Tokenizer, TruncationParams};
 use tokio::sync::Semaphore;
 
-use super::{EmbeddingError, EmbeddingSource};
+use super::{EmbeddingError, EmbeddingSource, ModelLanguages, language_fit::LanguageFit};
 
 /// Batches that are computed at once; each one uses several cores.
 const AT_ONCE_MAX: usize = 1;
@@ -41,6 +41,7 @@ struct BertEncoder {
     bert: BertModel,
     tokenizer: Tokenizer,
     prompt: String,
+    languages: LanguageFit,
 }
 
 /// Prefixes that some models need before every text (`config_sentence_transformers.json`), by purpose.
@@ -100,6 +101,7 @@ impl SentenceTransformer {
             name: directory.display().to_string(),
             model: Arc::new(BertEncoder {
                 bert,
+                languages: LanguageFit::of(&tokenizer),
                 tokenizer,
                 prompt: default_prompt(directory)?,
             }),
@@ -132,6 +134,17 @@ impl EmbeddingSource for SentenceTransformer {
             .await
             .map_err(|error| failed(&error))?
             .map_err(|error| failed(&error))
+    }
+
+    fn languages(&self) -> ModelLanguages {
+        match self.model.languages {
+            LanguageFit::English { .. } => ModelLanguages::English,
+            LanguageFit::Multilingual => ModelLanguages::Many,
+        }
+    }
+
+    fn knows_language(&self, text: &str) -> bool {
+        self.model.languages.knows(&self.model.tokenizer, text)
     }
 }
 

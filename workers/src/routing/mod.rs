@@ -101,11 +101,6 @@ impl RoutingHandler {
         })
     }
 
-    /// Starts computations that the first decision by intent would otherwise wait for.
-    pub(crate) async fn warm_up(&self) {
-        self.intent.warm_up().await;
-    }
-
     async fn route(&self, job: &TeamMessageJob) -> Result<JobEnd, RoutingError> {
         let message = &job.turn.message_id;
         let known = self

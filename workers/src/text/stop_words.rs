@@ -1,4 +1,17 @@
-//! Stop words of product queries, folded, in the languages that most visitors write.
+//! Stop words in the languages that most visitors write: those of any message, and those of product queries.
+
+use std::{collections::HashSet, sync::LazyLock};
+
+use super::folding::fold;
+
+/// Stop words of messages, one language a line after its ISO 639-1 code.
+const MESSAGE_STOP_WORDS: &str = include_str!("stop_words.txt");
+
+static MESSAGE_STOP_WORD_SET: LazyLock<HashSet<String>> = LazyLock::new(|| {
+    let lines = MESSAGE_STOP_WORDS.lines();
+    let words = lines.filter_map(|line| Some(line.split_once(": ")?.1));
+    words.flat_map(str::split_whitespace).map(fold).collect()
+});
 
 /// Words that say nothing about a product.
 #[rustfmt::skip]
@@ -20,6 +33,11 @@ const PURPOSE_WORDS: [&str; 15] = [
     "avec", "con", "for", "fuer", "fur", "met", "mit", "para", "per", "pour", "voor", "with",
     "without", "для", "с",
 ];
+
+/// Returns true for a folded word that is a stop word of messages in any language.
+pub(crate) fn is_message_stop_word(word: &str) -> bool {
+    MESSAGE_STOP_WORD_SET.contains(word)
+}
 
 /// Returns true for a folded word that is a stop word of product queries.
 pub(crate) fn is_query_stop_word(word: &str) -> bool {

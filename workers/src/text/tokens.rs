@@ -140,7 +140,8 @@ pub(crate) fn unify_spelling(word: String) -> String {
     word
 }
 
-fn is_unspaced(character: char) -> bool {
+/// Returns true for a character of a script without spaces between words.
+pub(crate) fn is_unspaced(character: char) -> bool {
     UNSPACED_SCRIPTS
         .iter()
         .any(|range| range.contains(&character))

@@ -4,8 +4,22 @@
 //! chance. A change of topic shows in the form of a message as much as in its words: it is longer, asks, announces itself,
 //! and rarely follows an agent's question. The weights were fitted on `tests/routing/tuning` (logistic regression).
 
-use super::content_words::content_words;
-use super::language;
+use super::lexical::content_words;
+use crate::text::folding::fold;
+
+/// Phrases that announce another topic, folded, in the languages that most visitors write.
+#[rustfmt::skip]
+const CHANGE_PHRASES: [&str; 48] = [
+    "by the way", "btw", "another question", "one more thing", "something else", "different question", "also",
+    "unrelated", "on another note", "back to", "oh and", "while i am here",
+    "ubrigens", "ausserdem", "noch etwas", "noch eine frage", "andere frage", "was anderes", "nebenbei", "ach ja",
+    "au fait", "d ailleurs", "sinon", "autre chose", "autre question", "par ailleurs", "en passant",
+    "por cierto", "otra cosa", "otra pregunta", "ademas", "tambien", "ya que estoy", "cambiando de tema",
+    "a proposito", "un altra cosa", "altra domanda", "inoltre", "gia che ci sono",
+    "przy okazji", "jeszcze jedno", "poza tym", "inna sprawa",
+    "outra coisa", "outra pergunta", "alem disso",
+    "trouwens", "nog een vraag",
+];
 
 /// Probability from which the local stage assumes a change of topic.
 const CHANGED_MIN: f32 = 0.3;
@@ -85,7 +99,7 @@ fn is_answer([_, _, words, announces, agent_asked, asks, with_default]: &[f32; F
 /// Returns the probability from which the message changes the topic. An announced change needs less; a statement after the
 /// agent's question needs more, because it is usually an answer.
 pub(super) fn changed_min(turn: &LaterMessage<'_>) -> f32 {
-    if language::announces_change(turn.message) {
+    if announces_change(turn.message) {
         UNSURE_MIN
     } else if turn.agent_asked() && !turn.message.contains('?') {
         NO_ANSWER_MIN
@@ -107,16 +121,42 @@ pub(super) fn features(turn: &LaterMessage<'_>) -> [f32; FEATURES] {
         lead,
         turn.other,
         content_words(turn.message).len().min(WORDS_MAX) as f32,
-        sign(language::announces_change(turn.message)),
+        sign(announces_change(turn.message)),
         sign(turn.agent_asked()),
         sign(turn.message.contains('?')),
         sign(turn.with_default),
     ]
 }
 
+/// Returns true if the text announces another topic.
+fn announces_change(text: &str) -> bool {
+    let words: Vec<String> = text
+        .split(|character: char| !character.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(fold)
+        .collect();
+    let text = format!(" {} ", words.join(" "));
+    CHANGE_PHRASES
+        .iter()
+        .any(|phrase| text.contains(&format!(" {phrase} ")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn announced_changes_are_recognized_in_any_language() {
+        for text in [
+            "oh, by the way: my invoice",
+            "Außerdem brauche ich",
+            "au fait, ma facture",
+            "por cierto, otra duda",
+        ] {
+            assert!(announces_change(text), "{text}");
+        }
+        assert!(!announces_change("thanks, that is all"));
+    }
 
     fn chance(message: &str, last_agent_text: Option<&str>, other: f32) -> f32 {
         chance_of_change(&LaterMessage {

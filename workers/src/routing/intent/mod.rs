@@ -1,33 +1,20 @@
 //! Routing by intent: chooses the member whose matter a message is. A fast local stage decides; a language model is asked
 //! only where that stage is unsure.
 //!
-//! Reading order: [`features`] computes the features of each member from words ([`lexical`]), [`concepts`], example utterances
-//! ([`example_utterances`]), the same after word-by-word [`translation`], and vectors of the pieces of a [`member_profile`]
-//! ([`similarity`], [`reference_vectors`]). [`classifier`] turns features into scores, [`continuity`] recognizes a change of
-//! topic, [`model_stage`] asks a model, and [`verdict`] combines them and words the reason. No stage fails: if one has no
-//! result, the decision of the stage before it stands.
+//! Reading order: a [`member_profile`] splits a member's texts into words and phrases. [`lexical`] counts the words that a
+//! message shares with them, [`similarity`] compares embeddings, and [`scores`] turns both into a score of each member and of
+//! out of scope. [`continuity`] recognizes a change of topic, [`model_stage`] asks a model, and [`verdict`] combines them and
+//! words the reason. No stage fails: if one has no result, the decision of the stage before it stands.
 
-mod classifier;
-mod concepts;
-mod content_words;
 mod continuity;
-mod example_utterances;
-#[cfg(feature = "evaluation")]
-pub(crate) mod feature_export;
-mod features;
-mod language;
 mod lexical;
 mod member_profile;
 mod model_stage;
-mod question_frame;
-mod reference_vectors;
+mod scores;
 mod similarity;
 #[cfg(test)]
 mod tests;
-mod translation;
-mod vector_caches;
 mod verdict;
-mod word_bag;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -35,17 +22,18 @@ use moka::sync::Cache;
 use tokio::time::Instant;
 
 use self::{
-    features::MessageFeatures,
+    lexical::MemberWords,
     member_profile::MemberProfile,
     model_stage::{ModelQuestion, ModelStage, ModelVerdict},
-    vector_caches::VectorCaches,
+    scores::MessageEvidence,
+    similarity::TeamSimilarities,
     verdict::{RoutingVerdict, VerdictInput},
 };
 use super::candidates::RoutingCandidate;
 use crate::{
     config::WorkersConfig,
     embedding::{
-        EmbeddingError, EmbeddingSource, provider::ProviderEmbeddings,
+        EmbeddingCache, EmbeddingError, EmbeddingSource, provider::ProviderEmbeddings,
         sentence_transformer::SentenceTransformer,
     },
     model::{ModelEndpoint, PromptMessage, openai::ModelClient},
@@ -62,7 +50,8 @@ const MESSAGE_CHARS_MAX: usize = 2_000;
 #[derive(Clone)]
 pub(crate) struct IntentRouter {
     client: ModelClient,
-    vectors: VectorCaches,
+    vectors: EmbeddingCache,
+    embedding_wait: Duration,
     local: Option<Arc<dyn EmbeddingSource>>,
     model_stage: ModelStage,
     profiles: Cache<[String; 3], Arc<MemberProfile>>,
@@ -129,19 +118,12 @@ impl IntentRouter {
         Ok(Self {
             model_stage: ModelStage::new(client.clone()),
             client,
-            vectors: VectorCaches::new(config),
+            vectors: EmbeddingCache::new(config.embedding_cache_bytes_max),
+            embedding_wait: Duration::from_millis(config.embedding_timeout_ms),
             local,
             profiles: Cache::new(PROFILES_MAX),
             budget: Duration::from_millis(config.routing_budget_ms),
         })
-    }
-
-    /// Starts to compute the reference vectors of the model in this process, if there is one. Decisions made before they are
-    /// ready use words only.
-    pub(crate) async fn warm_up(&self) {
-        if let Some(local) = &self.local {
-            self.vectors.warm_up(local).await;
-        }
     }
 
     /// Decides which member answers a message; never fails.
@@ -154,15 +136,15 @@ impl IntentRouter {
             .map(|member| self.profile(member))
             .collect();
         let profiles: Vec<&MemberProfile> = profiles.iter().map(AsRef::as_ref).collect();
-        let findings = self
-            .findings(&message, &profiles, question.embedding.as_ref())
+        let evidence = self
+            .evidence(&message, &profiles, question.embedding.as_ref())
             .await;
-        let shares = classifier::shares(&findings);
+        let scores = scores::scores(&evidence);
         let input = VerdictInput {
             question,
             message: &message,
-            findings: &findings,
-            shares: &shares,
+            evidence: &evidence,
+            scores: &scores,
         };
         let mut verdict = input.local();
         if verdict.unsure
@@ -176,7 +158,7 @@ impl IntentRouter {
             reason,
             unsure,
         } = verdict;
-        let scores = shares[..question.members.len()].to_vec();
+        let scores = scores[..question.members.len()].to_vec();
         IntentDecision {
             member,
             stage,
@@ -203,28 +185,52 @@ impl IntentRouter {
         self.profiles.get_with_by_ref(&key, make)
     }
 
-    async fn findings(
+    async fn evidence(
         &self,
         message: &str,
         profiles: &[&MemberProfile],
         provider: Option<&ModelEndpoint>,
-    ) -> MessageFeatures {
+    ) -> MessageEvidence {
+        let words: Vec<&MemberWords> = profiles.iter().map(|profile| &profile.words).collect();
         let source = self.local.clone().or_else(|| {
             let provider = ProviderEmbeddings::new(self.client.clone(), provider?.clone());
             Some(Arc::new(provider) as Arc<dyn EmbeddingSource>)
         });
-        let mut vectors = None;
-        if let Some(source) = source {
-            match self.vectors.of_message(&source, message, profiles).await {
-                Ok(found) => vectors = found,
-                // A source that failed is not asked for a while, so this does not log a warning for each message.
-                Err(EmbeddingError::Paused) => {
-                    tracing::debug!("routing without embeddings: source failed lately")
-                }
-                Err(error) => tracing::warn!(%error, "routing without embeddings"),
+        let is_known_language = source
+            .as_deref()
+            .is_none_or(|source| similarity::knows_languages(source, message, profiles));
+        let similarities = match source {
+            Some(source) if is_known_language => {
+                self.similarities(&source, message, profiles).await
+            }
+            _ => None,
+        };
+        MessageEvidence {
+            words: lexical::match_members(message, &words),
+            similarities,
+            is_known_language,
+        }
+    }
+
+    async fn similarities(
+        &self,
+        source: &Arc<dyn EmbeddingSource>,
+        message: &str,
+        profiles: &[&MemberProfile],
+    ) -> Option<TeamSimilarities> {
+        let wait = self.embedding_wait;
+        match similarity::compare(source, &self.vectors, message, profiles, wait).await {
+            Ok(found) => Some(found),
+            // A source that failed is not asked for a while, so this does not log a warning for each message.
+            Err(EmbeddingError::Paused) => {
+                tracing::debug!("routing without embeddings: source failed lately");
+                None
+            }
+            Err(error) => {
+                tracing::warn!(%error, "routing without embeddings");
+                None
             }
         }
-        features::gather(message, profiles, vectors.as_ref())
     }
 
     async fn ask_model(

@@ -1,373 +1,264 @@
-//! Computes similarities of a message and each member from their vectors, directly and through known concepts.
+//! Computes similarities of a message and each member from embeddings.
 //!
-//! A visitor's sentence and a member's phrase are different kinds of text even if they mean the same. A sentence resembles
-//! example utterances, and a member's phrase resembles the name of a concept. Therefore the nearest example utterances
-//! determine the probable concepts of the message, and the names of these are compared with the members.
+//! Cosines of unrelated sentences differ between models: about 0 for one, about 0.8 for another. All vectors are therefore
+//! centered on the mean of some unrelated sentences, and cosines are standardized by those of these sentences: 0 is their
+//! mean and 1 is one standard deviation more.
 
-use std::sync::Arc;
+use std::time::Duration;
 
-use super::{
-    features::FeatureKind,
-    member_profile::{MemberProfile, MemberTexts},
-    reference_vectors::{ConceptGuess, ReferenceVectors, TextHubness, highest, mean},
-    translation,
+use super::member_profile::MemberProfile;
+use crate::embedding::{
+    EmbeddingCache, EmbeddingError, EmbeddingSource, EmbeddingVector, ModelLanguages, cosine,
+    normalized,
 };
-use crate::embedding::{EmbeddingVector, cosine};
 
-/// Similarity to a piece of a member from which an out-of-scope utterance is in scope for the team.
-const MEMBERS_MIN: f32 = 4.0;
-/// Nearest utterances or pieces that are averaged, because a single one may be near by chance.
-const NEAREST: usize = 3;
-/// Distance to the nearest piece, in standard deviations, at which another one counts 1/e of it.
-const PIECES_WIDTH: f32 = 0.5;
+/// Sentences that have nothing in common but that visitors write them.
+const UNRELATED_SENTENCES: [&str; 24] = [
+    "Where is my parcel? It should have arrived on Monday.",
+    "I want my money back for the jacket I returned.",
+    "I cannot log in any more, the password is not accepted.",
+    "How do I cancel my subscription?",
+    "There is a charge on my statement that I do not know.",
+    "The app crashes as soon as I open it.",
+    "Do you have this in a larger size?",
+    "What are your opening hours on Sunday?",
+    "I would like to book a table for two.",
+    "Can I move my appointment to next week?",
+    "The heating has not worked since yesterday.",
+    "How much does shipping abroad cost?",
+    "Please send me a copy of last month's invoice.",
+    "Is breakfast included in the room price?",
+    "My luggage did not arrive with the flight.",
+    "I need a doctor's note for my employer.",
+    "The screen of my phone is cracked.",
+    "Which plan do you recommend for a small team?",
+    "Our internet connection is very slow in the evening.",
+    "I was in a car accident and need to report the damage.",
+    "How do I apply for a loan?",
+    "My child is ill and will not come to school today.",
+    "I want to change my delivery address.",
+    "Do you offer a discount for students?",
+];
+/// Smallest standard deviation, which keeps the scale finite for a model with equal cosines.
+const DEVIATION_MIN: f32 = 1e-3;
+/// Distance to the nearest phrase, in standard deviations, at which another one counts 1/e of it.
+const PHRASES_WIDTH: f32 = 0.5;
+/// Similarity of the members of a team with one member, which is the mean of the labeled teams.
+const LONE_MEMBER_SIMILARITY: f32 = 5.0;
 
-/// Standardized similarities of a message and a member, corrected by [hubness](TextHubness) unless noted otherwise.
+/// The similarities of a message and a team.
+#[derive(Clone, Debug)]
+pub(super) struct TeamSimilarities {
+    /// Similarities of each member, in their order.
+    pub(super) members: Vec<MemberSimilarities>,
+    /// Mean similarity of each member's text to that of its nearest other member.
+    pub(super) between_members: f32,
+    /// The languages that the model knows.
+    pub(super) languages: ModelLanguages,
+}
+
+/// Standardized similarities of a message and a member.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct VectorSimilarities {
-    /// Similarity of the nearest piece.
-    pub(super) piece: f32,
-    /// Mean similarity of the nearest pieces.
-    pub(super) pieces: f32,
-    /// Mean similarity of the nearest pieces, without correction.
-    pub(super) pieces_plain: f32,
-    /// Soft maximum over all pieces, without correction.
-    pub(super) pooled: f32,
+pub(super) struct MemberSimilarities {
+    /// Soft maximum over the phrases.
+    pub(super) phrases: f32,
     /// Similarity of the specialization.
-    pub(super) matters: f32,
-    /// Similarity of the whole text.
-    pub(super) whole: f32,
-    /// Similarity of the nearest example utterance of its concepts, without correction.
-    pub(super) saying: f32,
-    /// Mean similarity of the nearest example utterances, without correction.
-    pub(super) sayings: f32,
-    /// Similarity of the probable concepts to the nearest piece of each.
-    pub(super) matter_piece: f32,
-    /// Similarity of the probable concepts to the whole text.
-    pub(super) matter_whole: f32,
+    pub(super) specialization: f32,
 }
 
-/// Standardized similarities of a message to utterances that are out of scope for the team.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct OutOfScopeSimilarities {
-    /// Similarity of the nearest utterance.
-    pub(super) nearest: f32,
-    /// Mean similarity of the nearest utterances.
-    pub(super) near: f32,
+/// The scale of a model's cosines.
+struct CosineScale {
+    center: Vec<f32>,
+    mean: f32,
+    deviation: f32,
 }
 
-/// The vectors of a message and its team.
-pub(super) struct MessageVectors {
-    asked: EmbeddingVector,
-    members: Vec<Arc<MemberVectors>>,
-    background: Arc<ReferenceVectors>,
-    ground: FeatureKind,
-}
-
-/// The vectors of a member and their relation to the reference vectors, computed once.
-pub(super) struct MemberVectors {
-    whole: HubnessVector,
-    matters: HubnessVector,
-    pieces: Vec<HubnessVector>,
-    /// Indexes of the example utterances of its concepts.
-    sayings: Vec<usize>,
-    /// For each out-of-scope utterance, true if the member handles it.
-    nobodys: Vec<bool>,
-}
-
-/// A text of a member with its hubness.
-struct HubnessVector {
-    vector: EmbeddingVector,
-    nearness: TextHubness,
-}
-
-/// Returns the kind of features that a model provides for a message and a team.
-pub(super) fn ground(
-    background: &ReferenceVectors,
+/// Returns true if the model of a source knows the language of the message and that of most members.
+pub(super) fn knows_languages(
+    source: &dyn EmbeddingSource,
     message: &str,
     profiles: &[&MemberProfile],
-) -> FeatureKind {
-    let knows = |text: &str| background.knows(translation::languages(text));
-    let known = knows(message)
-        && profiles
-            .first()
-            .is_none_or(|profile| knows(&profile.texts.whole));
-    match (known, background.knows_english_only()) {
-        (true, false) => FeatureKind::Vectors,
-        (true, true) => FeatureKind::English,
-        (false, _) => FeatureKind::ReadInEnglish,
-    }
+) -> bool {
+    let known = profiles
+        .iter()
+        .filter(|profile| source.knows_language(&profile.whole));
+    source.knows_language(message) && known.count() * 2 >= profiles.len()
 }
 
-/// Returns the text of the message that is embedded.
-pub(super) fn message_text(message: &str, ground: FeatureKind) -> String {
-    if ground == FeatureKind::ReadInEnglish {
-        translation::in_english(message)
-    } else {
-        message.to_owned()
-    }
+/// Returns the similarities of a message and its team. Fails if the source fails or does not respond in time; all vectors
+/// but that of the message are usually cached.
+pub(super) async fn compare(
+    source: &std::sync::Arc<dyn EmbeddingSource>,
+    cache: &EmbeddingCache,
+    message: &str,
+    profiles: &[&MemberProfile],
+    wait: Duration,
+) -> Result<TeamSimilarities, EmbeddingError> {
+    let texts: Vec<String> = UNRELATED_SENTENCES
+        .into_iter()
+        .chain([message])
+        .chain(profiles.iter().flat_map(|profile| profile.embedded_texts()))
+        .map(Into::into)
+        .collect();
+    // One call, so that a message waits only once for a new team.
+    let vectors = cache.embed_all(source, &texts, wait).await?;
+    let counts = profiles
+        .iter()
+        .map(|profile| profile.embedded_texts().count());
+    similarities(&vectors, counts, source.languages()).ok_or(EmbeddingError::Malformed)
 }
 
-/// Returns the texts of a member that are embedded, in the order that [`MemberVectors::of`] expects.
-pub(super) const fn member_texts(
-    profile: &MemberProfile,
-    ground: FeatureKind,
-) -> &Arc<MemberTexts> {
-    match ground {
-        FeatureKind::Words | FeatureKind::Vectors => &profile.texts,
-        FeatureKind::English => &profile.inquiries,
-        FeatureKind::ReadInEnglish => &profile.english,
-    }
-}
-
-impl MemberVectors {
-    /// Creates the vectors of a member from those of [`member_texts`]; none if there are too few.
-    pub(super) fn of(
-        vectors: &[EmbeddingVector],
-        profile: &MemberProfile,
-        background: &ReferenceVectors,
-    ) -> Option<Self> {
-        let mut placed = vectors
+/// Returns the similarities from the vectors of the unrelated sentences, the message, and the texts of each member.
+fn similarities(
+    vectors: &[EmbeddingVector],
+    counts: impl Iterator<Item = usize>,
+    languages: ModelLanguages,
+) -> Option<TeamSimilarities> {
+    let (sentences, rest) = vectors.split_at_checked(UNRELATED_SENTENCES.len())?;
+    let scale = CosineScale::of(sentences);
+    let (message, mut rest) = rest.split_first()?;
+    let message = scale.centered(message);
+    let (mut members, mut wholes) = (Vec::new(), Vec::new());
+    for count in counts {
+        let (own, others) = rest.split_at_checked(count)?;
+        rest = others;
+        let own: Vec<EmbeddingVector> = own.iter().map(|vector| scale.centered(vector)).collect();
+        let [phrases @ .., specialization, whole] = own.as_slice() else {
+            return None;
+        };
+        let phrases: Vec<f32> = phrases
             .iter()
-            .map(|vector| HubnessVector::of(vector, background));
-        let (whole, matters, pieces) = (placed.next()?, placed.next()?, placed.collect::<Vec<_>>());
-        let scale = background.scale();
-        let is_own = |sentence: &EmbeddingVector| {
-            pieces
+            .map(|phrase| scale.standardized(phrase, &message))
+            .collect();
+        members.push(MemberSimilarities {
+            phrases: soft_maximum(&phrases),
+            specialization: scale.standardized(specialization, &message),
+        });
+        wholes.push(whole.clone());
+    }
+    Some(TeamSimilarities {
+        members,
+        between_members: between(&scale, &wholes),
+        languages,
+    })
+}
+
+fn between(scale: &CosineScale, wholes: &[EmbeddingVector]) -> f32 {
+    let nearest = wholes.iter().enumerate().filter_map(|(index, whole)| {
+        let others = wholes.iter().enumerate();
+        let others = others.filter(|(other, _)| *other != index);
+        others
+            .map(|(_, other)| scale.standardized(whole, other))
+            .reduce(f32::max)
+    });
+    mean(&nearest.collect::<Vec<_>>()).unwrap_or(LONE_MEMBER_SIMILARITY)
+}
+
+impl CosineScale {
+    fn of(sentences: &[EmbeddingVector]) -> Self {
+        let dimensions = sentences.first().map_or(0, |vector| vector.len());
+        let center = (0..dimensions).map(|place| {
+            let values: Vec<f32> = sentences
                 .iter()
-                .any(|piece| scale.read(piece.to(sentence)) >= MEMBERS_MIN)
+                .filter_map(|vector| vector.get(place).copied())
+                .collect();
+            mean(&values).unwrap_or_default()
+        });
+        let uncentered = Self {
+            center: center.collect(),
+            mean: 0.0,
+            deviation: 1.0,
         };
-        let nobodys = background.nobodys().iter().map(is_own).collect();
-        let sayings = profile.sayings.iter().map(|saying| saying.place).collect();
-        Some(Self {
-            whole,
-            matters,
-            pieces,
-            sayings,
-            nobodys,
-        })
-    }
-
-    /// Returns its approximate memory, in bytes.
-    pub(super) fn bytes(&self) -> usize {
-        let placed = self.pieces.iter().chain([&self.whole, &self.matters]);
-        placed
-            .map(|placed| size_of_val(&*placed.vector))
-            .sum::<usize>()
-            + size_of_val(&*self.sayings)
-    }
-}
-
-impl HubnessVector {
-    fn of(vector: &EmbeddingVector, background: &ReferenceVectors) -> Self {
-        Self {
-            vector: vector.clone(),
-            nearness: background.nearness(vector),
-        }
-    }
-
-    fn to(&self, other: &EmbeddingVector) -> f32 {
-        cosine(&self.vector, other)
-    }
-
-    /// Returns the corrected cosine to a message.
-    fn to_message(&self, message: &EmbeddingVector) -> f32 {
-        self.to(message) - self.nearness.sayings
-    }
-
-    /// Returns the corrected cosine to the name of a concept.
-    fn to_name(&self, name: &EmbeddingVector) -> f32 {
-        self.to(name) - self.nearness.names
-    }
-}
-
-impl MessageVectors {
-    /// Creates the vectors of a message and of its members in their order.
-    pub(super) const fn new(
-        asked: EmbeddingVector,
-        members: Vec<Arc<MemberVectors>>,
-        background: Arc<ReferenceVectors>,
-        ground: FeatureKind,
-    ) -> Self {
-        Self {
-            asked,
-            members,
-            background,
-            ground,
-        }
-    }
-
-    /// Returns the kind of features that the vectors provide.
-    pub(super) const fn ground(&self) -> FeatureKind {
-        self.ground
-    }
-
-    /// Returns the similarities of each member, in their order.
-    pub(super) fn alike(&self) -> Vec<VectorSimilarities> {
-        let said = self.background.said(&self.asked);
-        let guesses = self.background.guesses(&said);
-        self.members
+        let sentences: Vec<EmbeddingVector> = sentences
             .iter()
-            .map(|member| self.alike_member(member, &said, &guesses))
-            .collect()
-    }
-
-    /// Returns the similarities to out-of-scope utterances.
-    pub(super) fn alike_nobodys(&self) -> OutOfScopeSimilarities {
-        let nobodys = self.background.nobodys().iter().enumerate();
-        let nobodys =
-            nobodys.filter(|(place, _)| !self.members.iter().any(|member| member.nobodys[*place]));
-        let near = highest(
-            nobodys.map(|(_, sentence)| cosine(&self.asked, sentence)),
-            NEAREST,
-        );
-        OutOfScopeSimilarities {
-            nearest: self.read(near.first().copied()),
-            near: self.read(mean(&near)),
+            .map(|vector| uncentered.centered(vector))
+            .collect();
+        let pairs = sentences.iter().enumerate().flat_map(|(place, left)| {
+            let others = sentences[place + 1..].iter();
+            others.map(move |right| cosine(left, right))
+        });
+        let cosines: Vec<f32> = pairs.collect();
+        let mean = mean(&cosines).unwrap_or_default();
+        let squares: Vec<f32> = cosines
+            .iter()
+            .map(|cosine| (cosine - mean).powi(2))
+            .collect();
+        let variance = self::mean(&squares).unwrap_or_default();
+        Self {
+            mean,
+            deviation: variance.sqrt().max(DEVIATION_MIN),
+            ..uncentered
         }
     }
 
-    fn alike_member(
-        &self,
-        member: &MemberVectors,
-        said: &[f32],
-        guesses: &[ConceptGuess<'_>],
-    ) -> VectorSimilarities {
-        let pieces = highest(
-            member
-                .pieces
-                .iter()
-                .map(|piece| piece.to_message(&self.asked)),
-            NEAREST,
-        );
-        let plain = highest(
-            member.pieces.iter().map(|piece| piece.to(&self.asked)),
-            usize::MAX,
-        );
-        let sayings = highest(
-            member
-                .sayings
-                .iter()
-                .filter_map(|place| said.get(*place).copied()),
-            NEAREST,
-        );
-        let by_matter = |alike: &dyn Fn(&EmbeddingVector) -> Option<f32>| {
-            guesses
-                .iter()
-                .map(|guess| guess.weight * self.read(alike(guess.name)))
-                .sum()
-        };
-        let nearest_piece = |name: &EmbeddingVector| {
-            member
-                .pieces
-                .iter()
-                .map(|piece| piece.to_name(name))
-                .reduce(f32::max)
-        };
-        VectorSimilarities {
-            piece: self.read(pieces.first().copied()),
-            pieces: self.read(mean(&pieces)),
-            pieces_plain: self.read(mean(&plain[..plain.len().min(NEAREST)])),
-            pooled: pooled(
-                &plain
-                    .iter()
-                    .map(|cosine| self.read(Some(*cosine)))
-                    .collect::<Vec<_>>(),
-            ),
-            matters: self.read(Some(member.matters.to_message(&self.asked))),
-            whole: self.read(Some(member.whole.to_message(&self.asked))),
-            saying: self.read(sayings.first().copied()),
-            sayings: self.read(mean(&sayings)),
-            matter_piece: by_matter(&nearest_piece),
-            matter_whole: by_matter(&|name| Some(member.whole.to_name(name))),
-        }
+    /// Returns the vector relative to the center, scaled to length 1; the center itself stays as it is.
+    fn centered(&self, vector: &EmbeddingVector) -> EmbeddingVector {
+        let pairs = vector.iter().zip(&self.center);
+        normalized(pairs.map(|(value, center)| value - center).collect())
+            .unwrap_or_else(|| vector.clone())
     }
 
-    /// Returns a cosine on the model's scale; a missing one counts as that of unrelated sentences.
-    fn read(&self, cosine: Option<f32>) -> f32 {
-        let scale = self.background.scale();
-        scale.read(cosine.unwrap_or_else(|| scale.mean()))
+    fn standardized(&self, left: &EmbeddingVector, right: &EmbeddingVector) -> f32 {
+        (cosine(left, right) - self.mean) / self.deviation
     }
 }
 
-/// Returns a soft maximum: the highest value and a little more for each value that is nearly as high; 0 for no values.
-fn pooled(values: &[f32]) -> f32 {
+/// Returns the highest value and a little more for each value that is nearly as high; 0 for no values.
+fn soft_maximum(values: &[f32]) -> f32 {
     let Some(highest) = values.iter().copied().reduce(f32::max) else {
         return 0.0;
     };
     let all: f32 = values
         .iter()
-        .map(|value| ((value - highest) / PIECES_WIDTH).exp())
+        .map(|value| ((value - highest) / PHRASES_WIDTH).exp())
         .sum();
-    highest + PIECES_WIDTH * all.ln()
+    highest + PHRASES_WIDTH * all.ln()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "at most a few hundred values")]
+fn mean(values: &[f32]) -> Option<f32> {
+    (!values.is_empty()).then(|| values.iter().sum::<f32>() / values.len() as f32)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Returns the reference of a model without similar texts, except for one sentence in several languages if it knows them.
-    fn background(knows_others: bool) -> ReferenceVectors {
-        const DIRECTIONS: usize = 64;
-        let direction = |text: usize| {
-            (0..DIRECTIONS)
-                .map(|place| f32::from(u8::from(place == text % DIRECTIONS)))
-                .collect()
-        };
-        let probes = 8;
-        let texts = 0..ReferenceVectors::texts().len();
-        ReferenceVectors::of(
-            texts
-                .map(|text| {
-                    direction(if knows_others && text < probes {
-                        0
-                    } else {
-                        text
-                    })
-                })
-                .collect(),
-        )
-        .unwrap()
+    const DIRECTIONS: usize = 64;
+
+    fn direction(place: usize) -> EmbeddingVector {
+        (0..DIRECTIONS)
+            .map(|other| f32::from(u8::from(other == place)))
+            .collect()
     }
 
     #[test]
-    fn pieces_are_questions_only_for_an_english_model() {
-        let profile = MemberProfile::of("Billing", "Looks after your money.", "refunds");
-        let question = "I have a question about refunds.".to_owned();
-        for (knows_others, message, ground, asks) in [
-            (
-                false,
-                "where is the money that you owe me",
-                FeatureKind::English,
-                true,
-            ),
-            (
-                false,
-                "wo ist das Geld, das ihr mir schuldet",
-                FeatureKind::ReadInEnglish,
-                false,
-            ),
-            (
-                true,
-                "where is the money that you owe me",
-                FeatureKind::Vectors,
-                false,
-            ),
-        ] {
-            let found = super::ground(&background(knows_others), message, &[&profile]);
-            assert_eq!(found, ground, "{message}");
-            assert_eq!(
-                member_texts(&profile, found).pieces.contains(&question),
-                asks,
-                "{message}"
-            );
-        }
-    }
-
-    #[test]
-    fn soft_maximum_counts_near_pieces_only() {
-        let (one, two, far) = (pooled(&[3.0]), pooled(&[3.0, 2.9]), pooled(&[3.0, -5.0]));
+    fn soft_maximum_counts_near_values_only() {
+        let (one, two, far) = (
+            soft_maximum(&[3.0]),
+            soft_maximum(&[3.0, 2.9]),
+            soft_maximum(&[3.0, -5.0]),
+        );
         assert!(two > one && two < one + 0.5, "{two}");
         assert!((far - one).abs() < 1e-4, "{far}");
-        assert!(pooled(&[]).abs() < f32::EPSILON);
+        assert!(soft_maximum(&[]).abs() < f32::EPSILON);
+    }
+
+    #[test]
+    fn nearest_phrase_determines_the_similarity() {
+        let sentences = (0..UNRELATED_SENTENCES.len()).map(direction);
+        // The message, and two members of one phrase, a specialization and a whole each.
+        let places = [40, 40, 41, 42, 50, 51, 52];
+        let vectors: Vec<_> = sentences.chain(places.map(direction)).collect();
+        let found = similarities(&vectors, [3, 3].into_iter(), ModelLanguages::Many).unwrap();
+        let [near, far] = [found.members[0], found.members[1]];
+        assert!(near.phrases > far.phrases + 1.0, "{near:?} {far:?}");
+        assert!(similarities(&vectors[..30], [3, 3].into_iter(), ModelLanguages::Many).is_none());
+    }
+
+    #[test]
+    fn lone_member_has_a_usual_similarity() {
+        let scale = CosineScale::of(&[direction(0), direction(1)]);
+        assert_eq!(between(&scale, &[direction(3)]), LONE_MEMBER_SIMILARITY);
     }
 }

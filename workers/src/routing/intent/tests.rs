@@ -1,9 +1,6 @@
 //! Tests of routing by intent with words only, with scripted embeddings and with scripted models.
 
-use std::{
-    collections::BTreeSet,
-    sync::atomic::{AtomicUsize, Ordering},
-};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use switchboard_schemas::{
@@ -11,11 +8,11 @@ use switchboard_schemas::{
     secret::InstallationSecret,
 };
 
-use super::{reference_vectors::ReferenceVectors, *};
+use super::*;
 use crate::{
     embedding::EmbeddingError,
     model::PromptRole,
-    testing::{Act, Piece, Provider, eventually, quick},
+    testing::{Act, Piece, Provider, quick},
 };
 
 const BILLING: usize = 0;
@@ -73,6 +70,17 @@ async fn decide(current: ConversationHolder, message: &str) -> IntentDecision {
     router().decide(&question(&desk(), current, message)).await
 }
 
+/// Decides the first message of a conversation with a model of embeddings.
+async fn decide_with(source: Arc<dyn EmbeddingSource>, message: &str) -> IntentDecision {
+    let router = IntentRouter {
+        local: Some(source),
+        ..router()
+    };
+    let members = desk();
+    let question = question(&members, ConversationHolder::Nobody, message);
+    router.decide(&question).await
+}
+
 #[tokio::test]
 async fn first_message_goes_to_the_matching_member() {
     let decided = decide(
@@ -93,18 +101,28 @@ async fn first_message_goes_to_the_matching_member() {
 }
 
 #[tokio::test]
-async fn other_languages_match_members_by_concepts() {
-    for message in [
-        "ich brauche eine Rechnung",
-        "je voudrais un remboursement",
-        "quiero pagar la factura",
-    ] {
-        assert_eq!(
-            decide(ConversationHolder::Nobody, message).await.member,
-            Some(BILLING),
-            "{message}"
-        );
-    }
+async fn words_decide_in_the_language_of_the_team() {
+    let members = [
+        member(
+            "rechnung",
+            "Rechnung",
+            "Rechnungen, Erstattungen und Zahlungen",
+        ),
+        member(
+            "technik",
+            "Technik",
+            "Abstürze, Fehlermeldungen und Installation",
+        ),
+    ];
+    let decide = async |message| {
+        router()
+            .decide(&question(&members, ConversationHolder::Nobody, message))
+            .await
+    };
+    let shared = decide("Wann kommt die Erstattung für meine Rechnung?").await;
+    assert_eq!((shared.member, shared.is_guess), (Some(0), false));
+    let other_words = decide("Ihr habt mir zweimal Geld abgebucht").await;
+    assert_eq!((other_words.member, other_words.is_guess), (None, true));
 }
 
 #[tokio::test]
@@ -225,77 +243,71 @@ impl EmbeddingSource for Meaning {
 
 #[tokio::test]
 async fn vectors_match_messages_without_common_words() {
-    let router = IntentRouter {
-        local: Some(Arc::new(Meaning)),
-        ..router()
-    };
-    let members = desk();
-    let decided = router
-        .decide(&question(
-            &members,
-            ConversationHolder::Nobody,
-            "since this morning only a black picture",
-        ))
-        .await;
+    let message = "since this morning only a black picture";
+    let decided = decide_with(Arc::new(Meaning), message).await;
     assert_eq!(
         (decided.member, decided.stage),
         (Some(TECHNICAL), Stage::Meaning)
     );
-    assert_eq!(
-        decide(
-            ConversationHolder::Nobody,
-            "since this morning only a black picture"
-        )
-        .await
-        .member,
-        None
-    );
+    let by_words = decide(ConversationHolder::Nobody, message).await;
+    assert_eq!(by_words.member, None);
 }
 
 #[tokio::test]
-async fn warm_up_computes_the_reference_vectors() {
+async fn texts_of_a_team_are_embedded_once() {
     let counts = Arc::new(Counts::default());
     let router = IntentRouter {
         local: Some(counts.clone()),
         ..router()
     };
-    router.warm_up().await;
-    eventually("the background is computed", || async {
-        counts.texts.load(Ordering::SeqCst) == background_texts()
-    })
-    .await;
     let members = desk();
-    router
-        .decide(&question(
-            &members,
-            ConversationHolder::Nobody,
-            "since this morning only a black picture",
-        ))
-        .await;
-    let computed = counts.texts.load(Ordering::SeqCst) - background_texts();
-    assert!(
-        (1..100).contains(&computed),
-        "the team and the message only: {computed}"
-    );
-    router
-        .decide(&question(
-            &members,
-            ConversationHolder::Nobody,
-            "and today it is green",
-        ))
-        .await;
+    let embedded = async |message| {
+        let before = counts.texts.load(Ordering::SeqCst);
+        router
+            .decide(&question(&members, ConversationHolder::Nobody, message))
+            .await;
+        counts.texts.load(Ordering::SeqCst) - before
+    };
+    assert!(embedded("since this morning only a black picture").await > 10);
     assert_eq!(
-        counts.texts.load(Ordering::SeqCst) - background_texts(),
-        computed + 1,
+        embedded("and today it is green").await,
+        1,
         "the message only"
     );
 }
 
-fn background_texts() -> usize {
-    ReferenceVectors::texts()
-        .into_iter()
-        .collect::<BTreeSet<_>>()
-        .len()
+/// A model that knows no language but that of messages without "ich".
+struct English;
+
+#[async_trait]
+impl EmbeddingSource for English {
+    fn name(&self) -> &str {
+        "english"
+    }
+
+    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbeddingError> {
+        Meaning.embed(texts).await
+    }
+
+    fn knows_language(&self, text: &str) -> bool {
+        !text.contains("ich ")
+    }
+}
+
+#[tokio::test]
+async fn message_in_an_unknown_language_is_unsure() {
+    for message in [
+        "since this morning only a black picture",
+        "a refund for my last invoice",
+    ] {
+        let decided = decide_with(Arc::new(English), message).await;
+        assert_eq!(decided.stage, Stage::Meaning, "{message}");
+    }
+    let decided = decide_with(Arc::new(English), "ich brauche refund, payment, invoice").await;
+    assert_eq!(
+        (decided.member, decided.stage, decided.is_guess),
+        (Some(BILLING), Stage::Words, true)
+    );
 }
 
 /// A model that counts what it is given.
@@ -452,12 +464,8 @@ async fn words_decide_if_embeddings_fail_or_hang() {
     let members = desk();
     for act in [Act::Answer(503, &[], ""), Act::Stream(vec![Piece::Hang])] {
         let (_provider, endpoint) = model_that(act).await;
-        let hasty = WorkersConfig {
-            embedding_timeout_ms: 200,
-            ..quick()
-        };
         let router = IntentRouter {
-            vectors: VectorCaches::new(&hasty),
+            embedding_wait: Duration::from_millis(200),
             ..router()
         };
         let question = IntentRequest {

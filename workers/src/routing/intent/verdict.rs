@@ -4,8 +4,8 @@
 use super::{
     ConversationHolder, IntentRequest,
     continuity::{self, LaterMessage, UNSURE_MIN},
-    features::{FeatureKind, MessageFeatures},
     model_stage::ModelVerdict,
+    scores::MessageEvidence,
 };
 
 pub(crate) use switchboard_schemas::routing::RoutingStage as Stage;
@@ -26,9 +26,9 @@ pub(super) struct VerdictInput<'a> {
     /// The beginning of the message that is compared.
     pub(super) message: &'a str,
     /// The evidence for each member.
-    pub(super) findings: &'a MessageFeatures,
+    pub(super) evidence: &'a MessageEvidence,
     /// Score of each member, and last the score of out of scope.
-    pub(super) shares: &'a [f32],
+    pub(super) scores: &'a [f32],
 }
 
 /// The agent that answers, with the reason.
@@ -45,12 +45,22 @@ pub(super) struct RoutingVerdict {
 }
 
 impl VerdictInput<'_> {
-    /// Returns the verdict of the local stage.
+    /// Returns the verdict of the local stage. A decision about a message in a language that the embedding model does not
+    /// know is unsure, unless the conversation goes on.
     pub(super) fn local(&self) -> RoutingVerdict {
+        let verdict = self.decide();
+        let is_guess = !self.evidence.is_known_language && verdict.stage != Stage::Continuity;
+        RoutingVerdict {
+            unsure: verdict.unsure || is_guess,
+            ..verdict
+        }
+    }
+
+    fn decide(&self) -> RoutingVerdict {
         let best = self.best(None);
         match self.question.current {
             ConversationHolder::Nobody => match best {
-                Some(best) if self.shares[best] >= self.nobody() && self.has_ground(best) => {
+                Some(best) if self.scores[best] >= self.nobody() && self.has_ground(best) => {
                     self.first(best)
                 }
                 _ => self.default(
@@ -88,7 +98,7 @@ impl VerdictInput<'_> {
     }
 
     fn first(&self, best: usize) -> RoutingVerdict {
-        let sure = self.shares[best] >= self.sure_min();
+        let sure = self.scores[best] >= self.sure_min();
         self.to(best, self.local_stage(), &self.why(best), !sure)
     }
 
@@ -103,33 +113,34 @@ impl VerdictInput<'_> {
                 ..verdict
             };
         }
-        let present = current.map_or_else(|| self.nobody(), |current| self.shares[current]);
+        let present = current.map_or_else(|| self.nobody(), |current| self.scores[current]);
         let turn = LaterMessage {
             message: self.message,
             last_agent_text: self.question.last_agent_text,
             with_default: current.is_none(),
-            names_present: current.is_some_and(|current| !self.findings.topics[current].is_empty()),
+            names_present: current
+                .is_some_and(|current| !self.evidence.words[current].topics.is_empty()),
             present,
-            other: self.shares[other],
+            other: self.scores[other],
         };
         let chance = continuity::chance_of_change(&turn);
-        let is_rival = self.shares[other] > present * RIVAL_SCORE_PART && self.has_ground(other);
+        let is_rival = self.scores[other] > present * RIVAL_SCORE_PART && self.has_ground(other);
         // The default agent has no topic of its own, so a clear match of a member moves sooner.
         let leaves_default =
-            current.is_none() && chance >= UNSURE_MIN && self.shares[other] >= self.sure_min();
+            current.is_none() && chance >= UNSURE_MIN && self.scores[other] >= self.sure_min();
         if (chance >= continuity::changed_min(&turn) && is_rival) || leaves_default {
             return self.to(
                 other,
                 self.local_stage(),
                 &self.why(other),
-                self.shares[other] < self.sure_min(),
+                self.scores[other] < self.sure_min(),
             );
         }
         self.stay(current, Stage::Continuity, chance >= UNSURE_MIN)
     }
 
     fn sure_min(&self) -> f32 {
-        if self.findings.ground == FeatureKind::Words {
+        if self.evidence.similarities.is_none() {
             SURE_WORDS_MIN
         } else {
             SURE_MIN
@@ -138,16 +149,14 @@ impl VerdictInput<'_> {
 
     /// Returns false if there are no embeddings and the message has nothing in common with the member.
     fn has_ground(&self, member: usize) -> bool {
-        let evidence = &self.findings.members[member];
-        self.findings.ground != FeatureKind::Words
-            || evidence.words + evidence.concepts + evidence.english + evidence.said > 0.0
+        self.evidence.similarities.is_some() || self.evidence.words[member].score > 0.0
     }
 
     fn best(&self, except: Option<usize>) -> Option<usize> {
         let members = (0..self.question.members.len()).filter(|member| Some(*member) != except);
         // Of equal scores the first member's, so that a redelivered message is decided alike.
         members.reduce(|best, member| {
-            if self.shares[member] > self.shares[best] {
+            if self.scores[member] > self.scores[best] {
                 member
             } else {
                 best
@@ -156,7 +165,7 @@ impl VerdictInput<'_> {
     }
 
     fn nobody(&self) -> f32 {
-        self.shares.last().copied().unwrap_or_default()
+        self.scores.last().copied().unwrap_or_default()
     }
 
     fn to(&self, member: usize, stage: Stage, why: &str, unsure: bool) -> RoutingVerdict {
@@ -196,16 +205,16 @@ impl VerdictInput<'_> {
     }
 
     fn why(&self, member: usize) -> String {
-        let topics = &self.findings.topics[member];
-        match (topics.is_empty(), self.findings.ground) {
-            (false, _) => format!("asks about {}", topics.join(", ")),
-            (true, FeatureKind::Words) => format!("comes closest to {}", self.name(member)),
-            (true, _) => format!("means what {} answers", self.name(member)),
+        let topics = &self.evidence.words[member].topics;
+        if topics.is_empty() {
+            format!("means what {} answers", self.name(member))
+        } else {
+            format!("asks about {}", topics.join(", "))
         }
     }
 
     fn local_stage(&self) -> Stage {
-        if self.findings.ground == FeatureKind::Words {
+        if self.evidence.similarities.is_none() {
             Stage::Words
         } else {
             Stage::Meaning
