@@ -138,8 +138,9 @@ pub(crate) struct AccountStores {
     pub(crate) secret: InstallationSecret,
 }
 
-/// Opens the stores of organizations and accounts alone.
-pub(crate) fn open_account_stores(config: &ServiceConfig) -> anyhow::Result<AccountStores> {
+/// Opens the stores of organizations and accounts alone. Waits for a store that is slow to connect, because a command
+/// makes each call once.
+pub(crate) async fn open_account_stores(config: &ServiceConfig) -> anyhow::Result<AccountStores> {
     let secret = config
         .secret
         .as_ref()
@@ -158,6 +159,7 @@ pub(crate) fn open_account_stores(config: &ServiceConfig) -> anyhow::Result<Acco
         }
         BackendProfile::Cluster => {
             let link = ScyllaLink::new(config.backends.scylla.clone(), &config.backends.namespace);
+            link.wait_until_connected().await?;
             Ok(AccountStores {
                 secret: secret.context("the cluster profile needs SWITCHBOARD__SECRET")?,
                 catalog: Arc::new(ScyllaCatalog::connect(link.clone())),

@@ -37,6 +37,7 @@ use tokio::time::{self, Instant};
 
 use self::keyspace::KeyspaceName;
 pub use self::migration::migrate;
+
 use crate::{config::ScyllaConfig, error::StoreError};
 
 /// Timeout of an attempt to connect; a caller waits no longer than its statement may take.
@@ -81,6 +82,12 @@ impl ScyllaLink {
             #[cfg(test)]
             work: std::sync::atomic::AtomicU64::new(0),
         })
+    }
+
+    /// Connects. Unlike a statement, it waits until the attempt ends, for 10 s at most.
+    pub async fn wait_until_connected(&self) -> Result<(), StoreError> {
+        let connecting = self.current_attempt().outcome;
+        connecting.await.map(drop).map_err(StoreError::Unavailable)
     }
 
     /// Prepares a statement that reads. `switchboard.` before a table stands for the keyspace.

@@ -45,7 +45,7 @@ pub(crate) async fn run(config: &ServiceConfig, arguments: &LinkArguments) -> an
         catalog,
         accounts,
         secret,
-    } = installation::open_account_stores(config)?;
+    } = installation::open_account_stores(config).await?;
     let org = match arguments.organization.parse::<OrgId>() {
         Ok(id) => id,
         Err(_) => OrgId::derive(&secret, &arguments.organization),
