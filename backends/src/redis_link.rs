@@ -48,18 +48,21 @@ struct CurrentConnection {
 /// An error of Redis. Its text contains no key, value or password.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct LinkError(pub(crate) String);
+pub(crate) struct RedisLinkError(pub(crate) String);
 
 impl RedisLink {
     /// Opens the link. Redis need not be reachable yet.
     ///
     /// # Errors
     /// The URL is invalid.
-    pub(crate) async fn connect(config: &RedisConfig, namespace: &str) -> Result<Self, LinkError> {
+    pub(crate) async fn connect(
+        config: &RedisConfig,
+        namespace: &str,
+    ) -> Result<Self, RedisLinkError> {
         let command_timeout = Duration::from_millis(config.command_timeout_ms);
         // The client's own error would repeat the URL, which may contain a password.
         let info = config.url.expose_secret().into_connection_info();
-        let info = info.map_err(|_| LinkError("redis.url cannot be parsed".into()))?;
+        let info = info.map_err(|_| RedisLinkError("redis.url cannot be parsed".into()))?;
         let client = Client::open(with_tcp_settings(info))?;
         let current = Arc::new(Mutex::new(CurrentConnection::new(
             &client,
@@ -92,13 +95,16 @@ impl RedisLink {
     }
 
     /// Fails if Redis does not respond.
-    pub(crate) async fn check(&self) -> Result<(), LinkError> {
+    pub(crate) async fn check(&self) -> Result<(), RedisLinkError> {
         self.query(&redis::cmd("PING")).await
     }
 
     /// Runs a command. It must be safe to repeat, because the first one after an outage is
     /// repeated.
-    pub(crate) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, LinkError> {
+    pub(crate) async fn query<T: FromRedisValue>(
+        &self,
+        command: &Cmd,
+    ) -> Result<T, RedisLinkError> {
         self.with_timeout(|mut manager: ConnectionManager| async move {
             match command.query_async(&mut manager).await {
                 Err(error) if is_stale(&error) => command.query_async(&mut manager).await,
@@ -113,7 +119,7 @@ impl RedisLink {
     pub(crate) async fn invoke<T: FromRedisValue>(
         &self,
         script: &ScriptInvocation<'_>,
-    ) -> Result<T, LinkError> {
+    ) -> Result<T, RedisLinkError> {
         self.with_timeout(|mut manager: ConnectionManager| async move {
             match script.invoke_async(&mut manager).await {
                 Err(error) if is_stale(&error) => script.invoke_async(&mut manager).await,
@@ -124,11 +130,11 @@ impl RedisLink {
     }
 
     /// Opens a connection that is subscribed to `channel`.
-    pub(crate) async fn subscribe(&self, channel: &str) -> Result<PubSub, LinkError> {
+    pub(crate) async fn subscribe(&self, channel: &str) -> Result<PubSub, RedisLinkError> {
         let subscribe = async {
             let mut connection = self.client.get_async_pubsub().await?;
             connection.subscribe(channel).await?;
-            Ok::<_, LinkError>(connection)
+            Ok::<_, RedisLinkError>(connection)
         };
         match tokio::time::timeout(CONNECT_TIMEOUT, subscribe).await {
             Ok(result) => result,
@@ -139,7 +145,7 @@ impl RedisLink {
     async fn with_timeout<T, F>(
         &self,
         work: impl FnOnce(ConnectionManager) -> F,
-    ) -> Result<T, LinkError>
+    ) -> Result<T, RedisLinkError>
     where
         F: Future<Output = RedisResult<T>>,
     {
@@ -164,7 +170,7 @@ impl RedisLink {
 }
 
 impl CurrentConnection {
-    fn new(client: &Client, command_timeout: Duration) -> Result<Self, LinkError> {
+    fn new(client: &Client, command_timeout: Duration) -> Result<Self, RedisLinkError> {
         let manager = ConnectionManager::new_lazy_with_config(
             client.clone(),
             manager_config(command_timeout),
@@ -186,7 +192,7 @@ impl CurrentConnection {
     }
 }
 
-impl From<RedisError> for LinkError {
+impl From<RedisError> for RedisLinkError {
     fn from(error: RedisError) -> Self {
         // Server errors can quote arguments; the code is sufficient.
         let code = error.code().unwrap_or_default();
@@ -194,8 +200,8 @@ impl From<RedisError> for LinkError {
     }
 }
 
-fn no_answer(limit: Duration) -> LinkError {
-    LinkError(format!("no answer within {} ms", limit.as_millis()))
+fn no_answer(limit: Duration) -> RedisLinkError {
+    RedisLinkError(format!("no answer within {} ms", limit.as_millis()))
 }
 
 /// Returns `true` if the connection turned out to be dead, which the first command after an outage

@@ -1,4 +1,4 @@
-//! Validation of e-mail addresses, shared by the public API and the dashboard.
+//! E-mail addresses of accounts, and the rule that validates all others.
 
 use std::{fmt, str::FromStr};
 

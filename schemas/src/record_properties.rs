@@ -1,5 +1,5 @@
-//! Property tests of the records of all topics: values survive encoding and decoding, and arbitrary
-//! bytes never cause a panic.
+//! Property tests of the records on the topics: jobs and message events survive encoding and
+//! decoding, and arbitrary bytes never cause a panic.
 
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Map, Value, json};

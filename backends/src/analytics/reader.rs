@@ -12,7 +12,7 @@ use switchboard_schemas::{
 
 use super::{
     AnalyticsStore, ChangeMarks, DayRange,
-    totals::{DailyTotals, GroupedTotals, HourlyTotals, TotalsGroup},
+    totals::{DailyTotals, GroupedTotals, HourCounter, TotalsGroup},
 };
 use crate::{
     error::StoreError,
@@ -72,22 +72,22 @@ async fn read_bounded(
     let kept = analytics.stored_totals(org, days).await?;
     let (mut read, mut facts_counted) = (BTreeMap::new(), 0);
     for (day, marks) in marked {
-        if let Some(tallies) = kept
+        if let Some(totals) = kept
             .get(&day)
             .and_then(|body| decode_if_valid(body, &marks))
         {
-            read.insert(day, tallies);
+            read.insert(day, totals);
             continue;
         }
         if facts_counted >= facts_max {
             return Err(AnalyticsError::Unfinished);
         }
-        let (tallies, facts) = count_day(analytics, org, day).await?;
+        let (totals, facts) = count_day(analytics, org, day).await?;
         facts_counted += facts;
-        let groups = tallies
+        let groups = totals
             .0
             .iter()
-            .map(|(group, tally)| (group.clone(), tally.clone()))
+            .map(|(group, totals)| (group.clone(), totals.clone()))
             .collect();
         analytics
             .put_totals(
@@ -100,7 +100,7 @@ async fn read_bounded(
                 })?,
             )
             .await?;
-        read.insert(day, tallies);
+        read.insert(day, totals);
     }
     Ok(read)
 }
@@ -119,9 +119,9 @@ async fn count_day(
 ) -> Result<(GroupedTotals, u64), StoreError> {
     let hours = (0..HOURS_PER_DAY).map(|hour| count_hour(analytics, org, day.first_hour() + hour));
     let counted = stream::iter(hours).buffer_unordered(HOURS_AT_ONCE);
-    let add = |(mut tallies, facts): (GroupedTotals, u64), (hour, facts_of_hour)| async move {
-        tallies.merge(hour);
-        Ok((tallies, facts + facts_of_hour))
+    let add = |(mut totals, facts): (GroupedTotals, u64), (hour, facts_of_hour)| async move {
+        totals.merge(hour);
+        Ok((totals, facts + facts_of_hour))
     };
     counted.try_fold((GroupedTotals::default(), 0), add).await
 }
@@ -131,7 +131,7 @@ async fn count_hour(
     org: &OrgId,
     hour: i64,
 ) -> Result<(GroupedTotals, u64), StoreError> {
-    let (mut counter, mut facts, mut behind) = (HourlyTotals::default(), 0, String::new());
+    let (mut counter, mut facts, mut behind) = (HourCounter::default(), 0, String::new());
     loop {
         let page = analytics
             .hour_facts(org, hour, &behind, FACTS_PER_PAGE)
@@ -228,7 +228,7 @@ mod tests {
         let read = read_bounded(busy, &org, range, facts_max).await?;
         Ok(read
             .values()
-            .flat_map(|tallies| tallies.0.values())
+            .flat_map(|totals| totals.0.values())
             .map(DailyTotals::messages)
             .sum())
     }

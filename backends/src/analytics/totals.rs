@@ -1,4 +1,4 @@
-//! Totals: sums of facts by day, hour, agent and team.
+//! Totals: sums of facts by agent and team; the reader counts them by hour and day.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -103,7 +103,7 @@ impl DailyTotals {
             ReplyStatus::Completed => self.completed += 1,
             ReplyStatus::Incomplete => self.incomplete += 1,
             ReplyStatus::Cancelled => self.cancelled += 1,
-            // A turn is recorded at its end, so that no other state occurs.
+            // A turn is recorded at its end, so that the last three states cannot occur.
             ReplyStatus::Failed
             | ReplyStatus::Queued
             | ReplyStatus::Routing
@@ -129,8 +129,8 @@ impl DailyTotals {
 impl GroupedTotals {
     /// Adds the totals of another period.
     pub fn merge(&mut self, other: Self) {
-        for (group, tally) in other.0 {
-            self.0.entry(group).or_default().merge(&tally);
+        for (group, totals) in other.0 {
+            self.0.entry(group).or_default().merge(&totals);
         }
     }
 }
@@ -138,13 +138,14 @@ impl GroupedTotals {
 /// The sum of the facts of an hour. A rating belongs to the group of its conversation's first
 /// message, which is in the same hour, and counts once that message has its reply.
 #[derive(Default)]
-pub(super) struct HourlyTotals {
+pub(super) struct HourCounter {
     ratings: HashMap<ConversationId, f64>,
-    tallies: GroupedTotals,
+    totals: GroupedTotals,
 }
 
-impl HourlyTotals {
-    /// Adds a fact. Ratings come first, in the order of ids.
+impl HourCounter {
+    /// Adds a fact. Facts must come in the order of their ids, which puts the ratings of an hour before its turns; a
+    /// later rating is lost.
     pub(super) fn add(&mut self, fact: AnalyticsFact) {
         match fact {
             AnalyticsFact::Rating(conversation, rating) => {
@@ -160,13 +161,13 @@ impl HourlyTotals {
                     agent_id: turn.agent_id.clone(),
                     team_id: turn.team_id.clone(),
                 };
-                self.tallies.0.entry(group).or_default().add(&turn, rating);
+                self.totals.0.entry(group).or_default().add(&turn, rating);
             }
         }
     }
 
     pub(super) fn finish(self) -> GroupedTotals {
-        self.tallies
+        self.totals
     }
 }
 

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     config::RedisConfig,
-    redis_link::{LinkError, RedisLink},
+    redis_link::{RedisLink, RedisLinkError},
 };
 
 /// Rate limits across all processes of an installation.
@@ -61,8 +61,8 @@ impl RateLimiter for RedisLimiter {
     }
 }
 
-impl From<LinkError> for RateLimiterError {
-    fn from(error: LinkError) -> Self {
+impl From<RedisLinkError> for RateLimiterError {
+    fn from(error: RedisLinkError) -> Self {
         Self::Unavailable(error.0)
     }
 }

@@ -1,4 +1,4 @@
-//! Reads the products of a version from its chunks.
+//! Reads the chunks of a published catalog version and parses their products.
 
 use switchboard_schemas::{
     catalog_product::CatalogProduct,

@@ -44,7 +44,7 @@ pub struct LinkMaker {
 
 /// Error of creating a link.
 #[derive(Debug, thiserror::Error)]
-pub enum LinkError {
+pub enum LinkIssueError {
     /// The catalog is unavailable.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -125,7 +125,7 @@ impl LinkMaker {
         &self,
         org: &OrgId,
         email: &EmailAddress,
-    ) -> Result<String, LinkError> {
+    ) -> Result<String, LinkIssueError> {
         let id = UserId::derive(&self.secret, email);
         let known = match self.catalog.get(EntryKind::User, id.as_str()).await? {
             Some(CatalogEntry::User(account)) => Some(*account),
@@ -138,10 +138,10 @@ impl LinkMaker {
         };
         let mut account = known.unwrap_or_else(|| self.new_owner(org, email));
         if account.user.org_id != *org {
-            return Err(LinkError::OfAnotherOrganization);
+            return Err(LinkIssueError::OfAnotherOrganization);
         }
         if account.user.state == UserState::Disabled {
-            return Err(LinkError::Disabled);
+            return Err(LinkIssueError::Disabled);
         }
         let link = LinkText::issue_for(
             &self.secret,
@@ -164,7 +164,7 @@ impl LinkMaker {
     }
 
     /// Returns the owners of an organization.
-    pub async fn owners(&self, org: &OrgId) -> Result<Vec<User>, LinkError> {
+    pub async fn owners(&self, org: &OrgId) -> Result<Vec<User>, LinkIssueError> {
         let entries = self.catalog.list(EntryKind::User, Some(org)).await?;
         let owners = entries.into_iter().filter_map(|entry| match entry {
             CatalogEntry::User(account) if account.user.role == UserRole::Owner => {

@@ -1,5 +1,5 @@
-//! Comparison of catalog entries for the audit log. It includes secrets, because the log names a changed secret;
-//! [`crate::audit`] never records their values.
+//! Records changes of catalog entries in the audit log and announces them. Secrets are compared, so that the log can name
+//! a changed one; their values are never recorded.
 
 use serde_json::{Value, json};
 use switchboard_backends::catalog::CatalogEntry;

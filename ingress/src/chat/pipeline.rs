@@ -1,4 +1,4 @@
-//! The pipeline that agent chat, team chat and playground runs share: validate, limit, submit, respond.
+//! The pipeline of agent chat and team chat: validate, limit, submit, respond. Playground runs share the last two steps.
 
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use data_encoding::HEXLOWER;
+use data_encoding::{BASE64, HEXLOWER};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde_json::json;
 use sha2::{Digest, Sha256, Sha384};
@@ -32,12 +32,13 @@ const FILES: [(&str, &str); 4] = [
 /// Number of hash digits in file names; must match `web/widget/build.mjs`.
 const HASH_DIGITS: usize = 16;
 
-/// Short, because a new script requests parts that only the new version has.
+/// Short, because a cached old script requests parts that a new version no longer has.
 const SCRIPT_CACHING: HeaderValue = HeaderValue::from_static("public, max-age=60");
-const PART_CACHING: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+const IMMUTABLE_CACHING: HeaderValue =
+    HeaderValue::from_static("public, max-age=31536000, immutable");
 const SCRIPT_TYPE: HeaderValue = HeaderValue::from_static("text/javascript; charset=utf-8");
 /// Lets pages of any origin load the parts as modules, including pages with cross-origin isolation.
-const OF_ANY_PAGE: [(HeaderName, HeaderValue); 2] = [
+const CROSS_ORIGIN_HEADERS: [(HeaderName, HeaderValue); 2] = [
     (
         header::ACCESS_CONTROL_ALLOW_ORIGIN,
         HeaderValue::from_static("*"),
@@ -72,7 +73,7 @@ pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/v1/widget.js", get(serve_script))
         .route("/v1/widget.json", get(serve_version))
-        .route("/v1/widget/{file}", get(serve_part))
+        .route("/v1/widget/{file}", get(serve_hashed_file))
 }
 
 async fn serve_script(headers: HeaderMap) -> Response {
@@ -92,7 +93,7 @@ async fn serve_script(headers: HeaderMap) -> Response {
         response.headers_mut().insert(header::ETAG, tag);
     }
     (
-        OF_ANY_PAGE,
+        CROSS_ORIGIN_HEADERS,
         [(header::CACHE_CONTROL, SCRIPT_CACHING)],
         response,
     )
@@ -104,28 +105,28 @@ async fn serve_version() -> Response {
     let Some(asset) = ASSETS.iter().find(|asset| asset.name == SCRIPT) else {
         return unknown_file();
     };
-    let integrity = format!("sha384-{}", encode_base64(&Sha384::digest(asset.text)));
+    let integrity = format!("sha384-{}", BASE64.encode(&Sha384::digest(asset.text)));
     let answer = json!({ "script": format!("/v1/widget/{}", asset.file), "integrity": integrity });
     (
-        OF_ANY_PAGE,
+        CROSS_ORIGIN_HEADERS,
         [(header::CACHE_CONTROL, SCRIPT_CACHING)],
         Json(answer),
     )
         .into_response()
 }
 
-async fn serve_part(Path(file): Path<String>) -> Response {
+async fn serve_hashed_file(Path(file): Path<String>) -> Response {
     match ASSETS.iter().find(|asset| asset.file == file) {
         Some(asset) => {
             let caching = [
                 (header::CONTENT_TYPE, SCRIPT_TYPE),
-                (header::CACHE_CONTROL, PART_CACHING),
+                (header::CACHE_CONTROL, IMMUTABLE_CACHING),
             ];
-            (OF_ANY_PAGE, caching, asset.text).into_response()
+            (CROSS_ORIGIN_HEADERS, caching, asset.text).into_response()
         }
-        // The part may exist in another version, so that caches must not store this response.
+        // Another version may have this part, so caches must not store this response.
         None => (
-            OF_ANY_PAGE,
+            CROSS_ORIGIN_HEADERS,
             [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))],
             unknown_file(),
         )
@@ -139,19 +140,6 @@ fn unknown_file() -> Response {
         "this version of the widget has no such file",
     )
     .into_response()
-}
-
-fn encode_base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    // The 48 bytes of SHA-384 need no padding.
-    for chunk in bytes.chunks_exact(3) {
-        let number = chunk
-            .iter()
-            .fold(0_usize, |number, byte| number << 8 | usize::from(*byte));
-        text.extend([18, 12, 6, 0].map(|shift| char::from(DIGITS[number >> shift & 63])));
-    }
-    text
 }
 
 #[cfg(test)]
@@ -192,7 +180,7 @@ mod tests {
 
     #[test]
     fn base64_digits_match_those_of_browsers() {
-        assert_eq!(encode_base64(b"abc"), "YWJj");
-        assert_eq!(encode_base64(&[0xff, 0xfe, 0xfd, 0, 0, 0]), "//79AAAA");
+        assert_eq!(BASE64.encode(b"abc"), "YWJj");
+        assert_eq!(BASE64.encode(&[0xff, 0xfe, 0xfd, 0, 0, 0]), "//79AAAA");
     }
 }

@@ -1,5 +1,5 @@
-//! Gauges of one job loop. Loops of one process share their metrics, so that each loop touches only
-//! its own series.
+//! Gauges of one job loop. Loops of one process share the metrics; each loop sets only the
+//! series with its own labels.
 
 use std::{collections::HashSet, sync::Arc};
 

@@ -56,7 +56,7 @@ pub(crate) async fn run_call(
     match outcome {
         Ok(outcome) => ToolCallResult {
             text: shorten_result(outcome.text, limits.result_bytes_max),
-            ui: outcome.ui.and_then(bounded_ui),
+            ui: outcome.ui.and_then(limit_ui),
             succeeded: true,
         },
         Err(failure) => {
@@ -80,11 +80,11 @@ async fn call_tool(
     call: &ToolCall,
     limits: ToolCallLimits,
 ) -> Result<ToolOutcome, ToolFailure> {
-    let text = call
+    let arguments_json = call
         .arguments
         .as_ref()
         .map_err(|unusable| ToolFailure::Arguments(unusable.to_string()))?;
-    let arguments = arguments::parse_arguments(text, tool.parameters())?;
+    let arguments = arguments::parse_arguments(arguments_json, tool.parameters())?;
     let deadline = limits.deadline.min(Instant::now() + limits.timeout);
     timeout_at(deadline, tool.run(arguments))
         .await
@@ -99,8 +99,9 @@ fn shorten_result(text: String, bytes_max: usize) -> String {
     format!("{}{SHORTENED}", &text[..end])
 }
 
-/// A grid may lose its last products; a part of any other UI would mean something else.
-fn bounded_ui(ui: Value) -> Option<Value> {
+/// Drops structured data that is too large. A grid only loses its last products, because a part of any other data would
+/// mean something else.
+fn limit_ui(ui: Value) -> Option<Value> {
     if product_grid::is_grid(&ui) {
         return product_grid::truncate_grid(ui, UI_BYTES_MAX);
     }

@@ -1,4 +1,4 @@
-//! Tools of an agent: those of all sources, by name.
+//! Collects the tools of an agent from all sources and finds them by name.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Properties of the claim state machine in random histories of two replies of one conversation.
+//! Property tests of claims, the exclusive rights of workers to replies: random histories of two
+//! replies of one conversation.
 
 use proptest::prelude::*;
 use switchboard_schemas::{

@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use super::EnvelopeCounters;
-use crate::redis_link::{LinkError, RedisLink};
+use crate::redis_link::{RedisLink, RedisLinkError};
 
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 const SILENCE_MAX: Duration = Duration::from_secs(3);
@@ -83,7 +83,7 @@ impl ChannelListener {
                     self.run_subscription(connection).await;
                     true
                 }
-                Err(LinkError(_)) => false,
+                Err(RedisLinkError(_)) => false,
             };
             // Log one line for each change, not for each attempt.
             if is_up || was_up {
@@ -140,7 +140,7 @@ impl ChannelListener {
         loop {
             ticks.tick().await;
             // A lost probe is noticed when it is not received.
-            let _: Result<(), LinkError> = self.link.query(&probe).await;
+            let _: Result<(), RedisLinkError> = self.link.query(&probe).await;
             if self.heard_at.borrow().elapsed() >= SILENCE_MAX {
                 return;
             }

@@ -41,7 +41,7 @@ use super::{
 };
 use crate::{
     config::RedisConfig,
-    redis_link::{LinkError, RedisLink},
+    redis_link::{RedisLink, RedisLinkError},
 };
 
 /// The relay of an installation with many processes.
@@ -405,8 +405,8 @@ impl PlaygroundRuns for RedisRelay {
     }
 }
 
-impl From<LinkError> for RelayError {
-    fn from(error: LinkError) -> Self {
+impl From<RedisLinkError> for RelayError {
+    fn from(error: RedisLinkError) -> Self {
         Self::Unavailable(error.0)
     }
 }

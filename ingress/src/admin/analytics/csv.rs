@@ -47,8 +47,8 @@ pub(super) fn response(data: &AnalyticsData, slug: &str) -> Response {
 fn table(data: &AnalyticsData) -> String {
     let mut table = String::new();
     push_row(&mut table, HEAD);
-    for (day, tallies) in &data.counted {
-        for (group, tally) in &tallies.0 {
+    for (day, totals) in &data.counted {
+        for (group, tally) in &totals.0 {
             let cells = cells(data, *day, group, tally);
             push_row(&mut table, cells.iter().map(String::as_str));
         }

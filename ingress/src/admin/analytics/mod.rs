@@ -52,8 +52,8 @@ pub(super) async fn read(
     );
     let format = query.format(&headers)?;
     let mut counted = read_totals(&*state.backends.analytics, &org, days).await?;
-    for tallies in counted.values_mut() {
-        tallies.0.retain(|group, _| filter.matches(group));
+    for totals in counted.values_mut() {
+        totals.0.retain(|group, _| filter.matches(group));
     }
     let data = AnalyticsData {
         days,

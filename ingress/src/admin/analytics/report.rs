@@ -146,12 +146,12 @@ impl AnalyticsReport {
         let mut days = Vec::new();
         for day in data.days.iter() {
             let mut of_day = DailyTotals::default();
-            let tallies = data
+            let totals = data
                 .counted
                 .get(&day)
                 .into_iter()
-                .flat_map(|tallies| tallies.0.values());
-            tallies.for_each(|tally| of_day.merge(tally));
+                .flat_map(|totals| totals.0.values());
+            totals.for_each(|tally| of_day.merge(tally));
             totals.merge(&of_day);
             days.push(DayTotals {
                 day: day.to_string(),
@@ -188,18 +188,18 @@ pub(super) fn stars_of(hundredths: u64) -> f64 {
     hundredths as f64 / PARTS_OF_RATING as f64
 }
 
-/// Returns the tallies of each agent, or of each team, by the number of messages.
+/// Returns the totals of each agent, or of each team, by the number of messages.
 fn busiest_first(
     data: &AnalyticsData,
     id_of: impl Fn(&TotalsGroup) -> Option<&str>,
 ) -> Vec<(&str, DailyTotals)> {
-    let mut tallies: BTreeMap<&str, DailyTotals> = BTreeMap::new();
-    for (group, tally) in data.counted.values().flat_map(|tallies| &tallies.0) {
+    let mut totals: BTreeMap<&str, DailyTotals> = BTreeMap::new();
+    for (group, tally) in data.counted.values().flat_map(|totals| &totals.0) {
         if let Some(id) = id_of(group) {
-            tallies.entry(id).or_default().merge(tally);
+            totals.entry(id).or_default().merge(tally);
         }
     }
-    let mut sorted: Vec<_> = tallies.into_iter().collect();
+    let mut sorted: Vec<_> = totals.into_iter().collect();
     sorted.sort_by_key(|(_, tally)| Reverse(tally.messages()));
     sorted
 }

@@ -18,7 +18,7 @@ use crate::{
 const ANSWER_TOKENS_MAX: u32 = 64;
 /// Less time than this is not worth a call.
 const CALL_TIME_MIN: Duration = Duration::from_millis(100);
-/// LongestEntry text of a message or a member in the prompt, in characters.
+/// Longest text of a message or a member in the prompt, in characters.
 const TEXT_CHARS_MAX: usize = 1_000;
 /// Label that stands for no member.
 const NO_MEMBER: &str = "none";
