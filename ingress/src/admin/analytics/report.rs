@@ -146,12 +146,12 @@ impl AnalyticsReport {
         let mut days = Vec::new();
         for day in data.days.iter() {
             let mut of_day = DailyTotals::default();
-            let totals = data
+            let groups = data
                 .counted
                 .get(&day)
                 .into_iter()
                 .flat_map(|totals| totals.0.values());
-            totals.for_each(|tally| of_day.merge(tally));
+            groups.for_each(|group| of_day.merge(group));
             totals.merge(&of_day);
             days.push(DayTotals {
                 day: day.to_string(),
