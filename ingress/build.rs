@@ -1,6 +1,6 @@
-//! Embeds the built dashboard: generates a table of its files, each plain and compressed. A build
-//! script and not a macro, because file names change with their content and cargo has to notice new
-//! files.
+//! Embeds the web builds: generates a table of the files of each, plain and compressed. A build
+//! script and not a macro, because names of the dashboard's files change with their content and cargo
+//! has to notice new files.
 
 use std::{
     env,
@@ -12,33 +12,44 @@ use std::{
 
 use flate2::{Compression, write::GzEncoder};
 
-/// Output folder of `npm run build` in `web/dashboard`.
-const BUILT: &str = "assets/dashboard";
+/// Output folders of `npm run build` in `web/dashboard` and `web/widget`.
+const BUILDS: [(&str, &str); 2] = [
+    ("dashboard", "assets/dashboard"),
+    ("widget", "assets/widget"),
+];
 
 fn main() -> io::Result<()> {
-    writeln!(io::stdout(), "cargo::rerun-if-changed={BUILT}")?;
-    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join(BUILT);
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    for (name, folder) in BUILDS {
+        writeln!(io::stdout(), "cargo::rerun-if-changed={folder}")?;
+        embed(name, &root.join(folder), &out)?;
+    }
+    Ok(())
+}
+
+/// Writes the table of the files in `folder` to `NAME.rs` in `out`, with the compressed files beside it.
+fn embed(name: &str, folder: &Path, out: &Path) -> io::Result<()> {
     let mut files = Vec::new();
-    collect(&root, &mut files)?;
+    collect(folder, &mut files)?;
     files.sort();
     let mut table = String::from("&[\n");
     for (number, file) in files.iter().enumerate() {
-        let compressed = out.join(format!("{number}.gz"));
+        let compressed = out.join(format!("{name}-{number}.gz"));
         compress(file, &compressed)?;
-        let name = file
-            .strip_prefix(&root)
+        let path = file
+            .strip_prefix(folder)
             .unwrap_or(file)
             .to_string_lossy()
             .replace('\\', "/");
         // Debug formatting escapes any path as a Rust literal.
         let _ = writeln!(
             table,
-            "    DashboardFile {{ name: {name:?}, plain: include_bytes!({file:?}), gzip: include_bytes!({compressed:?}) }},"
+            "    StaticFile {{ name: {path:?}, plain: include_bytes!({file:?}), gzip: include_bytes!({compressed:?}) }},"
         );
     }
     table.push_str("]\n");
-    fs::write(out.join("dashboard_files.rs"), table)
+    fs::write(out.join(format!("{name}.rs")), table)
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {

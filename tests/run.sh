@@ -58,7 +58,7 @@ dependencies() {
 # Cargo alone builds the product, because the built widget is committed; this builds it again and compares.
 widget() {
   if ! command -v npm >/dev/null 2>&1; then
-    echo "!!! no Node here: NOT checked that ingress/src/assets/widget matches web/widget (tests/services/install.sh edge)"
+    echo "!!! no Node here: NOT checked that ingress/assets/widget matches web/widget (tests/services/install.sh edge)"
     return 0
   fi
   cd web/widget

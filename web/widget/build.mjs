@@ -9,7 +9,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
-const ASSETS = new URL("../../ingress/src/assets/widget/", import.meta.url);
+const ASSETS = new URL("../../ingress/assets/widget/", import.meta.url);
 const CORE_BYTES_MAX = 15 * 1024;
 const ALL_BYTES_MAX = 40 * 1024;
 

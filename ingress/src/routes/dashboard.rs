@@ -13,29 +13,23 @@ use axum::{
 use http::{HeaderMap, HeaderValue, Uri, header};
 use rand::RngExt;
 
-use super::preview;
+use super::{
+    preview,
+    static_files::{IMMUTABLE, StaticFile},
+};
 use crate::{
     http::{ApiError, ErrorCode},
     state::AppState,
 };
 
 /// A file of the dashboard build.
-struct DashboardFile {
-    /// Path below the build folder.
-    name: &'static str,
-    plain: &'static [u8],
-    gzip: &'static [u8],
-}
-
-const FILES: &[DashboardFile] = include!(concat!(env!("OUT_DIR"), "/dashboard_files.rs"));
+pub(super) const FILES: &[StaticFile] = include!(concat!(env!("OUT_DIR"), "/dashboard.rs"));
 const PAGE: &str = include_str!("../../assets/dashboard/index.html");
 
 /// Placeholder of the style nonce in the page.
 const NONCE_MARK: &str = "@STYLE_NONCE@";
 /// Placeholder of the public API's origin in the page.
 const PUBLIC_API_MARK: &str = "@PUBLIC_API@";
-/// Cache policy of files whose names contain a hash of their content.
-const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// Returns the routes of the page, which is served at every path below `/dashboard`, and of its
@@ -94,48 +88,7 @@ async fn serve_file(Path(name): Path<String>, headers: HeaderMap) -> Response {
         return ApiError::new(ErrorCode::NotFound, "the dashboard has no such file")
             .into_response();
     };
-    let common = [
-        (
-            header::CONTENT_TYPE,
-            HeaderValue::from_static(media_type(file.name)),
-        ),
-        (header::CACHE_CONTROL, IMMUTABLE),
-        (header::VARY, HeaderValue::from_static("accept-encoding")),
-    ];
-    if takes_gzip(&headers) {
-        (
-            common,
-            [(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))],
-            file.gzip,
-        )
-            .into_response()
-    } else {
-        (common, file.plain).into_response()
-    }
-}
-
-fn takes_gzip(headers: &HeaderMap) -> bool {
-    let named = headers
-        .get_all(header::ACCEPT_ENCODING)
-        .iter()
-        .filter_map(|value| value.to_str().ok());
-    named.flat_map(|text| text.split(',')).any(|coding| {
-        let mut parts = coding.split(';').map(str::trim);
-        let is_gzip = parts
-            .next()
-            .is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
-        is_gzip && !parts.any(|weight| matches!(weight, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
-    })
-}
-
-fn media_type(name: &str) -> &'static str {
-    match name.rsplit('.').next() {
-        Some("js") => "text/javascript; charset=utf-8",
-        Some("css") => "text/css; charset=utf-8",
-        Some("svg") => "image/svg+xml",
-        Some("woff2") => "font/woff2",
-        _ => "application/octet-stream",
-    }
+    ([(header::CACHE_CONTROL, IMMUTABLE)], file.respond(&headers)).into_response()
 }
 
 /// Returns scheme and authority of a URL. Nothing else may enter the policy.
@@ -149,36 +102,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn built_files_have_a_media_type_and_compressed_content() {
+    fn page_has_the_placeholders_of_its_headers() {
         assert!(FILES.iter().any(|file| file.name == "index.html"));
-        let assets = FILES.iter().filter(|file| file.name.starts_with("assets/"));
-        for file in assets {
-            assert_ne!(
-                media_type(file.name),
-                "application/octet-stream",
-                "{}",
-                file.name
-            );
-            assert_eq!(file.gzip[..2], [0x1f, 0x8b], "{}", file.name);
-            assert!(PAGE.contains(NONCE_MARK) && PAGE.contains(PUBLIC_API_MARK));
-        }
-    }
-
-    #[test]
-    fn gzip_is_sent_only_if_accepted() {
-        for (text, takes) in [
-            ("gzip", true),
-            ("br, GZIP;q=0.5", true),
-            ("deflate", false),
-            ("", false),
-            ("gzip;q=0", false),
-            ("x-gzip", false),
-        ] {
-            let headers =
-                HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(text))]);
-            assert_eq!(takes_gzip(&headers), takes, "{text}");
-        }
-        assert!(!takes_gzip(&HeaderMap::new()));
+        assert!(PAGE.contains(NONCE_MARK) && PAGE.contains(PUBLIC_API_MARK));
     }
 
     #[test]

@@ -16,27 +16,19 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde_json::json;
 use sha2::{Digest, Sha256, Sha384};
 
+use super::static_files::{IMMUTABLE, StaticFile};
 use crate::{
     http::{ApiError, ErrorCode},
     state::AppState,
 };
 
-const SCRIPT: &str = "widget";
-/// Files that `web/widget` builds, by name without extension.
-const FILES: [(&str, &str); 4] = [
-    (SCRIPT, include_str!("../assets/widget/widget.js")),
-    ("panel", include_str!("../assets/widget/panel.js")),
-    ("markdown", include_str!("../assets/widget/markdown.js")),
-    ("languages", include_str!("../assets/widget/languages.js")),
-];
+const SCRIPT: &str = "widget.js";
+pub(super) const FILES: &[StaticFile] = include!(concat!(env!("OUT_DIR"), "/widget.rs"));
 /// Number of hash digits in file names; must match `web/widget/build.mjs`.
 const HASH_DIGITS: usize = 16;
 
 /// Short, because a cached old script requests parts that a new version no longer has.
 const SCRIPT_CACHING: HeaderValue = HeaderValue::from_static("public, max-age=60");
-const IMMUTABLE_CACHING: HeaderValue =
-    HeaderValue::from_static("public, max-age=31536000, immutable");
-const SCRIPT_TYPE: HeaderValue = HeaderValue::from_static("text/javascript; charset=utf-8");
 /// Lets pages of any origin load the parts as modules, including pages with cross-origin isolation.
 const CROSS_ORIGIN_HEADERS: [(HeaderName, HeaderValue); 2] = [
     (
@@ -49,24 +41,27 @@ const CROSS_ORIGIN_HEADERS: [(HeaderName, HeaderValue); 2] = [
     ),
 ];
 
-struct ScriptAsset {
-    name: &'static str,
-    text: &'static str,
+struct WidgetAsset {
+    file: &'static StaticFile,
     /// File name with hash, such as `panel.0123456789abcdef.js`.
-    file: String,
+    hashed_name: String,
 }
 
-static ASSETS: LazyLock<Vec<ScriptAsset>> = LazyLock::new(|| {
-    let asset = |(name, text): (&'static str, &'static str)| {
-        let hash = HEXLOWER.encode(&Sha256::digest(text));
-        ScriptAsset {
-            name,
-            text,
-            file: format!("{name}.{}.js", &hash[..HASH_DIGITS]),
+static ASSETS: LazyLock<Vec<WidgetAsset>> = LazyLock::new(|| {
+    let asset = |file: &'static StaticFile| {
+        let hash = HEXLOWER.encode(&Sha256::digest(file.plain));
+        let name = file.name.trim_end_matches(".js");
+        WidgetAsset {
+            file,
+            hashed_name: format!("{name}.{}.js", &hash[..HASH_DIGITS]),
         }
     };
-    FILES.into_iter().map(asset).collect()
+    FILES.iter().map(asset).collect()
 });
+
+fn script() -> Option<&'static WidgetAsset> {
+    ASSETS.iter().find(|asset| asset.file.name == SCRIPT)
+}
 
 /// Returns the routes of the script, its parts and its version information; they need no key.
 pub(crate) fn routes() -> Router<AppState> {
@@ -77,17 +72,18 @@ pub(crate) fn routes() -> Router<AppState> {
 }
 
 async fn serve_script(headers: HeaderMap) -> Response {
-    let Some(asset) = ASSETS.iter().find(|asset| asset.name == SCRIPT) else {
+    let Some(asset) = script() else {
         return unknown_file();
     };
-    let tag = format!("\"{}\"", asset.file);
+    // Weak, because it stands for the plain and the compressed bytes.
+    let tag = format!("W/\"{}\"", asset.hashed_name);
     let known = headers
         .get(header::IF_NONE_MATCH)
         .and_then(|value| value.to_str().ok());
     let mut response = if known.is_some_and(|known| known.contains(&tag)) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        ([(header::CONTENT_TYPE, SCRIPT_TYPE)], asset.text).into_response()
+        asset.file.respond(&headers)
     };
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         response.headers_mut().insert(header::ETAG, tag);
@@ -102,11 +98,15 @@ async fn serve_script(headers: HeaderMap) -> Response {
 
 /// Returns the address and integrity hash that a page needs to pin this version.
 async fn serve_version() -> Response {
-    let Some(asset) = ASSETS.iter().find(|asset| asset.name == SCRIPT) else {
+    let Some(asset) = script() else {
         return unknown_file();
     };
-    let integrity = format!("sha384-{}", BASE64.encode(&Sha384::digest(asset.text)));
-    let answer = json!({ "script": format!("/v1/widget/{}", asset.file), "integrity": integrity });
+    let integrity = format!(
+        "sha384-{}",
+        BASE64.encode(&Sha384::digest(asset.file.plain))
+    );
+    let answer =
+        json!({ "script": format!("/v1/widget/{}", asset.hashed_name), "integrity": integrity });
     (
         CROSS_ORIGIN_HEADERS,
         [(header::CACHE_CONTROL, SCRIPT_CACHING)],
@@ -115,15 +115,14 @@ async fn serve_version() -> Response {
         .into_response()
 }
 
-async fn serve_hashed_file(Path(file): Path<String>) -> Response {
-    match ASSETS.iter().find(|asset| asset.file == file) {
-        Some(asset) => {
-            let caching = [
-                (header::CONTENT_TYPE, SCRIPT_TYPE),
-                (header::CACHE_CONTROL, IMMUTABLE_CACHING),
-            ];
-            (CROSS_ORIGIN_HEADERS, caching, asset.text).into_response()
-        }
+async fn serve_hashed_file(Path(name): Path<String>, headers: HeaderMap) -> Response {
+    match ASSETS.iter().find(|asset| asset.hashed_name == name) {
+        Some(asset) => (
+            CROSS_ORIGIN_HEADERS,
+            [(header::CACHE_CONTROL, IMMUTABLE)],
+            asset.file.respond(&headers),
+        )
+            .into_response(),
         // Another version may have this part, so caches must not store this response.
         None => (
             CROSS_ORIGIN_HEADERS,
@@ -144,37 +143,25 @@ fn unknown_file() -> Response {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
-    use flate2::{Compression, write::GzEncoder};
-
     use super::*;
 
     #[test]
     fn script_names_its_parts_as_they_are_served() {
-        let script = FILES[0].1;
-        for asset in ASSETS.iter().filter(|asset| asset.name != SCRIPT) {
+        let script = str::from_utf8(script().unwrap().file.plain).unwrap();
+        for asset in ASSETS.iter().filter(|asset| asset.file.name != SCRIPT) {
             assert!(
-                script.contains(&asset.file),
+                script.contains(&asset.hashed_name),
                 "widget.js does not load {}: build web/widget again",
-                asset.file
+                asset.hashed_name
             );
         }
     }
 
     #[test]
     fn widget_script_and_its_parts_stay_small_compressed() {
-        let compressed = |text: &str| {
-            let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-            encoder.write_all(text.as_bytes()).unwrap();
-            encoder.finish().unwrap().len()
-        };
-        assert!(
-            compressed(FILES[0].1) <= 15 << 10,
-            "{} bytes",
-            compressed(FILES[0].1)
-        );
-        let everything: usize = FILES.iter().map(|(_, text)| compressed(text)).sum();
+        let script = script().unwrap().file.gzip.len();
+        assert!(script <= 15 << 10, "{script} bytes");
+        let everything: usize = FILES.iter().map(|file| file.gzip.len()).sum();
         assert!(everything <= 40 << 10, "{everything} bytes");
     }
 

@@ -146,6 +146,12 @@ async fn script_is_cacheable_and_pinnable_and_its_parts_immutable() {
             .request(reqwest::Method::GET, "/v1/widget.js")
             .header("if-none-match", tag);
         assert_eq!(crate::support::send(again).await.status, 304);
+        let compressed = client
+            .request(reqwest::Method::GET, "/v1/widget.js")
+            .header("accept-encoding", "gzip");
+        let compressed = crate::support::send(compressed).await;
+        assert_eq!(compressed.header("content-encoding"), Some("gzip"));
+        assert_eq!(script.header("content-encoding"), None);
         let version = client.get("/v1/widget.json").await.json();
         let pinned = client.get(version["script"].as_str().unwrap()).await;
         assert_eq!((pinned.status, &pinned.text), (200, &script.text));
