@@ -34,7 +34,9 @@ pub(crate) async fn run(config: &ServiceConfig, arguments: &ApplyArguments) -> a
         .json(&document)
         .send()
         .await
-        .with_context(|| format!("no response from {base}"))?;
+        .with_context(|| {
+            format!("no response from {base}; is the service running there? (--url)")
+        })?;
     let status = response.status();
     let answer: serde_json::Value = response.json().await.context("the response is not JSON")?;
     let text = serde_json::to_string_pretty(&answer)?;

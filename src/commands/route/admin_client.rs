@@ -235,7 +235,12 @@ impl AdminClient {
             .bearer_auth(self.token.expose_secret())
             .send()
             .await;
-        let response = response.with_context(|| format!("no response from {}", self.base))?;
+        let response = response.with_context(|| {
+            format!(
+                "no response from {}; is the service running there? (--url)",
+                self.base
+            )
+        })?;
         let (status, text) = (response.status(), response.text().await?);
         ensure!(
             status.is_success(),

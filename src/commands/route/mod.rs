@@ -112,7 +112,9 @@ fn format_row(replayed: &ReplayedDecision, from: &str, to: &str) -> String {
         message_id, reason, ..
     } = replayed;
     if replayed.asks_model {
-        return format!("{message_id} {from}: a model would be asked; without one: {to}: {reason}");
+        return format!(
+            "{message_id} {from}: a model would be asked; the guess without one is {to}: {reason}"
+        );
     }
     format!("{message_id} {from} -> {to}: {reason}")
 }
@@ -229,7 +231,7 @@ mod tests {
         let guess = format_row(&replayed("1", "2", RoutingStage::Words, true), "one", "two");
         assert_eq!(
             guess,
-            "msg one: a model would be asked; without one: two: why"
+            "msg one: a model would be asked; the guess without one is two: why"
         );
     }
 

@@ -56,7 +56,7 @@ const RULES: &[(&str, QuestionTopic)] = &[
         QuestionTopic::Count,
     ),
     (
-        "product|products|buy|shop|catalogue|catalog|price|prices|sell|order",
+        "product|products|buy|shop|catalogue|catalog|price|prices|sell",
         QuestionTopic::Products,
     ),
     ("table", QuestionTopic::Table),

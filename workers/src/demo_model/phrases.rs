@@ -4,8 +4,8 @@ use super::conversation::{DemoConversation, LISTED_MAX, QuestionTopic, quote_lin
 
 /// Added to the first reply of a conversation and where it helps, so that nobody takes the demo for
 /// a language model.
-const NOTICE: &str = "*No language model is configured: this is the built-in demo. Set `OPENAI_BASE_URL`, \
-    `OPENAI_API_KEY` and `OPENAI_MODEL` and restart to talk to a real one.*";
+const NOTICE: &str = "*No language model is configured: this is the built-in demo. Set `OPENAI_API_KEY` and \
+    `OPENAI_MODEL` (and `OPENAI_BASE_URL` for other providers) and restart to talk to a real one.*";
 const TIPS: [&str; 5] = [
     "tell me *my name is …* and ask for it later: the history of this conversation comes back with every message.",
     "ask *what did I say?* to see what the service keeps of this conversation.",
@@ -183,11 +183,13 @@ fn echo_phrase(conversation: &DemoConversation) -> String {
         return "I am listening. Ask me for **help** to see what I can do.".into();
     }
     let tip = TIPS[conversation.message_count() % TIPS.len()];
+    let words = split_words(question).len();
     format!(
-        "> {}\n\nThat is a thought of {} words{}, and a real model would have an answer. I can only pass it back to you \
+        "> {}\n\nThat is a thought of {} {}{}, and a real model would have an answer. I can only pass it back to you \
          with care.\n\n**A tip:** {tip}",
         quote_line(question),
-        split_words(question).len(),
+        words,
+        if words == 1 { "word" } else { "words" },
         name_suffix(conversation)
     )
 }

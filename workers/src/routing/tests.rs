@@ -1,4 +1,4 @@
-//! A team's message against the embedded twins.
+//! Tests of routing a team's message, over the embedded backends.
 
 mod playground;
 
