@@ -135,7 +135,7 @@ test_all() {
   fi
   stage "unit and conformance tests" unit_tests_with_model
   stage "integration suite, embedded" on_embedded
-  stage "the APIs against their documents (Schemathesis)" tests/contract/run.sh
+  stage "the APIs against their documents (Schemathesis)" env FEATURES="$FEATURES" tests/contract/run.sh
   if [ "${SERVICES:-}" = none ]; then
     print_summary
     printf '\n%s\n' "!!! SERVICES=none: NOT run: production backends on Kafka, Redis and CQL; the suite with separate processes; the real-only tests"

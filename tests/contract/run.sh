@@ -62,7 +62,8 @@ items = json.load(open(sys.argv[1]))["organizations"][0][sys.argv[2]]
 print(items[0][sys.argv[3]])' "$WORK/applied.json" "$1" "$2"; }
 
 install
-cargo build --locked --workspace --quiet
+# The features of the caller, so that nothing is compiled again.
+cargo build --locked --workspace --features "${FEATURES:-switchboard/evaluation}" --quiet
 BINARY=$(target_directory)/debug/switchboard
 TOKEN=$(head -c 24 /dev/urandom | base64 | tr '+/' '-_')
 PORT=$(free_ports 3)
