@@ -11,8 +11,9 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 /// Makes `span` a child of the span whose context the headers hold, if they hold one.
 pub(crate) fn continue_trace(span: &Span, headers: &RecordHeaders) {
-    let parent: Context =
-        global::get_text_map_propagator(|propagator| propagator.extract(&HeaderExtractor(headers)));
+    let parent: Context = global::get_text_map_propagator(|propagator| {
+        propagator.extract(&RecordHeaderExtractor(headers))
+    });
     // Without a telemetry layer there is no trace to continue.
     let _ = span.set_parent(parent);
 }
@@ -37,9 +38,9 @@ pub(crate) fn trace_headers() -> RecordHeaders {
     headers
 }
 
-struct HeaderExtractor<'a>(&'a RecordHeaders);
+struct RecordHeaderExtractor<'a>(&'a RecordHeaders);
 
-impl Extractor for HeaderExtractor<'_> {
+impl Extractor for RecordHeaderExtractor<'_> {
     fn get(&self, key: &str) -> Option<&str> {
         self.0
             .iter()

@@ -20,7 +20,6 @@ pub(super) struct DemoConversation {
     prefix: String,
 }
 
-/// Topic of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QuestionTopic {
     Introduction,
@@ -205,7 +204,6 @@ impl DemoConversation {
     }
 }
 
-/// Returns the beginning of a text on one line.
 pub(super) fn quote_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words

@@ -28,7 +28,6 @@ pub(super) struct ChatRequest {
     tool_choice: Value,
 }
 
-/// One message of the conversation.
 #[derive(Deserialize)]
 pub(super) struct ChatMessage {
     pub(super) role: String,
@@ -170,7 +169,6 @@ impl ResponseEnvelope {
         }
     }
 
-    /// Returns the answer as one body.
     pub(super) fn full_body(&self, answer: &DemoAnswer) -> Value {
         let message = match answer {
             DemoAnswer::Text { pieces, .. } => {

@@ -25,15 +25,16 @@ const UNKNOWN_STATE_DELAY: Duration = Duration::from_secs(1);
 
 /// A reply that this worker holds the claim of.
 pub(super) struct ClaimedReply {
-    /// Writer of the reply.
     pub(super) writer: ReplyWriter,
     /// Work that is left to do.
     pub(super) task: ClaimTask,
-    /// Number of messages in the conversation when its last turn was completed, if the relay knows it.
+    /// Number of messages in the conversation when its last turn was completed, if the relay knows
+    /// it.
     pub(super) message_count: Option<u64>,
 }
 
-/// Claims the reply of `job`, or returns the end of this run. `inherited` is true if another worker may be working on it.
+/// Claims the reply of `job`, or returns the end of this run. `inherited` is true if another worker
+/// may be working on it.
 pub(super) async fn claim_reply(
     inference: &InferenceHandler,
     job: &ReplyJob,
@@ -116,8 +117,8 @@ async fn restore_reply(
     })
 }
 
-/// Claims a reply while the relay is unavailable. Ownership of the partition replaces the claim, and the store shows
-/// whether the reply is final.
+/// Claims a reply while the relay is unavailable. Ownership of the partition replaces the claim,
+/// and the store shows whether the reply is final.
 async fn claim_without_relay(
     inference: &InferenceHandler,
     job: &ReplyJob,
@@ -137,7 +138,8 @@ async fn claim_without_relay(
             return Err(JobEnd::RetryAfter(UNKNOWN_STATE_DELAY));
         }
     }
-    // The previous owner of the partition finishes its replies. A second text would break off the first one's delivery.
+    // The previous owner of the partition finishes its replies. A second text would break off the
+    // first one's delivery.
     let age = Duration::from_millis(Timestamp::now().millis_since(job.turn.accepted_at));
     if inherited && age < inference.config.job_deadline() {
         return Err(JobEnd::RetryAfter(UNKNOWN_STATE_DELAY));

@@ -17,7 +17,8 @@ pub(crate) struct ContextWindow<'a> {
     pub(crate) start: u64,
 }
 
-/// Returns the turns that a prompt may contain. A turn that failed, or was cancelled before any text, is skipped.
+/// Returns the turns that a prompt may contain. A turn that failed, or was cancelled before any
+/// text, is skipped.
 pub(crate) fn answered_turns(past: &[Message]) -> Vec<PastTurn<'_>> {
     let pairs = past
         .windows(2)
@@ -32,8 +33,8 @@ pub(crate) fn answered_turns(past: &[Message]) -> Vec<PastTurn<'_>> {
     pairs.collect()
 }
 
-/// Returns as many of the newest turns as fit into `budget` tokens. `past` may itself be the end of a
-/// longer conversation.
+/// Returns as many of the newest turns as fit into `budget` tokens. `past` may itself be the end of
+/// a longer conversation.
 pub(crate) fn select_newest(past: &[Message], budget: usize) -> ContextWindow<'_> {
     let all = answered_turns(past);
     let unread = past.first().map_or(0, |first| first.position);
@@ -69,8 +70,8 @@ pub(crate) fn count_fitting(turns: &[PastTurn<'_>], budget: usize) -> usize {
 }
 
 impl ContextWindow<'_> {
-    /// Returns what was left out, or `None` if everything fits. `summary_end` is the position before
-    /// which a summary covers the messages.
+    /// Returns what was left out, or `None` if everything fits. `summary_end` is the position
+    /// before which a summary covers the messages.
     pub(crate) fn truncation(&self, summary_end: Option<u64>) -> Option<ContextTruncation> {
         if self.omitted == 0 {
             return None;

@@ -1,7 +1,8 @@
 //! Deletes conversations, in the worker that owns them and between two of their turns.
 //!
-//! The order matters: first the caches of this worker and the texts in the relay, which are found through the stored
-//! messages, then the store, then the event for analytics. The waiting ingress gets its response after all of them.
+//! The order matters: first the caches of this worker and the texts in the relay, which are found
+//! through the stored messages, then the store, then the event for analytics. The waiting ingress
+//! gets its response after all of them.
 
 use switchboard_backends::{
     relay::LOG_TTL,
@@ -11,40 +12,17 @@ use switchboard_schemas::{
     conversation::{Message, MessageAuthor},
     conversation_job::DeleteJob,
     ids::MessageId,
-    reply_event::PatchOutcome,
     time::Timestamp,
 };
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
-use super::{InferenceHandler, events, metadata_patch};
-use crate::{
-    job_loop::JobEnd,
-    retry::{self, RetryDelays},
-};
+use super::{InferenceHandler, events, metadata_patch::ConversationChange};
+use crate::job_loop::JobEnd;
 
 /// Messages per page in the search for texts that the relay still has.
 const MESSAGE_PAGE_SIZE: u32 = 100;
 
-/// Deletes one conversation, unless `handoff` is cancelled first.
-pub(super) async fn run_deletion(
-    inference: &InferenceHandler,
-    job: &DeleteJob,
-    handoff: &CancellationToken,
-) -> JobEnd {
-    tokio::select! {
-        biased;
-        () = handoff.cancelled() => JobEnd::RetryAfter(std::time::Duration::ZERO),
-        end = delete_conversation(inference, job) => end,
-    }
-}
-
-async fn delete_conversation(inference: &InferenceHandler, job: &DeleteJob) -> JobEnd {
-    let (config, backends) = (&inference.config, &inference.backends);
-    let (deadline, delays) = (
-        Instant::now() + config.job_deadline(),
-        RetryDelays::of_store(config),
-    );
+/// Deletes one conversation.
+pub(super) async fn delete_conversation(inference: &InferenceHandler, job: &DeleteJob) -> JobEnd {
     inference.histories.remove(&job.conversation_id);
     inference.summaries.remove(&job.conversation_id);
     remove_texts(inference, job).await;
@@ -54,29 +32,20 @@ async fn delete_conversation(inference: &InferenceHandler, job: &DeleteJob) -> J
         event_id: job.event_id.clone(),
         at: Timestamp::now(),
     };
-    let deleted = retry::retry_until(deadline, delays, "delete a conversation", || {
-        backends.store.delete_conversation(&deletion)
-    });
-    let outcome = match deleted.await {
-        Some(true) => PatchOutcome::Applied,
-        Some(false) => PatchOutcome::NotFound,
-        None => return JobEnd::RetryAfter(config.parked_delay()),
+    let change = ConversationChange {
+        task: "delete a conversation",
+        event: events::conversation_deleted(job),
+        event_id: &job.event_id,
+        reply_to: &job.reply_to,
     };
-    if let (PatchOutcome::Applied, Some(event)) = (outcome, events::conversation_deleted(job)) {
-        let publish = || events::publish_event(&*backends.bus, config, &event);
-        if retry::retry_until(deadline, delays, "publish an event", publish)
-            .await
-            .is_none()
-        {
-            return JobEnd::RetryAfter(config.parked_delay());
-        }
-    }
-    metadata_patch::respond(inference, &job.reply_to, &job.event_id, outcome).await;
-    JobEnd::Finished
+    let store = &inference.backends.store;
+    change
+        .run(inference, || store.delete_conversation(&deletion))
+        .await
 }
 
-/// Removes the reply texts that the relay may still have. In an unavailable relay they expire 15 minutes after they were
-/// written.
+/// Removes the reply texts that the relay may still have. In an unavailable relay they expire 15
+/// minutes after they were written.
 async fn remove_texts(inference: &InferenceHandler, job: &DeleteJob) {
     let recent = recent_user_messages(inference, job)
         .await

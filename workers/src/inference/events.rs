@@ -1,4 +1,5 @@
-//! Builds and publishes the message events for analytics. Their ids are derived, so that repeated work repeats them.
+//! Builds and publishes the message events for analytics. Their ids are derived, so that repeated
+//! work repeats them.
 
 use switchboard_backends::{
     bus::{BusError, MessageBus, OutgoingRecord},
@@ -43,7 +44,6 @@ pub(crate) async fn publish_event(
     bus.publish(record, config.publish_timeout()).await
 }
 
-/// Returns the event of a new user message.
 pub(crate) fn user_message(job: &ReplyJob, position: u64) -> MessageEvent {
     let turn = &job.turn;
     let fact = UserMessageFact {
@@ -120,7 +120,8 @@ pub(crate) fn conversation_updated(job: &PatchJob) -> MessageEvent {
     }
 }
 
-/// Returns the event of a deleted conversation; `None` if no agent is known, because then no event ever named it.
+/// Returns the event of a deleted conversation; `None` if no agent is known, because then no event
+/// ever named it.
 pub(crate) fn conversation_deleted(job: &DeleteJob) -> Option<MessageEvent> {
     let cleared = PERSONAL_KEYS.map(|key| (key.to_owned(), serde_json::Value::Null));
     Some(MessageEvent {
@@ -159,7 +160,6 @@ fn turn_event(
     }
 }
 
-/// Returns the serialized name of an enum value.
 fn serialized_name(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,

@@ -12,7 +12,7 @@ use switchboard_backends::store::{
 };
 use switchboard_schemas::{
     conversation::{Message, MessageAuthor},
-    ids::{ConversationId, OrgId},
+    ids::ConversationId,
     turn::Turn,
 };
 
@@ -32,7 +32,6 @@ pub(crate) struct ConversationHistory {
     pub(crate) tombstone: Option<Tombstone>,
 }
 
-/// Stored state of a turn.
 pub(crate) enum TurnState {
     /// The turn has no final state yet.
     Pending(PendingTurn),
@@ -66,8 +65,8 @@ impl HistoryCache {
         }
     }
 
-    /// Returns the state of a turn: from the cache if the relay's `message_count` agrees with it, otherwise from the
-    /// store.
+    /// Returns the state of a turn: from the cache if the relay's `message_count` agrees with it,
+    /// otherwise from the store.
     pub(crate) async fn turn_state(
         &self,
         store: &dyn ConversationStore,
@@ -80,7 +79,8 @@ impl HistoryCache {
             .get(&turn.conversation_id)
             .filter(|history| Some(history.count) == message_count);
         if let Some(history) = cached {
-            // A relay that lost its state grants claims on old turns again: a turn that is not certainly new is looked up.
+            // A relay that lost its state grants claims on old turns again: a turn that is not
+            // certainly new is looked up.
             if history.precedes(turn) {
                 return Ok(TurnState::next_turn(history));
             }
@@ -97,14 +97,14 @@ impl HistoryCache {
         if let Some(record) = record {
             return Ok(TurnState::Final(Box::new(record)));
         }
-        let messages = self
-            .read_latest(
-                store,
-                &turn.org_id,
-                &turn.conversation_id,
-                state.message_count,
-            )
-            .await?;
+        let count = state.message_count;
+        let messages = if count == 0 {
+            Vec::new()
+        } else {
+            let from = count.saturating_sub(u64::from(self.messages_max));
+            let (org, id) = (&turn.org_id, &turn.conversation_id);
+            store.messages(org, id, from, self.messages_max).await?
+        };
         Ok(pending_turn(turn, state, messages))
     }
 
@@ -133,7 +133,6 @@ impl HistoryCache {
         );
     }
 
-    /// Removes a deleted conversation.
     pub(crate) fn remove(&self, id: &ConversationId) {
         self.cache.invalidate(id);
     }
@@ -141,20 +140,6 @@ impl HistoryCache {
     /// Removes everything: another worker may have continued any of the conversations.
     pub(crate) fn clear(&self) {
         self.cache.invalidate_all();
-    }
-
-    async fn read_latest(
-        &self,
-        store: &dyn ConversationStore,
-        org: &OrgId,
-        id: &ConversationId,
-        count: u64,
-    ) -> Result<Vec<Message>, StoreError> {
-        if count == 0 {
-            return Ok(Vec::new());
-        }
-        let from = count.saturating_sub(u64::from(self.messages_max));
-        store.messages(org, id, from, self.messages_max).await
     }
 }
 
@@ -168,8 +153,8 @@ impl TurnState {
 }
 
 impl ConversationHistory {
-    /// Returns true if `turn` is certainly not part of this history: its id is random, not derived from a client's key,
-    /// and it was accepted after the last message.
+    /// Returns true if `turn` is certainly not part of this history: its id is random, not derived
+    /// from a client's key, and it was accepted after the last message.
     fn precedes(&self, turn: &Turn) -> bool {
         let later = self
             .messages
@@ -217,7 +202,8 @@ fn value_bytes(value: &Value) -> usize {
     inside + size_of::<Value>()
 }
 
-/// Returns the pending state of a turn. An earlier attempt may have stored the user message: it keeps its position.
+/// Returns the pending state of a turn. An earlier attempt may have stored the user message: it
+/// keeps its position.
 fn pending_turn(
     turn: &Turn,
     HistoryState {

@@ -1,14 +1,16 @@
-//! Applies metadata changes in the order of the conversation's partition, so that store and topic agree.
+//! Applies metadata changes in the order of the conversation's partition, so that store and topic
+//! agree.
 
 use std::time::Duration;
 
+use switchboard_backends::store::StoreError;
 use switchboard_schemas::{
     conversation_job::PatchJob,
     ids::{EventId, IngressId},
+    message_event::MessageEvent,
     reply_event::{IngressEnvelope, PatchOutcome},
 };
 use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
 
 use super::{InferenceHandler, events};
 use crate::{
@@ -21,53 +23,64 @@ const RESPONSE_TRIES_MAX: u32 = 3;
 /// Pause between two tries.
 const RESPONSE_RETRY_DELAY: Duration = Duration::from_millis(300);
 
-/// Applies one metadata change, unless `handoff` is cancelled first.
-pub(super) async fn run_patch(
-    inference: &InferenceHandler,
-    job: &PatchJob,
-    handoff: &CancellationToken,
-) -> JobEnd {
-    tokio::select! {
-        biased;
-        () = handoff.cancelled() => JobEnd::RetryAfter(Duration::ZERO),
-        end = apply_patch(inference, job) => end,
-    }
+/// Applies one metadata change.
+pub(super) async fn apply_patch(inference: &InferenceHandler, job: &PatchJob) -> JobEnd {
+    let store = &inference.backends.store;
+    let change = ConversationChange {
+        task: "change the metadata",
+        event: Some(events::conversation_updated(job)),
+        event_id: &job.event_id,
+        reply_to: &job.reply_to,
+    };
+    let write = || {
+        let (org, id) = (&job.org_id, &job.conversation_id);
+        store.update_metadata(org, id, &job.changes, job.accepted_at)
+    };
+    change.run(inference, write).await
 }
 
-async fn apply_patch(inference: &InferenceHandler, job: &PatchJob) -> JobEnd {
-    let (config, backends) = (&inference.config, &inference.backends);
-    let (deadline, delays) = (
-        Instant::now() + config.job_deadline(),
-        RetryDelays::of_store(config),
-    );
-    let stored = retry::retry_until(deadline, delays, "change the metadata", || {
-        backends.store.update_metadata(
-            &job.org_id,
-            &job.conversation_id,
-            &job.changes,
-            job.accepted_at,
-        )
-    });
-    let outcome = match stored.await {
-        Some(true) => PatchOutcome::Applied,
-        Some(false) => PatchOutcome::NotFound,
-        None => return JobEnd::RetryAfter(config.parked_delay()),
-    };
-    if outcome == PatchOutcome::Applied {
-        let event = events::conversation_updated(job);
-        let published = retry::retry_until(deadline, delays, "publish an event", || {
-            events::publish_event(&*backends.bus, config, &event)
-        });
-        if published.await.is_none() {
-            return JobEnd::RetryAfter(config.parked_delay());
+/// A change of a conversation between two of its turns.
+pub(super) struct ConversationChange<'a> {
+    /// Name of the write in the log.
+    pub(super) task: &'static str,
+    /// Event to publish if the conversation exists.
+    pub(super) event: Option<MessageEvent>,
+    pub(super) event_id: &'a EventId,
+    /// Ingress that waits for the outcome.
+    pub(super) reply_to: &'a IngressId,
+}
+
+impl ConversationChange<'_> {
+    /// Stores the change with `write`, which returns false if there is no such conversation, then
+    /// publishes its event and sends the outcome.
+    pub(super) async fn run<F: Future<Output = Result<bool, StoreError>>>(
+        self,
+        inference: &InferenceHandler,
+        write: impl FnMut() -> F,
+    ) -> JobEnd {
+        let config = &inference.config;
+        let deadline = Instant::now() + config.job_deadline();
+        let delays = RetryDelays::of_store(config);
+        let outcome = match retry::retry_until(deadline, delays, self.task, write).await {
+            Some(true) => PatchOutcome::Applied,
+            Some(false) => PatchOutcome::NotFound,
+            None => return JobEnd::RetryAfter(config.parked_delay()),
+        };
+        if let (PatchOutcome::Applied, Some(event)) = (outcome, &self.event) {
+            let bus = &*inference.backends.bus;
+            let publish = || events::publish_event(bus, config, event);
+            let published = retry::retry_until(deadline, delays, "publish an event", publish);
+            if published.await.is_none() {
+                return JobEnd::RetryAfter(config.parked_delay());
+            }
         }
+        respond(inference, self.reply_to, self.event_id, outcome).await;
+        JobEnd::Finished
     }
-    respond(inference, &job.reply_to, &job.event_id, outcome).await;
-    JobEnd::Finished
 }
 
 /// Sends the outcome to the ingress that waits for it.
-pub(super) async fn respond(
+async fn respond(
     inference: &InferenceHandler,
     to: &IngressId,
     change: &EventId,

@@ -1,10 +1,11 @@
-//! The inference role (steps 7 to 9 of the path of a message): turns messages into replies, and applies metadata changes
-//! and deletions.
+//! The inference role (steps 7 to 9 of the path of a message): turns messages into replies, and
+//! applies metadata changes and deletions.
 //!
-//! Reading order: [`turn_runner`] orchestrates one turn after [`claim`] has claimed its reply. [`reply_generator`] calls
-//! the model with a prompt of [`prompt_builder`], and [`reply_writer`] delivers the text. [`turn_finalizer`] gives the turn
-//! its one final state, and [`turn_store`] stores and announces it. [`playground_turn`] runs an editor's test message,
-//! of which nothing is stored.
+//! Reading order: [`turn_runner`] orchestrates one turn after [`claim`] has claimed its reply.
+//! [`reply_generator`] calls the model with a prompt of [`prompt_builder`], and [`reply_writer`]
+//! delivers the text. [`turn_finalizer`] gives the turn its one final state, and [`turn_store`]
+//! stores and announces it. [`playground_turn`] runs an editor's test message, of which nothing is
+//! stored.
 
 mod announcement;
 mod claim;
@@ -31,7 +32,10 @@ mod waiting_signs;
 #[cfg(test)]
 pub(crate) use tests::shop as shop_of_tests;
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use switchboard_backends::{
@@ -117,7 +121,8 @@ pub(crate) struct AssignedJob {
     job: Arc<ConversationJob>,
     /// Time at which the record was published.
     queued_at: Timestamp,
-    /// True if another worker may be working on it: the record is old, was published again, or its reply was busy.
+    /// True if another worker may be working on it: the record is old, was published again, or its
+    /// reply was busy.
     inherited: Arc<AtomicBool>,
 }
 
@@ -134,7 +139,8 @@ impl JobHandler for InferenceHandler {
     fn decode_job(&self, record: &IncomingRecord) -> Result<(LaneKey, Self::Job), DecodeError> {
         let job: ConversationJob = versioned::decode(&record.payload)?;
         let kind = match &job {
-            // A deletion is ordered with the turns: earlier ones are deleted, later ones start anew.
+            // A deletion is ordered with the turns: earlier ones are deleted, later ones start
+            // anew.
             ConversationJob::Reply(_)
             | ConversationJob::Playground(_)
             | ConversationJob::Delete(_) => LaneKind::Turns,
@@ -187,14 +193,16 @@ impl JobHandler for InferenceHandler {
             ConversationJob::Patch(job) => {
                 let span = tracing::info_span!("patch", conversation.id = %conversation, request.id = %job.request_id,
                     trace.id = %trace::current_trace_id());
-                Box::pin(metadata_patch::run_patch(self, job, handoff))
+                let change = metadata_patch::apply_patch(self, job);
+                Box::pin(until_handoff(handoff, change))
                     .instrument(span)
                     .await
             }
             ConversationJob::Delete(job) => {
                 let span = tracing::info_span!("delete", conversation.id = %conversation, request.id = %job.request_id,
                     trace.id = %trace::current_trace_id());
-                Box::pin(conversation_deletion::run_deletion(self, job, handoff))
+                let change = conversation_deletion::delete_conversation(self, job);
+                Box::pin(until_handoff(handoff, change))
                     .instrument(span)
                     .await
             }
@@ -207,5 +215,17 @@ impl JobHandler for InferenceHandler {
 
     fn on_assigned(&self) {
         self.histories.clear();
+    }
+}
+
+/// Drops a change that is still running when `handoff` is cancelled: the next worker repeats it.
+async fn until_handoff(
+    handoff: &CancellationToken,
+    change: impl Future<Output = JobEnd>,
+) -> JobEnd {
+    tokio::select! {
+        biased;
+        () = handoff.cancelled() => JobEnd::RetryAfter(Duration::ZERO),
+        end = change => end,
     }
 }

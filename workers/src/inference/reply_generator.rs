@@ -1,7 +1,7 @@
 //! Generates a reply: loads the agent, builds the prompt and calls the model.
 //!
-//! Context sizes differ, and only the provider knows its own. If a model refuses a prompt for its length before any text
-//! was displayed, it is called again with a shorter one.
+//! Context sizes differ, and only the provider knows its own. If a model refuses a prompt for its
+//! length before any text was displayed, it is called again with a shorter one.
 
 use std::sync::Arc;
 
@@ -31,12 +31,12 @@ use crate::{
     },
 };
 
-/// Most prompts for one reply after the first, each with half the tokens; the last one contains nothing of the past.
+/// Most prompts for one reply after the first, each with half the tokens; the last one contains
+/// nothing of the past.
 const SHORTER_PROMPTS_MAX: u32 = 3;
 
 /// A reply whose text is in the writer.
 pub(super) struct GeneratedReply {
-    /// Outcome of the generation.
     pub(super) outcome: ReplyOutcome,
     /// Facts about the last prompt, if the model was called.
     pub(super) prompt: PromptFacts,
@@ -54,7 +54,6 @@ impl From<ReplyOutcome> for GeneratedReply {
     }
 }
 
-/// Generator of one reply.
 pub(super) struct ReplyGenerator<'a> {
     inference: &'a InferenceHandler,
     job: &'a ReplyJob,
@@ -260,7 +259,8 @@ impl<'a> ReplyGenerator<'a> {
         }
     }
 
-    /// Calls the model with one prompt. Without `tokens_max` the prompt contains nothing of the past, not even a summary.
+    /// Calls the model with one prompt. Without `tokens_max` the prompt contains nothing of the
+    /// past, not even a summary.
     async fn call_once(
         &self,
         input: &ReplyInput<'_>,

@@ -17,8 +17,8 @@ pub(crate) struct LoggedReply {
 }
 
 impl LoggedReply {
-    /// Restores a reply from frames in the order of the log. Repeated text is ignored; text after a gap
-    /// is dropped.
+    /// Restores a reply from frames in the order of the log. Repeated text is ignored; text after a
+    /// gap is dropped.
     pub(crate) fn from_frames(frames: Vec<Frame>) -> Self {
         let Some(generation) = frames.last().map(|frame| frame.generation) else {
             return Self::default();

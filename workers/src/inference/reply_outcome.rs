@@ -74,13 +74,10 @@ pub(crate) fn text_digest(text: &str) -> String {
 pub(crate) struct FinishedTurn {
     /// Position of the user message in the conversation.
     pub(crate) user_position: u64,
-    /// Head of the reply, if it started.
     pub(crate) head: Option<ReplyHead>,
-    /// Text of the reply.
     pub(crate) text: String,
     /// Content of the end frame.
     pub(crate) end: ReplyEnd,
-    /// Generation of the text.
     pub(crate) generation: u32,
     /// Attempt that stores the turn.
     pub(crate) attempt: u32,

@@ -12,7 +12,6 @@ use crate::{
 /// Everything that the model and its tools produced so far.
 #[derive(Default)]
 pub(super) struct ReplyText {
-    /// Text of the reply.
     pub(super) text: String,
     /// Head of the reply, once it started.
     pub(super) head: Option<ReplyHead>,
@@ -23,7 +22,8 @@ pub(super) struct ReplyText {
 }
 
 impl ReplyText {
-    /// Starts the reply if it has not started. Until its first text, the head names the model that was called last.
+    /// Starts the reply if it has not started. Until its first text, the head names the model that
+    /// was called last.
     fn start(&mut self, new_head: &ReplyHead, model: &str) {
         let is_empty = self.text.is_empty();
         let head = self.head.get_or_insert_with(|| new_head.clone());

@@ -1,7 +1,8 @@
-//! Writes one reply to the relay: frames as they arise, heartbeats, the end frame and the completion of the claim.
+//! Writes one reply to the relay: frames as they arise, heartbeats, the end frame and the
+//! completion of the claim.
 //!
-//! The text is kept in memory. While the relay is unavailable the reply continues without it; a relay that lost its state
-//! gets the whole reply again.
+//! The text is kept in memory. While the relay is unavailable the reply continues without it; a
+//! relay that lost its state gets the whole reply again.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -32,7 +33,6 @@ const RELAY_TRIES_MAX: u32 = 3;
 /// Pause between these tries.
 const RELAY_RETRY_DELAY: Duration = Duration::from_millis(300);
 
-/// The writer of one reply.
 pub(crate) struct ReplyWriter {
     relay: Arc<dyn Relay>,
     token: ClaimToken,
@@ -51,7 +51,8 @@ struct LogState {
     seq: u64,
     head: Option<ReplyHead>,
     text_bytes: usize,
-    /// Sent but not acknowledged. They are sent again unchanged, because their numbers may be taken already.
+    /// Sent but not acknowledged. They are sent again unchanged, because their numbers may be taken
+    /// already.
     unacknowledged: Vec<Frame>,
     claim: ClaimRecord,
     /// False if the last call failed.
@@ -124,7 +125,8 @@ impl ReplyWriter {
         }
     }
 
-    /// Creates the writer of a reply whose claim could not be requested. Every heartbeat tries to obtain it.
+    /// Creates the writer of a reply whose claim could not be requested. Every heartbeat tries to
+    /// obtain it.
     pub(crate) fn without_claim(
         relay: Arc<dyn Relay>,
         token: ClaimToken,
@@ -137,7 +139,6 @@ impl ReplyWriter {
         this
     }
 
-    /// Returns the token of the claim.
     pub(crate) const fn token(&self) -> &ClaimToken {
         &self.token
     }
@@ -147,7 +148,8 @@ impl ReplyWriter {
         &self.cancelled
     }
 
-    /// Returns the token that is cancelled when another worker holds the claim: nothing may be written any more.
+    /// Returns the token that is cancelled when another worker holds the claim: nothing may be
+    /// written any more.
     pub(crate) const fn fenced(&self) -> &CancellationToken {
         &self.fenced
     }
@@ -158,7 +160,6 @@ impl ReplyWriter {
         self.wake();
     }
 
-    /// Returns the head of the reply, if it started.
     pub(crate) fn head(&self) -> Option<ReplyHead> {
         self.text().head.clone()
     }
@@ -168,12 +169,12 @@ impl ReplyWriter {
         self.text().text.clone()
     }
 
-    /// Returns the generation of the text.
     pub(crate) async fn generation(&self) -> u32 {
         self.log.lock().await.generation
     }
 
-    /// Creates a sink for the model's text. The model that produces the first text is added to `head`.
+    /// Creates a sink for the model's text. The model that produces the first text is added to
+    /// `head`.
     pub(crate) fn open_sink(&self, head: ReplyHead) -> WriterSink<'_> {
         let mut reply = self.text();
         if reply.text.is_empty()
@@ -239,8 +240,9 @@ impl ReplyWriter {
         self.log.lock().await.claim = ClaimRecord::Finalized;
     }
 
-    /// Completes the claim of a stored reply, finalizing it again if the relay lost it. Returns false if another worker
-    /// holds the claim. An unavailable relay counts as success, because readers find the reply in the store.
+    /// Completes the claim of a stored reply, finalizing it again if the relay lost it. Returns
+    /// false if another worker holds the claim. An unavailable relay counts as success, because
+    /// readers find the reply in the store.
     pub(crate) async fn complete(
         &self,
         end: &ReplyEnd,
@@ -284,7 +286,8 @@ impl ReplyWriter {
     ) -> Result<ClaimStatus, RelayError> {
         self.send_frames(log, false).await;
         if !log.reachable {
-            // An end without its text in the log would let the next holder store less than was finalized.
+            // An end without its text in the log would let the next holder store less than was
+            // finalized.
             return Err(RelayError::Unavailable("text is not in the log".into()));
         }
         if self.fenced.is_cancelled() {
@@ -359,7 +362,8 @@ impl ReplyWriter {
         let (true, Some(head)) = (reply.user_message_stored, reply.head.clone()) else {
             return;
         };
-        // Before the first text the head may still change: another provider may answer, or its products may be gone.
+        // Before the first text the head may still change: another provider may answer, or its
+        // products may be gone.
         let is_replaceable =
             |logged: &ReplyHead| logged.model != head.model || head.ui_spec.is_none();
         let is_new = log.head.as_ref() != Some(&head);

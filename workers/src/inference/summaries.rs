@@ -1,8 +1,8 @@
 //! Summarizes long conversations in the background, with the agent's own model.
 //!
-//! A summary is started after a reply, before the context window overflows, and stored with the next reply. It is an
-//! optional aid: if it is missing or fails, the prompt contains only the context window, and the truncation is recorded
-//! all the same.
+//! A summary is started after a reply, before the context window overflows, and stored with the
+//! next reply. It is an optional aid: if it is missing or fails, the prompt contains only the
+//! context window, and the truncation is recorded all the same.
 
 use std::{
     collections::HashSet,
@@ -62,7 +62,6 @@ pub(crate) struct ConversationSummarizer {
 /// A part of a conversation that is due to be summarized.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SummaryInput {
-    /// Text of the messages.
     pub(crate) text: String,
     /// Position after the last of them.
     pub(crate) until: u64,
@@ -85,8 +84,8 @@ impl ConversationSummarizer {
         }
     }
 
-    /// Returns the latest summary, and true if it has to be stored with the next reply: it is new, or the reply that it
-    /// was stored with will soon be too old to be read.
+    /// Returns the latest summary, and true if it has to be stored with the next reply: it is new,
+    /// or the reply that it was stored with will soon be too old to be read.
     pub(crate) fn latest_summary(
         &self,
         id: &ConversationId,
@@ -133,8 +132,8 @@ impl ConversationSummarizer {
         self.tasks.is_empty()
     }
 
-    /// Starts a summary in the background if one is due, unless too many are running. `window_tokens` are the tokens that
-    /// the prompt had free for past turns.
+    /// Starts a summary in the background if one is due, unless too many are running.
+    /// `window_tokens` are the tokens that the prompt had free for past turns.
     pub(crate) fn start_if_due(
         &self,
         id: &ConversationId,
@@ -216,8 +215,8 @@ impl Drop for RunningGuard {
     }
 }
 
-/// Returns the older part of the turns that no summary covers, once they fill most of the context window or of the
-/// messages that are read.
+/// Returns the older part of the turns that no summary covers, once they fill most of the context
+/// window or of the messages that are read.
 pub(crate) fn summary_input(
     past: &[Message],
     until: u64,
@@ -295,7 +294,6 @@ async fn request_summary(
     }
 }
 
-/// Sink for the text of a summary.
 #[derive(Default)]
 struct SummaryText(String);
 

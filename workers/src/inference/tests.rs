@@ -1,4 +1,5 @@
-//! Tests of single turns on the embedded backends: displayed text, stored records and published events.
+//! Tests of single turns on the embedded backends: displayed text, stored records and published
+//! events.
 
 mod agents;
 mod cancellations;

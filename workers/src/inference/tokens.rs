@@ -1,8 +1,8 @@
 //! Counts tokens of texts and messages.
 //!
-//! The vocabulary is OpenAI's `o200k_base`. Other models' vocabularies differ by a few percent, which is far closer than a
-//! rule about characters: four per token is right for English and wrong by half for Persian, Chinese or code. It is
-//! loaded only when an exact count is needed.
+//! The vocabulary is OpenAI's `o200k_base`. Other models' vocabularies differ by a few percent,
+//! which is far closer than a rule about characters: four per token is right for English and wrong
+//! by half for Persian, Chinese or code. It is loaded only when an exact count is needed.
 
 use tiktoken_rs::o200k_base_singleton;
 
@@ -16,13 +16,12 @@ pub(crate) fn message_cost(text: &str) -> usize {
     count_tokens(text) + MESSAGE_OVERHEAD_TOKENS
 }
 
-/// Returns the tokens of a text.
 pub(crate) fn count_tokens(text: &str) -> usize {
     o200k_base_singleton().count_ordinary(text)
 }
 
-/// Returns an upper bound of [`message_cost`]: a token is at least one byte. Most conversations fit by this bound alone,
-/// and a process that sees no other never loads the 46 MB of the vocabulary.
+/// Returns an upper bound of [`message_cost`]: a token is at least one byte. Most conversations fit
+/// by this bound alone, and a process that sees no other never loads the 46 MB of the vocabulary.
 pub(crate) const fn message_cost_bound(text: &str) -> usize {
     text.len() + MESSAGE_OVERHEAD_TOKENS
 }

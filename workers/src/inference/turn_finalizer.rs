@@ -1,8 +1,8 @@
 //! Gives a turn its one final state (step 9 of the path): finalized, stored, announced, completed.
 //!
-//! The order is the guarantee. The reply is finalized first, so that no other text can be stored. It is
-//! stored before the client sees its end. The claim is completed once the event is published, or with
-//! the instruction that the next holder has to announce the reply.
+//! The order is the guarantee. The reply is finalized first, so that no other text can be stored.
+//! It is stored before the client sees its end. The claim is completed once the event is published,
+//! or with the instruction that the next holder has to announce the reply.
 
 use std::time::Duration;
 
@@ -108,7 +108,8 @@ impl<'a> TurnFinalizer<'a> {
         let mut end = reply.outcome.reply_end(&text, accepted_at, now);
         let mut result = self.writer.finalize(&end).await;
         if result == FinalizeResult::Cancelled {
-            // The cancellation came first: the reply ends as cancelled, whatever the model returned.
+            // The cancellation came first: the reply ends as cancelled, whatever the model
+            // returned.
             end = ReplyOutcome {
                 end: Ok(FinishReason::Cancelled),
                 ..reply.outcome
@@ -136,7 +137,8 @@ impl<'a> TurnFinalizer<'a> {
         let end = if text_digest(&text) == end.sha256 {
             end
         } else {
-            // The log has expired after finalization: the remaining text is only an incomplete reply.
+            // The log has expired after finalization: the remaining text is only an incomplete
+            // reply.
             tracing::error!("the log of a finalized reply is not complete");
             let outcome = ReplyOutcome {
                 usage: end.usage,

@@ -60,7 +60,6 @@ pub(super) async fn run_turn(
     .await
 }
 
-/// Deadlines of one attempt at a turn.
 #[derive(Clone, Copy)]
 pub(super) struct TurnDeadlines {
     /// Latest end of the generation.

@@ -1,5 +1,5 @@
-//! Storage of one turn: the conversation's store, its cached history and its event topic. A playground
-//! run implements the same trait without storing anything.
+//! Storage of one turn: the conversation's store, its cached history and its event topic. A
+//! playground run implements the same trait without storing anything.
 
 use async_trait::async_trait;
 use switchboard_backends::{
@@ -30,15 +30,15 @@ use crate::{
 /// Reads and writes of one turn. Implementations retry until their deadline.
 #[async_trait]
 pub(super) trait TurnStore: Send + Sync {
-    /// Returns the state of the turn; `None` if it could not be read in time. `message_count` is the
-    /// length of the history as the relay remembers it.
+    /// Returns the state of the turn; `None` if it could not be read in time. `message_count` is
+    /// the length of the history as the relay remembers it.
     async fn load_state(&self, message_count: Option<u64>) -> Option<TurnState>;
 
     /// Stores the user message. Returns false if that failed until the deadline.
     async fn store_user_message(&self, turn: &PendingTurn) -> bool;
 
-    /// Stores the reply with its record. Returns the number of messages in the conversation, or `None`
-    /// if storing failed until the deadline.
+    /// Stores the reply with its record. Returns the number of messages in the conversation, or
+    /// `None` if storing failed until the deadline.
     async fn store_reply(&self, turn: &PendingTurn, end: &TurnEnd) -> Option<u64>;
 
     /// Publishes the event of the user message, then that of the reply. Never returns, so that the
@@ -49,7 +49,6 @@ pub(super) trait TurnStore: Send + Sync {
     async fn republish_events(&self, record: &ReplyRecord) -> Result<(), JobEnd>;
 }
 
-/// Storage of a turn in a conversation.
 pub(super) struct ConversationTurnStore<'a> {
     inference: &'a InferenceHandler,
     job: &'a ReplyJob,
@@ -147,8 +146,8 @@ impl<'a> ConversationTurnStore<'a> {
         }
     }
 
-    /// Returns the link that makes a team's or a page visitor's conversation readable through the agent
-    /// that answered in it.
+    /// Returns the link that makes a team's or a page visitor's conversation readable through the
+    /// agent that answered in it.
     fn session_link(&self, record: &ReplyRecord) -> Option<SessionLink> {
         let turn = &self.job.turn;
         let own = ConversationId::of_agent(&turn.org_id, &self.job.agent_id, &turn.session_id);

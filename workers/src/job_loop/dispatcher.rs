@@ -16,12 +16,10 @@ pub(crate) enum LaneKind {
 
 const LANE_KINDS: usize = 2;
 
-/// Identity of a lane.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LaneKey {
     /// Conversation id, or the record key of an unreadable record.
     pub(crate) key: String,
-    /// Kind of its jobs.
     pub(crate) kind: LaneKind,
 }
 

@@ -8,7 +8,6 @@ use switchboard_backends::bus::PartitionId;
 
 use crate::metrics::WorkerMetrics;
 
-/// Gauges of one job loop.
 pub(super) struct LoopGauges {
     queued: IntGauge,
     lag: PartitionGauge,

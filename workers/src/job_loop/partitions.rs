@@ -10,11 +10,8 @@ use switchboard_backends::bus::{
 /// Position of a record, and the assignment under which it was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordTicket {
-    /// Partition of the record.
     pub(crate) partition: PartitionId,
-    /// Epoch of the assignment.
     pub(crate) epoch: u64,
-    /// Offset of the record.
     pub(crate) offset: u64,
 }
 
@@ -27,7 +24,6 @@ pub(crate) struct ConsumerUpdate {
     pub(crate) pause: Option<bool>,
 }
 
-/// All owned partitions by id.
 #[derive(Default)]
 pub(crate) struct OwnedPartitions {
     owned: HashMap<PartitionId, OwnedPartition>,

@@ -15,10 +15,8 @@ const REJOIN_DELAY: Duration = Duration::from_secs(1);
 /// A topic and the consumer group that reads it.
 pub(crate) type TopicSource = (Topic, &'static str);
 
-/// Result of joining one source.
 type JoinResult = (TopicSource, Result<Box<dyn BusConsumer>, BusError>);
 
-/// One consumer for each source.
 pub(crate) struct SourceConsumers {
     bus: Arc<dyn MessageBus>,
     sources: &'static [TopicSource],
@@ -29,7 +27,6 @@ pub(crate) struct SourceConsumers {
 
 /// Event of any consumer.
 pub(crate) enum SourceEvent {
-    /// An event of the bus.
     Bus(BusEvent),
     /// The consumer ended; its partitions belong to other members.
     Lost(Topic),

@@ -74,7 +74,6 @@ impl CompletionChunk {
             .map_or(&[], |content| &content.0)
     }
 
-    /// Returns the fragments of tool calls, in order.
     pub(crate) fn tool_fragments(&self) -> Vec<ToolCallFragment> {
         let Some(delta) = self.first_delta() else {
             return Vec::new();

@@ -44,7 +44,6 @@ pub(crate) enum PushResult {
     Full,
 }
 
-/// Successful end of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerEnd {
     /// The model finished its text.
@@ -56,7 +55,6 @@ pub(crate) enum AnswerEnd {
 /// Result of one or more model calls.
 #[derive(Debug)]
 pub(crate) struct GenerationResult<E = FinishReason> {
-    /// End of the answer, or the failure.
     pub(crate) end: Result<E, ReplyFailure>,
     /// Token usage, if the provider reported it.
     pub(crate) usage: Option<TokenUsage>,
@@ -110,7 +108,6 @@ pub(crate) struct AnswerGeneration<'a> {
     continues: bool,
 }
 
-/// End of one stream of chunks.
 enum StreamEnd {
     Finished(AnswerEnd),
     Failed(CallError),

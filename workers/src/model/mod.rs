@@ -24,14 +24,12 @@ use secrecy::SecretString;
 
 pub(crate) use prompt::{ModelPrompt, PromptMessage, PromptRole};
 
-/// A model at a provider.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelEndpoint {
     /// Base URL of the API, without a trailing slash.
     pub(crate) base_url: String,
     /// API key, if the provider needs one.
     pub(crate) api_key: Option<SecretString>,
-    /// Name of the model.
     pub(crate) model: String,
     /// True if the provider continues an assistant message that ends the prompt.
     pub(crate) continues_prefix: bool,

@@ -26,7 +26,6 @@ const IDLE_CONNECTIONS_MAX: usize = 64;
 /// Time for which an idle connection is kept.
 const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Stream of parsed chunks.
 pub(crate) type ChunkStream =
     Pin<Box<dyn Stream<Item = Result<CompletionChunk, CallError>> + Send>>;
 
@@ -111,7 +110,6 @@ impl ModelClient {
     }
 }
 
-/// Body of a chat completion request.
 #[derive(Serialize)]
 struct ChatCompletionRequest<'a> {
     model: &'a str,

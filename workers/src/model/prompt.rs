@@ -3,7 +3,6 @@
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 use serde_json::{Value, json};
 
-/// A prompt for one model call.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelPrompt {
     /// System instructions, history and message; then the tool calls of this reply with their
@@ -20,7 +19,6 @@ pub(crate) struct ModelPrompt {
     pub(crate) max_tokens: u32,
 }
 
-/// One message of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PromptMessage {
     /// Author of the message.
@@ -38,7 +36,6 @@ pub(crate) struct PromptMessage {
 pub(crate) struct PromptToolCall {
     /// Id of the call, unique within its prompt.
     pub(crate) id: String,
-    /// Name of the tool.
     pub(crate) name: String,
     /// JSON object as text; servers parse it again.
     pub(crate) arguments: String,
@@ -55,7 +52,6 @@ pub(crate) enum ToolOffer {
     Callable,
 }
 
-/// Declaration of a tool for a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ToolDeclaration {
     /// Name by which the model calls it.
@@ -76,7 +72,6 @@ pub(crate) enum PromptRole {
     User,
     /// The agent that answers.
     Assistant,
-    /// The result of a tool.
     Tool,
 }
 
@@ -91,7 +86,6 @@ impl PromptMessage {
         }
     }
 
-    /// Creates an assistant message with tool calls.
     pub(crate) fn assistant_calls(content: impl Into<String>, calls: Vec<PromptToolCall>) -> Self {
         Self {
             calls,
@@ -99,7 +93,6 @@ impl PromptMessage {
         }
     }
 
-    /// Creates the result message of a tool call.
     pub(crate) fn tool_result(call_id: &str, content: impl Into<String>) -> Self {
         Self {
             call_id: Some(call_id.to_owned()),

@@ -33,7 +33,6 @@ pub(crate) struct ProviderResolver {
     pub(crate) catalog: CatalogCache,
     /// Decrypts their API keys.
     pub(crate) vault: SecretVault,
-    /// Default provider of the installation.
     pub(crate) installed: DefaultProvider,
 }
 

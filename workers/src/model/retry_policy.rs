@@ -20,7 +20,6 @@ use super::CallError;
 /// Bounds of the retries of one provider.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RetryLimits {
-    /// Retries of one provider.
     pub(crate) retries_max: u32,
     /// Shortest pause between two calls.
     pub(crate) delay_min: Duration,
@@ -76,7 +75,6 @@ pub(crate) fn next_step(error: &CallError, state: CallState, limits: RetryLimits
     RetryDecision::Fail(public_failure(error))
 }
 
-/// Returns the public name of a failure.
 pub(crate) const fn public_failure(error: &CallError) -> ReplyFailure {
     match error {
         CallError::Unreachable { .. } | CallError::Overloaded { .. } => {

@@ -11,7 +11,6 @@ pub(crate) const CALLS_KEPT_MAX: usize = 32;
 /// Longest name and longest id; the protocol's own limit for names.
 const NAME_BYTES_MAX: usize = 64;
 
-/// A part of a tool call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ToolCallFragment {
     /// Number of the call within the answer, if the server counts them.
@@ -31,7 +30,6 @@ pub(crate) struct ToolCallFragment {
 pub(crate) struct ToolCall {
     /// The provider's id; may be empty and need not be unique.
     pub(crate) id: String,
-    /// Name of the tool.
     pub(crate) name: String,
     /// Unchecked JSON of the arguments, or the reason why the call must not be run.
     pub(crate) arguments: Result<String, UnusableCall>,

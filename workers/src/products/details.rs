@@ -19,7 +19,6 @@ const VALUE_CHARS_MAX: usize = 80;
 /// Parts of a word that mark it as a link. Product cards show the links, and a model without them cannot misspell one.
 const LINK_MARKS: [&str; 2] = ["://", "www."];
 
-/// Returns the product with its stored details.
 pub(super) fn with_details(product: CatalogProduct) -> FoundProduct {
     let attributes = product.attributes.iter().filter_map(|(name, value)| {
         let (name, value) = (

@@ -13,11 +13,11 @@ use switchboard_schemas::{agent::Product, catalog_product::CatalogProduct};
 use super::{
     FoundProduct, PRODUCTS_FOUND_MAX, PriceLimits, ProductQuery, ProductSearchError, ProductsFound,
     details::with_details,
-    query::{IndexQuery, ParsedQuery, ProductAttributes, attribute_name},
+    query::{IndexQuery, ParsedQuery, ProductAttributes, all_words, attribute_name},
     typed_price::{self, TypedPrice},
     vocabulary::ShopVocabulary,
 };
-use crate::text::tokens::{TextPart, character_pairs, for_each_index_word, split_parts};
+use crate::text::tokens::for_each_index_word;
 
 /// `detail = column` omits positions of words, which no query needs; `content = ''` omits the texts; `body` holds the
 /// product with its details as JSON.
@@ -81,7 +81,6 @@ impl ProductIndex {
         builder.finish()
     }
 
-    /// Returns its approximate memory, in bytes.
     pub(super) const fn memory_bytes(&self) -> usize {
         self.bytes
     }
@@ -145,7 +144,6 @@ pub(super) fn filter_word(name: &str, word: &str) -> String {
     format!("{name}{NAME_END}{word}")
 }
 
-/// The attributes of all products in the index.
 struct IndexAttributes<'a> {
     names: &'a HashSet<String>,
     connection: &'a Connection,
@@ -356,14 +354,8 @@ fn url_folders(url: &str) -> &str {
 }
 
 fn push_filters(name: &str, value: &str, filters: &mut String) {
-    for part in split_parts(value) {
-        let words = match part {
-            TextPart::Word { text, .. } => vec![text],
-            TextPart::Unspaced(run) => character_pairs(&run),
-        };
-        for word in words {
-            filters.push_str(&filter_word(name, &word));
-            filters.push(' ');
-        }
+    for word in all_words(value) {
+        filters.push_str(&filter_word(name, &word));
+        filters.push(' ');
     }
 }

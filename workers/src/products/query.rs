@@ -278,7 +278,8 @@ fn label_words(
         .map_or_else(Vec::new, |words| to_strings(&words))
 }
 
-fn all_words(text: &str) -> Vec<String> {
+/// Returns the words of a text in order, and the character pairs of scripts without spaces.
+pub(super) fn all_words(text: &str) -> Vec<String> {
     let words = split_parts(text).into_iter().flat_map(|part| match part {
         TextPart::Word { text, .. } => vec![text],
         TextPart::Unspaced(run) => character_pairs(&run),
@@ -322,11 +323,13 @@ fn groups_of(words: &[String], vocabulary: &ShopVocabulary) -> Vec<WordGroup> {
 fn group_of(word: &str, vocabulary: &ShopVocabulary) -> Option<WordGroup> {
     known_group(word, vocabulary).or_else(|| {
         let meant = vocabulary.corrections(word);
-        if meant.is_empty() {
-            compound_group(word, vocabulary)
+        let compounds = if meant.is_empty() {
+            to_strings(&vocabulary.compounds_with(word))
         } else {
-            Some(new_group(None, &meant, Vec::new(), vocabulary))
-        }
+            Vec::new()
+        };
+        let is_known = !meant.is_empty() || !compounds.is_empty();
+        is_known.then(|| new_group(None, &meant, compounds, vocabulary))
     })
 }
 
@@ -343,15 +346,6 @@ fn known_group(word: &str, vocabulary: &ShopVocabulary) -> Option<WordGroup> {
         to_strings(&vocabulary.compounds_with(word)),
         vocabulary,
     ))
-}
-
-fn compound_group(word: &str, vocabulary: &ShopVocabulary) -> Option<WordGroup> {
-    let compounds = vocabulary.compounds_with(word);
-    if compounds.is_empty() {
-        None
-    } else {
-        Some(new_group(None, &[], to_strings(&compounds), vocabulary))
-    }
 }
 
 fn new_group(

@@ -72,7 +72,6 @@ impl ShopVocabulary {
             .map_or(0, |id| self.words[*id as usize].products)
     }
 
-    /// Returns its approximate memory, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         /// Bytes of a word with its keys and its entries in three tables.
         const BYTES_PER_WORD: usize = 160;

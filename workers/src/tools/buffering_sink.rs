@@ -19,13 +19,11 @@ const SEPARATOR: &str = "\n\n";
 
 /// Receives a reply: its text, tool progress and UI.
 pub(crate) trait ReplySink: TextSink {
-    /// Reports the progress of a tool call.
     fn report_tool(&mut self, model: &str, progress: ToolProgress);
     /// Displays this UI with the reply, replacing any earlier one.
     fn show_ui(&mut self, model: &str, ui: Value);
 }
 
-/// Bounds of the buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BufferLimits {
     /// Most bytes that are buffered.

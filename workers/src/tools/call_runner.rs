@@ -14,7 +14,6 @@ const UI_BYTES_MAX: usize = 64 << 10;
 /// Marks a shortened result for the model.
 const SHORTENED: &str = "\n[shortened]";
 
-/// Bounds of one tool call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ToolCallLimits {
     /// Longest duration of the call.
@@ -25,7 +24,6 @@ pub(crate) struct ToolCallLimits {
     pub(crate) result_bytes_max: usize,
 }
 
-/// Result of one tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ToolCallResult {
     /// Result or error, as text for the model.

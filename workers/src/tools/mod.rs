@@ -24,7 +24,6 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use switchboard_schemas::agent::Agent;
 
-/// One tool of one agent.
 #[async_trait]
 pub(crate) trait AgentTool: Send + Sync {
     /// Returns the kind of the tool for metrics: one of a few fixed words.
@@ -44,7 +43,6 @@ pub(crate) trait AgentTool: Send + Sync {
     async fn run(&self, arguments: Map<String, Value>) -> Result<ToolOutcome, ToolFailure>;
 }
 
-/// Source of the tools of one kind.
 #[async_trait]
 pub(crate) trait ToolSource: Send + Sync {
     /// Returns the tools of this agent; none if it has none of this kind or the source is
@@ -52,7 +50,6 @@ pub(crate) trait ToolSource: Send + Sync {
     async fn tools_for(&self, agent: &Arc<Agent>) -> Vec<Arc<dyn AgentTool>>;
 }
 
-/// Result of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ToolOutcome {
     /// Findings for the model, without a description of the UI ([`displayed_results`]).

@@ -46,7 +46,6 @@ pub(crate) fn truncate_grid(mut grid: Value, bytes_max: usize) -> Option<Value> 
     (!cards_of(&grid).is_empty()).then_some(grid)
 }
 
-/// Returns the products of a grid.
 pub(crate) fn cards_of(grid: &Value) -> &[Value] {
     grid["data"].as_array().map_or(&[], Vec::as_slice)
 }

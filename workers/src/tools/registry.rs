@@ -11,12 +11,10 @@ use crate::model::prompt::ToolDeclaration;
 /// Most tools of one agent: more of them confuse a model and fill its prompt.
 const TOOLS_MAX: usize = 64;
 
-/// All sources of tools.
 pub(crate) struct ToolRegistry {
     sources: Vec<Box<dyn ToolSource>>,
 }
 
-/// The tools of one agent.
 #[derive(Clone, Default)]
 pub(crate) struct AgentToolbox {
     tools: Vec<Arc<dyn AgentTool>>,
@@ -28,7 +26,6 @@ impl ToolRegistry {
         Self { sources }
     }
 
-    /// Returns the tools of an agent.
     pub(crate) async fn toolbox_for(&self, agent: &Arc<Agent>) -> AgentToolbox {
         let found = join_all(self.sources.iter().map(|source| source.tools_for(agent))).await;
         let mut toolbox = AgentToolbox::default();
@@ -42,12 +39,10 @@ impl ToolRegistry {
 }
 
 impl AgentToolbox {
-    /// Returns a tool by its name.
     pub(crate) fn find_tool(&self, name: &str) -> Option<&Arc<dyn AgentTool>> {
         self.tools.iter().find(|tool| tool.name() == name)
     }
 
-    /// Returns the declarations of all tools for a model.
     pub(crate) fn declarations(&self) -> Vec<ToolDeclaration> {
         let declaration = |tool: &Arc<dyn AgentTool>| ToolDeclaration {
             name: tool.name().to_owned(),

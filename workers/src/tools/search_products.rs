@@ -15,7 +15,6 @@ use crate::{
     products::{PriceLimits, ProductQuery, ProductSearch, ProductsFound},
 };
 
-/// Name of the tool.
 pub(crate) const NAME: &str = "search_products";
 /// Products that are displayed if the model does not say how many.
 const LIMIT_DEFAULT: u64 = 8;

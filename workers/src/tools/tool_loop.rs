@@ -38,16 +38,13 @@ use crate::{
 const ODD_NAME: &str = "unknown_tool";
 const NAME_CHARS_MAX: usize = 64;
 
-/// Dependencies of a tool loop.
 #[derive(Clone, Copy)]
 pub(crate) struct ToolLoopContext<'a> {
-    /// Client of the model providers.
     pub(crate) client: &'a ModelClient,
     /// Bounds of the loop.
     pub(crate) config: &'a WorkersConfig,
     /// Counters of tool calls.
     pub(crate) metrics: &'a WorkerMetrics,
-    /// Tools of the agent.
     pub(crate) toolbox: &'a AgentToolbox,
 }
 

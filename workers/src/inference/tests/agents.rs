@@ -28,7 +28,6 @@ pub(crate) fn shop() -> Agent {
     }
 }
 
-/// Returns an agent that sells lamps.
 pub(super) fn lamp_shop() -> Agent {
     let mut agent = shop();
     let lamp = |title: &str, price: &str| Product {

@@ -1,4 +1,5 @@
-//! Tests of turns while the relay is unavailable, loses its state or grants the claim to another worker.
+//! Tests of turns while the relay is unavailable, loses its state or grants the claim to another
+//! worker.
 
 use serde_json::json;
 

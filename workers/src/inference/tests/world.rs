@@ -265,11 +265,11 @@ impl World {
     }
 
     pub(super) async fn run_patch(&self, job: &PatchJob) -> JobEnd {
-        metadata_patch::run_patch(&self.inference, job, &CancellationToken::new()).await
+        metadata_patch::apply_patch(&self.inference, job).await
     }
 
     pub(super) async fn run_deletion(&self, job: &DeleteJob) -> JobEnd {
-        conversation_deletion::run_deletion(&self.inference, job, &CancellationToken::new()).await
+        conversation_deletion::delete_conversation(&self.inference, job).await
     }
 
     /// Runs until this text is logged, then requests a handoff.

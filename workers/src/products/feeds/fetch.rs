@@ -26,7 +26,6 @@ pub(super) struct FeedFetcher {
     allowed: Arc<[IpNetwork]>,
 }
 
-/// The response to a fetch.
 pub(super) enum FeedResponse {
     /// The feed has not changed since the last fetch.
     Unchanged,

@@ -8,7 +8,7 @@ use switchboard_backends::{
     Backends,
     catalog::{CatalogEntry, EntryKind},
     products::{
-        FeedRefresh, FeedRejections, ProductSource, ProductsStatus, PublishedProducts,
+        FeedRefresh, FeedRejections, ProductSource, ProductsStatus,
         config::ProductsConfig,
         feed::{FeedError, FeedReader},
         writer::ProductsWriter,
@@ -56,6 +56,16 @@ struct FeedValidators {
     last_modified: Option<String>,
 }
 
+impl FeedValidators {
+    /// Returns the validators of an earlier fetch.
+    fn of(last: Option<&FeedRefresh>) -> Self {
+        Self {
+            etag: last.and_then(|last| last.etag.clone()),
+            last_modified: last.and_then(|last| last.last_modified.clone()),
+        }
+    }
+}
+
 impl FeedRefresher {
     /// Fetches an agent's feed, replaces its products and records the result.
     pub(super) async fn refresh(&self, agent: &Agent) {
@@ -80,30 +90,28 @@ impl FeedRefresher {
             .await
             .unwrap_or(Err(RefreshError::Late));
         let last = last_of(&status, feed);
-        let refresh = match outcome {
-            Ok(validators) => FeedRefresh {
-                url: feed.url.clone(),
-                attempted_at,
-                ended_at: Some(Timestamp::now()),
-                succeeded_at: Some(attempted_at),
-                error: None,
-                etag: validators.etag,
-                last_modified: validators.last_modified,
-            },
+        let (succeeded_at, error, validators) = match outcome {
+            Ok(validators) => (Some(attempted_at), None, validators),
             // The new feed must be fetched at once; a recorded result of the old one would delay it.
             Err(RefreshError::Changed) => return self.request_current_feed(agent).await,
             Err(error) => {
                 tracing::warn!(%error, agent = agent.id.as_str(), "feed refresh failed");
-                FeedRefresh {
-                    url: feed.url.clone(),
-                    attempted_at,
-                    ended_at: Some(Timestamp::now()),
-                    succeeded_at: last.and_then(|last| last.succeeded_at),
-                    error: Some(error.to_string()),
-                    etag: last.and_then(|last| last.etag.clone()),
-                    last_modified: last.and_then(|last| last.last_modified.clone()),
-                }
+                let succeeded_at = last.and_then(|last| last.succeeded_at);
+                (
+                    succeeded_at,
+                    Some(error.to_string()),
+                    FeedValidators::of(last),
+                )
             }
+        };
+        let refresh = FeedRefresh {
+            url: feed.url.clone(),
+            attempted_at,
+            ended_at: Some(Timestamp::now()),
+            succeeded_at,
+            error,
+            etag: validators.etag,
+            last_modified: validators.last_modified,
         };
         if let Err(error) = self
             .backends
@@ -145,24 +153,17 @@ impl FeedRefresher {
         status: &ProductsStatus,
     ) -> Result<FeedValidators, RefreshError> {
         // Validators apply only if the stored products came from this feed.
-        let source = status.kept.as_ref().map(|kept| &kept.source);
-        let is_kept = source
-            == Some(&ProductSource::Feed {
-                url: feed.url.clone(),
-            });
+        let source = ProductSource::Feed {
+            url: feed.url.clone(),
+        };
+        let is_kept = status
+            .kept
+            .as_ref()
+            .is_some_and(|kept| kept.source == source);
         let last = last_of(status, feed).filter(|_| is_kept);
         let response = match self.fetcher.fetch(&feed.url, last).await? {
             FeedResponse::Feed(response) => response,
-            FeedResponse::Unchanged => {
-                let last = last.cloned();
-                let (etag, last_modified) = last
-                    .map(|last| (last.etag, last.last_modified))
-                    .unwrap_or_default();
-                return Ok(FeedValidators {
-                    etag,
-                    last_modified,
-                });
-            }
+            FeedResponse::Unchanged => return Ok(FeedValidators::of(last)),
         };
         let validators = FeedValidators {
             etag: validator(&response, header::ETAG),
@@ -175,31 +176,15 @@ impl FeedRefresher {
             .write_products(*response, agent, feed, &mut writer)
             .await
         {
-            Ok(rejected) => self
-                .publish_products(writer, feed, rejected)
-                .await
-                .map(|_| validators),
+            Ok(rejected) => {
+                writer.publish(source, rejected).await?;
+                Ok(validators)
+            }
             Err(error) => {
                 writer.discard().await;
                 Err(error)
             }
         }
-    }
-
-    async fn publish_products(
-        &self,
-        writer: ProductsWriter,
-        feed: &ProductFeed,
-        rejected: FeedRejections,
-    ) -> Result<PublishedProducts, RefreshError> {
-        Ok(writer
-            .publish(
-                ProductSource::Feed {
-                    url: feed.url.clone(),
-                },
-                rejected,
-            )
-            .await?)
     }
 
     async fn write_products(

@@ -13,10 +13,8 @@ use switchboard_schemas::network::IpNetwork;
 
 use super::address::{AddressReach, UrlRefusal, may_reach};
 
-/// A lookup of host names.
 #[async_trait]
 pub(super) trait HostLookup: Send + Sync {
-    /// Returns all addresses of a name.
     async fn addresses(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
