@@ -58,7 +58,6 @@ impl DataDir {
         })
     }
 
-    /// Returns the path of a file in the directory.
     pub(crate) fn file_path(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }

@@ -22,7 +22,6 @@ use crate::{config::ServiceConfig, data_dir::DataDir};
 
 /// Open backends together with the installation secret and the lock on the data directory.
 pub(crate) struct OpenInstallation {
-    /// Open backends.
     pub(crate) backends: Backends,
     /// Secret from which ids, key hashes and encryption keys are derived.
     pub(crate) secret: InstallationSecret,
@@ -134,7 +133,6 @@ pub(crate) struct AccountStores {
     pub(crate) catalog: Arc<dyn CatalogStore>,
     /// Audit log and sessions.
     pub(crate) accounts: Arc<dyn AccountStore>,
-    /// Installation secret.
     pub(crate) secret: InstallationSecret,
 }
 

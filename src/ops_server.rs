@@ -56,7 +56,6 @@ impl ReadinessState {
 
 /// State behind the routes of the private port.
 pub(crate) struct OpsServer {
-    /// Readiness of the process.
     pub(crate) readiness: Arc<ReadinessState>,
     /// Backends, for their health checks.
     pub(crate) backends: Backends,

@@ -8,7 +8,6 @@ use switchboard_schemas::ids::AgentId;
 pub(crate) struct StartSummary<'a> {
     /// Base URL of the public API.
     pub(crate) public_url: &'a str,
-    /// Base URL of the dashboard.
     pub(crate) dashboard_url: &'a str,
     /// Base URL of the admin API; none without an admin token.
     pub(crate) admin_url: Option<&'a str>,
@@ -26,7 +25,6 @@ pub(crate) struct StartSummary<'a> {
 
 /// Access to the demo organization: ids, key and sign-in link.
 pub(crate) struct DemoAccess {
-    /// Id of the guide agent.
     pub(crate) agent_id: String,
     /// Id of the shop agent, which the demo page shows.
     pub(crate) shop_id: AgentId,
@@ -110,7 +108,6 @@ fn curl_line(options: &str, public_url: &str, agent_id: &str, key: &str, message
     )
 }
 
-/// Prints the output of a command.
 pub(crate) fn print_output(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;

@@ -12,7 +12,6 @@ const FIRST_BYTE_BUCKETS: [f64; 12] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0,
 ];
 
-/// Registered metrics of the ingress.
 #[derive(Clone)]
 pub(crate) struct IngressMetrics {
     /// Seconds from the arrival of a request to the first byte of its reply.
@@ -35,7 +34,6 @@ pub(crate) struct IngressMetrics {
     pub(crate) rate_limited: IntCounterVec,
     /// Requests that were counted locally, because the shared limiter was unavailable.
     pub(crate) limiter_fallbacks: IntCounter,
-    /// Open client connections.
     pub(crate) connections_open: IntGauge,
     requests: IntCounterVec,
     request_seconds: HistogramVec,

@@ -87,7 +87,6 @@ pub(crate) struct AdminConfig {
 pub(crate) struct ModelConfig {
     /// Base URL of an OpenAI-compatible API; empty: the built-in demo model.
     pub(crate) base_url: String,
-    /// API key of the provider.
     #[serde(deserialize_with = "optional_secret")]
     pub(crate) api_key: Option<SecretString>,
     /// Model name sent to the provider.
@@ -109,13 +108,11 @@ impl ModelConfig {
 pub(crate) struct TelemetryConfig {
     /// Filter of log lines, in the syntax of `RUST_LOG`.
     pub(crate) log: String,
-    /// Format of log lines.
     pub(crate) log_format: LogFormat,
     /// Base URL of an OTLP/HTTP collector; empty: traces are not exported.
     pub(crate) otlp_endpoint: String,
 }
 
-/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
@@ -230,7 +227,6 @@ impl ServiceConfig {
         local_url(self.admin.listen.unwrap_or(self.ingress.listen))
     }
 
-    /// Returns the base URL of the dashboard.
     pub(crate) fn dashboard_url(&self) -> String {
         if self.admin.listen.is_some() {
             self.admin_url()

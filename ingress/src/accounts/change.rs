@@ -25,7 +25,6 @@ const ACCOUNTS_MAX: usize = 500;
 pub(crate) struct AccountEdit<'a> {
     /// Organization of the account.
     pub(crate) org: &'a OrgId,
-    /// Id of the account.
     pub(crate) id: &'a str,
     /// Requires the change to happen at most once; it then fails while the lock service is
     /// unavailable.
@@ -40,7 +39,7 @@ pub(crate) struct AccountEdit<'a> {
 pub(crate) async fn change_account(
     state: &AppState,
     target: AccountEdit<'_>,
-    edit: impl Fn(UserAccount, i64, &[UserAccount]) -> ApiResult<Option<UserAccount>>,
+    mut edit: impl FnMut(UserAccount, i64, &[UserAccount]) -> ApiResult<Option<UserAccount>>,
 ) -> ApiResult<(UserAccount, Option<UserAccount>)> {
     let nonce = RequestId::random();
     loop {

@@ -65,7 +65,6 @@ pub(super) fn expired_cookies(config: &IngressConfig) -> ApiResult<Vec<HeaderVal
         .collect()
 }
 
-/// Returns true for methods that may change data.
 pub(crate) fn may_change_data(method: &Method) -> bool {
     !matches!(
         *method,
@@ -98,10 +97,8 @@ fn is_https(headers: &HeaderMap, config: &IngressConfig) -> bool {
 }
 
 fn is_https_only(config: &IngressConfig) -> bool {
-    config
-        .dashboard_url
-        .parse::<Uri>()
-        .is_ok_and(|url| url.scheme_str() == Some("https"))
+    let url = config.dashboard_url.parse::<Uri>();
+    url.is_ok_and(|url| url.scheme_str() == Some("https"))
 }
 
 fn parse_cookies(headers: &HeaderMap) -> impl Iterator<Item = Cookie<'_>> {

@@ -86,7 +86,6 @@ impl LinkText {
         })
     }
 
-    /// Returns the claimed user id.
     pub(crate) const fn user_id(&self) -> &UserId {
         &self.user
     }
@@ -107,7 +106,6 @@ impl LinkText {
         (is_it && Timestamp::now() < link.expires_at).then_some(link)
     }
 
-    /// Returns the URL to open.
     pub(crate) fn url(&self, dashboard_url: &str) -> String {
         let user = &self.user.as_str()[UserId::PREFIX.len()..];
         format!(

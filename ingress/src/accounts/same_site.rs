@@ -1,12 +1,16 @@
 //! Protection against cross-site request forgery. Browsers attach our cookie to requests of other
 //! sites too, and mark those requests in headers that pages cannot set.
 
-use http::{HeaderMap, HeaderValue, Method, Uri, header};
+use http::{HeaderMap, Method, Uri, header};
 
 use super::cookie::may_change_data;
 use crate::{
     config::IngressConfig,
-    http::{ApiError, ApiResult, ErrorCode},
+    http::{
+        ApiError, ApiResult, ErrorCode,
+        body::has_json_suffix,
+        origin::{only_text, url_origin},
+    },
 };
 
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
@@ -65,43 +69,20 @@ fn is_same_origin(uri: &Uri, headers: &HeaderMap, config: &IngressConfig) -> boo
     });
     // A proxy may have replaced the host that the browser requested.
     of_this_host
-        || (!config.dashboard_url.is_empty()
-            && origin.eq_ignore_ascii_case(&origin_of(&config.dashboard_url)))
-}
-
-fn origin_of(url: &str) -> String {
-    let Ok(url) = url.parse::<Uri>() else {
-        return String::new();
-    };
-    match (url.scheme_str(), url.authority()) {
-        (Some(scheme), Some(authority)) => format!("{scheme}://{authority}"),
-        _ => String::new(),
-    }
+        || url_origin(&config.dashboard_url).is_some_and(|own| origin.eq_ignore_ascii_case(&own))
 }
 
 fn has_non_form_media_type(headers: &HeaderMap) -> bool {
     let text = only_text(headers, header::CONTENT_TYPE).unwrap_or_default();
-    let essence = text
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
-    NON_FORM_MEDIA_TYPES.contains(&essence.as_str())
-        || (essence.starts_with("application/") && essence.ends_with("+json"))
-}
-
-/// Returns the text of a header that occurs exactly once.
-fn only_text(headers: &HeaderMap, name: http::HeaderName) -> Option<&str> {
-    let mut values = headers.get_all(name).iter().map(HeaderValue::to_str);
-    match (values.next(), values.next()) {
-        (Some(Ok(text)), None) => Some(text),
-        _ => None,
-    }
+    let essence = text.split(';').next().unwrap_or_default().trim();
+    let essence = essence.to_ascii_lowercase();
+    NON_FORM_MEDIA_TYPES.contains(&essence.as_str()) || has_json_suffix(&essence)
 }
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
 
     fn refusal(method: Method, pairs: &[(&'static str, &'static str)]) -> Option<u16> {

@@ -33,7 +33,6 @@ const NOTES_PER_IDLE_TIME: u64 = 10;
 pub(crate) struct SignedIn {
     /// The current account, so that lost permissions take effect with the next request.
     pub(crate) account: UserAccount,
-    /// The session of the request.
     pub(crate) session: DashboardSession,
 }
 

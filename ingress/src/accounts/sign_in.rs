@@ -61,7 +61,6 @@ async fn get_session(State(state): State<AppState>, signed_in: SignedIn) -> ApiR
     Ok(Json(session_view(&state, &signed_in.account, &signed_in.session).await?).into_response())
 }
 
-/// Signs in with a password.
 async fn sign_in(
     State(state): State<AppState>,
     address: RateLimitAddress,
@@ -106,13 +105,7 @@ async fn sign_out(
     .await;
     end_held(&state, &parts.headers).await?;
     if let Ok(SignedIn { account, .. }) = signed_in {
-        trail
-            .record(
-                &state,
-                user_actor(&account),
-                account_change(&account, AuditAction::SignOut, &[]),
-            )
-            .await;
+        record_own(&state, &trail, &account, AuditAction::SignOut, &[]).await;
     }
     let mut response = StatusCode::NO_CONTENT.into_response();
     for cookie in expired_cookies(&state.config)? {
@@ -170,13 +163,7 @@ async fn use_link(
     let mut changed = vec![LINK];
     changed.extend((before.user.state != after.user.state).then_some("state"));
     changed.extend(hash.is_some().then_some(PASSWORD));
-    trail
-        .record(
-            &state,
-            user_actor(&after),
-            account_change(&after, AuditAction::Update, &changed),
-        )
-        .await;
+    record_own(&state, &trail, &after, AuditAction::Update, &changed).await;
     start_session(&state, &headers, &trail, &after).await
 }
 
@@ -228,13 +215,7 @@ async fn change_password(
     let (_, Some(after)) = changed.await? else {
         return Err(invalid_link());
     };
-    trail
-        .record(
-            &state,
-            user_actor(&after),
-            account_change(&after, AuditAction::Update, &[PASSWORD]),
-        )
-        .await;
+    record_own(&state, &trail, &after, AuditAction::Update, &[PASSWORD]).await;
     start_session(&state, &headers, &trail, &after).await
 }
 
@@ -247,13 +228,7 @@ async fn start_session(
 ) -> ApiResult<Response> {
     end_held(state, headers).await?;
     let (token, session) = begin_session(state, account).await?;
-    trail
-        .record(
-            state,
-            user_actor(account),
-            account_change(account, AuditAction::SignIn, &[]),
-        )
-        .await;
+    record_own(state, trail, account, AuditAction::SignIn, &[]).await;
     let mut response = Json(session_view(state, account, &session).await?).into_response();
     response.headers_mut().append(
         header::SET_COOKIE,
@@ -314,30 +289,32 @@ fn required_text<'a>(body: &'a Map<String, Value>, field: &str) -> ApiResult<&'a
     fields::optional_text(body, field)?.ok_or_else(|| ApiError::field(field, "is missing"))
 }
 
-fn user_actor(account: &UserAccount) -> AuditActor {
-    AuditActor::User {
-        id: account.user.id.clone(),
-        email: account.user.email.clone(),
-    }
-}
-
-fn account_change<'a>(
-    account: &'a UserAccount,
+/// Records a change that users made to their own account.
+async fn record_own(
+    state: &AppState,
+    trail: &AuditTrail,
+    account: &UserAccount,
     action: AuditAction,
     fields: &[&str],
-) -> AuditChange<'a> {
+) {
+    let user = &account.user;
+    let actor = AuditActor::User {
+        id: user.id.clone(),
+        email: user.email.clone(),
+    };
     let named = fields.iter().map(|field| FieldChange {
         field: (*field).to_owned(),
         before: None,
         after: None,
     });
-    AuditChange {
-        org: &account.user.org_id,
+    let change = AuditChange {
+        org: &user.org_id,
         kind: EntryKind::User.name(),
-        subject: account.user.id.as_str(),
+        subject: user.id.as_str(),
         action,
         fields: named.collect(),
-    }
+    };
+    trail.record(state, actor, change).await;
 }
 
 /// The same error for unknown, used, expired and replaced links.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     IngressConfig,
-    testing::{ADMIN_TOKEN, Answer, World, agent_id, org_id},
+    testing::{ADMIN_TOKEN, Answer, World, agent_id, org_path as of},
 };
 
 const SESSION: &str = "/api/dashboard/session";
@@ -100,20 +100,7 @@ impl<'a> Browser<'a> {
 }
 
 async fn admin(world: &World, method: &str, path: &str, body: Value) -> Answer {
-    let bearer = format!("Bearer {ADMIN_TOKEN}");
-    let body = if body.is_null() {
-        String::new()
-    } else {
-        body.to_string()
-    };
-    world
-        .send_with(method, &of(path), &[("authorization", &bearer)], body)
-        .await
-}
-
-/// Returns the admin path of a resource of the test organization.
-fn of(path: &str) -> String {
-    format!("/api/admin/organizations/{}{path}", org_id())
+    world.admin(method, &of(path), &[], body).await
 }
 
 async fn invited(world: &World, email: &str, role: &str) -> Value {
@@ -124,8 +111,7 @@ async fn invited(world: &World, email: &str, role: &str) -> Value {
         json!({ "email": email, "role": role }),
     )
     .await;
-    assert_eq!(answer.status, 201, "{}", answer.text);
-    answer.json()
+    answer.expect(201)
 }
 
 fn link_of(user: &Value) -> String {

@@ -62,13 +62,11 @@ static ADMIN_DOCUMENT: LazyLock<PublishedDocument> =
 
 type SchemaMap = Map<String, Value>;
 
-/// Returns the route of the document.
 pub(super) fn routes() -> Router<AppState> {
     let serve = async |headers: HeaderMap| serve_document(&ADMIN_DOCUMENT, &headers);
     Router::new().route(PATH, get(serve))
 }
 
-/// Creates the document of all admin routes.
 pub(crate) fn admin_document() -> Value {
     let (mut paths, mut schemas) = (PathsBuilder::new().build(), BTreeMap::new());
     for operation in admin_routes().operations {

@@ -219,7 +219,6 @@ impl<'a> EntryPlanner<'a> {
         Ok(entries)
     }
 
-    /// Returns the entry of the organization itself.
     pub(super) fn organization(&self, slug: &str, name: &str) -> CatalogEntry {
         CatalogEntry::Organization(Organization {
             id: OrgId::derive(&self.context.secret, slug),

@@ -5,21 +5,13 @@ use serde_json::{Value, json};
 use switchboard_backends::{catalog::CatalogEntry, vault::SecretVault};
 use switchboard_schemas::topics::Topic;
 
-use crate::testing::{ADMIN_TOKEN, Answer, World, agent_id, org_id, secret};
+use crate::testing::{Answer, World, agent_id, org_id, secret};
 
 const PATH: &str = "/api/admin/apply";
 
 async fn apply(world: &World, organization: &Value) -> Answer {
-    let bearer = format!("Bearer {ADMIN_TOKEN}");
     let document = json!({ "organizations": [organization] });
-    world
-        .send_with(
-            "POST",
-            PATH,
-            &[("authorization", &bearer)],
-            document.to_string(),
-        )
-        .await
+    world.admin("POST", PATH, &[], document).await
 }
 
 fn acme(provider_key: Option<&str>) -> Value {

@@ -13,7 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     authorization::{Admin, Administrator, PathIds, PermissionSubject},
-    pages::{CURSOR_RULE, CursorPage, page_limit, parse_parameter},
+    pages::{CursorPage, CursorQuery},
     permissions::{Permission, ReadAudit},
 };
 use crate::{http::ApiResult, state::AppState};
@@ -21,7 +21,7 @@ use crate::{http::ApiResult, state::AppState};
 /// The most entries that one request reads.
 const READ_MAX: u32 = 500;
 
-/// The filters and the page of the audit log.
+/// The filters of the audit log.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AuditQuery {
@@ -33,11 +33,6 @@ pub(super) struct AuditQuery {
     user: Option<String>,
     /// The action, for instance `update`.
     action: Option<String>,
-    /// The `nextCursor` of an earlier page.
-    cursor: Option<String>,
-    /// Entries to return: 50 by default, at most 200.
-    #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
-    limit: Option<String>,
 }
 
 /// An entry of the audit log.
@@ -92,9 +87,9 @@ impl PermissionSubject for AuditedOrganization {
 pub(super) async fn list(
     admin: Admin<ReadAudit, AuditedOrganization>,
     Query(query): Query<AuditQuery>,
+    Query(page): Query<CursorQuery>,
 ) -> ApiResult<Json<CursorPage<AuditEntryView>>> {
-    let cursor: Option<AuditId> = parse_parameter("cursor", query.cursor.as_deref(), CURSOR_RULE)?;
-    let limit = page_limit(query.limit.as_deref());
+    let (cursor, limit) = (page.cursor(|id| id.parse::<AuditId>().ok())?, page.limit());
     let (accounts, AuditedOrganization(org)) = (&admin.state.backends.accounts, &admin.subject);
     let entries = accounts.log_entries(org, cursor.as_ref(), READ_MAX).await?;
     let read_whole_log = entries.len() < READ_MAX as usize;

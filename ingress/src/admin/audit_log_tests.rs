@@ -9,7 +9,9 @@ use switchboard_schemas::{erasure::Erasure, ids::OrgId};
 use super::api_document::admin_document;
 use crate::{
     IngressConfig,
-    testing::{ADMIN_TOKEN, Answer, World, agent_id, org_id, put_conversation, secret},
+    testing::{
+        ADMIN_TOKEN, Answer, World, agent_id, org_id, org_path as of, put_conversation, secret,
+    },
 };
 
 /// The source of the routes that the API document does not have.
@@ -19,25 +21,12 @@ const PASS: &str = "correct horse battery";
 const DEADLINE: Duration = Duration::from_secs(10);
 
 async fn admin(world: &World, method: &str, path: &str, body: Value) -> Answer {
-    let bearer = format!("Bearer {ADMIN_TOKEN}");
-    let body = if body.is_null() {
-        String::new()
-    } else {
-        body.to_string()
-    };
-    world
-        .send_with(method, path, &[("authorization", &bearer)], body)
-        .await
-}
-
-fn of(path: &str) -> String {
-    format!("/api/admin/organizations/{}{path}", org_id())
+    world.admin(method, path, &[], body).await
 }
 
 async fn log(world: &World, query: &str) -> Vec<Value> {
     let answer = admin(world, "GET", &of(&format!("/audit{query}")), Value::Null).await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
-    answer.json()["items"].as_array().unwrap().clone()
+    answer.expect(200)["items"].as_array().unwrap().clone()
 }
 
 /// Returns every route that changes something. A playground run (`…/try`) changes nothing.
@@ -70,8 +59,7 @@ async fn changing_routes(world: &World) -> BTreeSet<(String, String)> {
 /// Creates a resource of this list and returns it.
 async fn made(world: &World, list: &str, body: Value) -> Value {
     let answer = admin(world, "POST", &of(&format!("/{list}")), body).await;
-    assert_eq!(answer.status, 201, "{}", answer.text);
-    answer.json()
+    answer.expect(201)
 }
 
 fn thing(list: &str, slug: &str) -> Value {
@@ -120,7 +108,6 @@ async fn change_by(world: &World, method: &str, path: &str, round: usize) -> Opt
     Some(listed_change(world, method, rest, &slug).await)
 }
 
-/// Creates, changes or deletes an organization.
 async fn organization_change(world: &World, method: &str, rest: &str, slug: &str) -> Answer {
     let organizations = "/api/admin/organizations";
     let empty = json!({ "slug": "empty", "name": slug });

@@ -27,7 +27,6 @@ use crate::{
     state::AppState,
 };
 
-/// An authenticated administrator.
 pub(crate) struct Administrator {
     identity: CallerIdentity,
     trail: AuditTrail,
@@ -44,9 +43,7 @@ enum CallerIdentity {
 ///
 /// The first argument of every handler; the router of the admin API accepts no other handlers.
 pub(crate) struct Admin<P, S = Organization> {
-    /// The state of the process.
     pub(super) state: AppState,
-    /// The caller.
     pub(super) administrator: Administrator,
     /// The resource that the permission was checked for.
     pub(super) subject: S,
@@ -84,7 +81,6 @@ impl PathIds {
         self.0.get(name).map(String::as_str).unwrap_or_default()
     }
 
-    /// Returns the id of the organization.
     pub(super) fn organization(&self) -> ApiResult<OrgId> {
         let id = self.get("org").parse();
         id.map_err(|_| not_found("organization"))
@@ -153,7 +149,6 @@ impl Administrator {
 }
 
 impl<P> Admin<P> {
-    /// Returns the id of the organization.
     pub(super) const fn org(&self) -> &OrgId {
         &self.subject.id
     }

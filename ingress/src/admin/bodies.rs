@@ -15,7 +15,6 @@ use crate::{
     state::AppState,
 };
 
-/// A JSON object.
 pub(super) type JsonObject = Map<String, Value>;
 
 /// A JSON body of type `T`. The handler reads it when it has checked the path, because errors of the
@@ -59,7 +58,6 @@ impl<T> JsonBody<T> {
     }
 }
 
-/// Parses the fields of one object.
 pub(super) fn parse_fields<T: DeserializeOwned>(fields: JsonObject) -> Result<T, ValidationError> {
     parse_value(fields.into()).map_err(ValidationError::naming_missing_field)
 }
@@ -116,7 +114,6 @@ fn without_quotes(text: &str) -> String {
     kept
 }
 
-/// Returns the fields that a value serializes to.
 pub(super) fn fields_of(value: &impl Serialize) -> ApiResult<JsonObject> {
     match serde_json::to_value(value) {
         Ok(Value::Object(fields)) => Ok(fields),

@@ -38,7 +38,7 @@ use self::{
 };
 use super::{
     authorization::Admin,
-    pages::{CursorPage, PageQuery, page_limit},
+    pages::{CursorPage, CursorQuery, PageQuery},
     permissions::ReadConversations,
     resources::{ResourceId, not_found},
 };
@@ -51,10 +51,11 @@ const CONCURRENT_READS: usize = 16;
 pub(super) async fn list(
     admin: Admin<ReadConversations>,
     Query(query): Query<ConversationQuery>,
+    Query(page): Query<CursorQuery>,
 ) -> ApiResult<Json<CursorPage<ConversationView>>> {
     let (state, org) = (&admin.state, admin.org());
-    let (filter, limit) = (query.filter()?, page_limit(query.limit.as_deref()));
-    let (store, list_query) = (&state.backends.store, query.list_query()?);
+    let (filter, limit) = (query.filter()?, page.limit());
+    let (store, list_query) = (&state.backends.store, query.list_query(&page)?);
     let listed = store.conversations(org, &list_query).await?;
     let (listed_count, read_whole_list) = (listed.len(), listed.len() < READ_MAX as usize);
     let (mut items, mut seen_count, mut last_seen) = (Vec::new(), 0, None);
@@ -92,7 +93,6 @@ pub(super) async fn read(
     }))
 }
 
-/// Finds a conversation of the organization.
 async fn find(state: &AppState, org: &OrgId, id: &str) -> ApiResult<Conversation> {
     let id: ConversationId = id.parse().map_err(|_| not_found("conversation"))?;
     let found = state.backends.store.conversation(org, &id).await?;

@@ -28,7 +28,6 @@ use crate::{
 /// The id in the path of a resource that has not been saved yet.
 const UNSAVED: &str = "new";
 
-/// New fields of a resource.
 pub(super) enum ResourceEdit {
     /// All fields; omitted ones get their defaults.
     Replace(JsonObject),

@@ -2,7 +2,7 @@
 //!
 //! Start with `routes`. `authorization` admits callers; `bodies`, `validation` and `errors` check requests; `responses` and
 //! `pages` are the results; `operations` and `api_document` describe all of it. `document` and `apply` write whole documents,
-//! `resources` and `edits` single resources. `trials` are playground runs of drafts before they are saved.
+//! `resources` and `edits` single resources. `playground` runs drafts before they are saved.
 
 pub mod apply;
 pub mod document;
@@ -21,6 +21,8 @@ mod edits;
 mod errors;
 mod operations;
 mod pages;
+mod playground;
+mod playground_requests;
 mod preconditions;
 mod product_items;
 mod products;
@@ -28,8 +30,6 @@ mod resources;
 mod responses;
 mod routes;
 mod themes;
-mod trial_requests;
-mod trials;
 mod unknown_fields;
 mod users;
 mod validation;
@@ -39,11 +39,11 @@ mod apply_tests;
 #[cfg(test)]
 mod audit_log_tests;
 #[cfg(test)]
+mod playground_tests;
+#[cfg(test)]
 mod products_tests;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod trials_tests;
 
 use axum::Json;
 use switchboard_schemas::audit::AuditAction;

@@ -50,7 +50,6 @@ const JSON: &str = "application/json";
 /// The description of an operation. Each argument of its handler and its response add their part.
 #[derive(Default)]
 pub(super) struct OperationDescription {
-    /// The operation of the document.
     pub(super) operation: Operation,
     /// The schemas that it refers to, by name.
     pub(super) schemas: Vec<(String, RefOr<Schema>)>,
@@ -58,15 +57,12 @@ pub(super) struct OperationDescription {
     pub(super) problems: Vec<ProblemCase>,
 }
 
-/// An operation of the admin API.
 pub(super) struct AdminOperation {
     /// The path with its parameters in braces.
     pub(super) path: String,
-    /// The method of the operation.
     pub(super) method: HttpMethod,
     /// The `operationId`.
     pub(super) id: String,
-    /// The summary for people.
     pub(super) summary: String,
     /// Adds the descriptions of the types of the handler.
     pub(super) describe: fn(&mut OperationDescription),
@@ -75,7 +71,6 @@ pub(super) struct AdminOperation {
 /// The routes of the admin API and the operations that they serve.
 #[derive(Default)]
 pub(super) struct AdminRoutes {
-    /// The router of all operations.
     pub(super) router: Router<AppState>,
     /// The operations, in the order in which they were added.
     pub(super) operations: Vec<AdminOperation>,
@@ -87,13 +82,11 @@ pub(super) trait AdminHandler<Arguments> {
     fn describe(description: &mut OperationDescription);
 }
 
-/// An argument of a handler.
 pub(super) trait DescribeArgument {
     /// Adds the parts of a request that the argument is read from.
     fn describe(_description: &mut OperationDescription) {}
 }
 
-/// A response of a handler.
 pub(super) trait DescribeResponse {
     /// Adds the responses of a success.
     fn describe(description: &mut OperationDescription);
@@ -245,7 +238,6 @@ impl OperationDescription {
         all.extend(parameters.into_iter().map(RefOr::T));
     }
 
-    /// Adds the parameters of a path in braces.
     pub(super) fn add_path_parameters(&mut self, path: &str) {
         let segments = path.split('/');
         for name in segments.filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}')) {

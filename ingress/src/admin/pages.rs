@@ -11,8 +11,6 @@ use crate::http::{ApiError, ApiResult, query};
 /// The number of items of a page by default, and at most.
 const LIMIT_DEFAULT: usize = 50;
 const LIMIT_MAX: usize = 200;
-/// The rule for the `cursor` of every list.
-pub(super) const CURSOR_RULE: &str = "must be the nextCursor of an earlier page";
 
 /// The query of a list. A value that is not a whole number counts as absent.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -39,6 +37,16 @@ pub(super) struct Page<T> {
     pub(super) offset: usize,
     /// `true` if a later page has items.
     pub(super) has_more: bool,
+}
+
+/// The page of a list that is read from a cursor on.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+pub(super) struct CursorQuery {
+    /// Items to return: 50 by default, at most 200.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
+    limit: Option<String>,
+    /// The `nextCursor` of an earlier page.
+    cursor: Option<String>,
 }
 
 /// A page of a list that is read from a cursor on.
@@ -103,8 +111,21 @@ impl PageQuery {
     }
 }
 
-/// Returns the largest number of items of a page.
-pub(super) fn page_limit(text: Option<&str>) -> usize {
+impl CursorQuery {
+    /// Returns the largest number of items of the page.
+    pub(super) fn limit(&self) -> usize {
+        page_limit(self.limit.as_deref())
+    }
+
+    /// Returns the position at which the page begins.
+    pub(super) fn cursor<T>(&self, parse: impl Fn(&str) -> Option<T>) -> ApiResult<Option<T>> {
+        let rule = "must be the nextCursor of an earlier page";
+        let parse = |text| parse(text).ok_or_else(|| ApiError::field("cursor", rule));
+        self.cursor.as_deref().map(parse).transpose()
+    }
+}
+
+fn page_limit(text: Option<&str>) -> usize {
     whole_number(text)
         .filter(|limit| *limit >= 1)
         .unwrap_or(LIMIT_DEFAULT)

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{Json, body::Body};
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ use super::{
 };
 use crate::{
     audit::{AuditChange, differences},
-    http::{ApiError, ApiResult, ErrorCode},
+    http::{ApiError, ApiResult, ErrorCode, body},
 };
 
 /// The media types of uploads and their formats.
@@ -126,7 +126,9 @@ pub(super) async fn upload(
     let (config, agent) = (&admin.state.config.products, &admin.subject);
     refuse_beside_feed(agent)?;
     let format = format_of(&headers)?;
-    refuse_announced_size(&headers, config)?;
+    if body::announced_bytes(&headers).is_some_and(|bytes| bytes > config.bytes_max) {
+        return Err(too_large(config));
+    }
     let products = &admin.state.backends.products;
     let (org, id) = (agent.org_id.clone(), agent.id.clone());
     let mut writer = ProductsWriter::begin(Arc::clone(products), org, id).await?;
@@ -190,33 +192,13 @@ fn refuse_beside_feed(agent: &Agent) -> ApiResult<()> {
 }
 
 fn format_of(headers: &HeaderMap) -> ApiResult<FeedFormat> {
-    let unsupported = |detail| Err(ApiError::new(ErrorCode::UnsupportedMediaType, detail));
-    // A compressed body could expand to any size.
-    let encoding = headers.get(header::CONTENT_ENCODING);
-    if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
-        return unsupported("compressed bodies are not accepted");
-    }
-    let Some(media_type) = headers.get(header::CONTENT_TYPE) else {
+    let Some(essence) = body::media_type(headers)? else {
         return Ok(FeedFormat::Auto);
     };
-    let media_type = media_type.to_str().unwrap_or_default();
-    let essence = media_type.split(';').next().unwrap_or_default().trim();
-    let mut known = MEDIA_TYPES.iter();
-    match known.find(|(name, _)| name.eq_ignore_ascii_case(essence)) {
-        Some((_, format)) => Ok(*format),
-        None => unsupported("the body must be CSV or JSON"),
-    }
-}
-
-fn refuse_announced_size(headers: &HeaderMap, config: &ProductsConfig) -> ApiResult<()> {
-    let announced = headers
-        .get(header::CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > config.bytes_max) {
-        Err(too_large(config))
-    } else {
-        Ok(())
-    }
+    let known = MEDIA_TYPES.iter().find(|(name, _)| *name == essence);
+    let detail = "the body must be CSV or JSON";
+    let error = || ApiError::new(ErrorCode::UnsupportedMediaType, detail);
+    known.map(|(_, format)| *format).ok_or_else(error)
 }
 
 async fn read_upload(

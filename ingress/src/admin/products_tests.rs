@@ -11,17 +11,13 @@ use switchboard_schemas::time::Timestamp;
 
 use crate::{
     IngressConfig,
-    testing::{ADMIN_TOKEN, Answer, World, agent_id, org_id},
+    testing::{ADMIN_TOKEN, Answer, World, agent_id, org_id, org_path},
 };
 
 const CSV: &str = "title,price\nTea,5\nCup,7\n";
 
 fn path() -> String {
-    format!(
-        "/api/admin/organizations/{}/agents/{}/products",
-        org_id(),
-        agent_id()
-    )
+    org_path(&format!("/agents/{}/products", agent_id()))
 }
 
 async fn send(
@@ -48,8 +44,7 @@ async fn upload(world: &World, body: impl Into<Body>) -> Answer {
 
 async fn kept(world: &World) -> Value {
     let answer = send(world, "GET", &path(), "", "").await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
-    answer.json()["kept"].clone()
+    answer.expect(200)["kept"].clone()
 }
 
 fn pieces(pieces: Vec<io::Result<&'static str>>) -> Body {
@@ -71,8 +66,7 @@ async fn upload_replaces_all_products_and_reports_rejected_ones() {
     let world = World::new().await;
     assert_eq!(kept(&world).await, Value::Null);
     let answer = upload(&world, "title,price\nTea,5\n,6\nCup,7\n").await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
-    let told = answer.json();
+    let told = answer.expect(200);
     assert_eq!(
         (&told["count"], &told["rejected"]["count"]),
         (&json!(2), &json!(1))
@@ -315,8 +309,7 @@ async fn stored_products_are_paged_in_file_order() {
     let world = World::new().await;
     let list = async |query: &str| {
         let answer = send(&world, "GET", &format!("{}/items{query}", path()), "", "").await;
-        assert_eq!(answer.status, 200, "{}", answer.text);
-        answer.json()
+        answer.expect(200)
     };
     let nothing = list("").await;
     assert_eq!(

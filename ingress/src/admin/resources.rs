@@ -48,9 +48,7 @@ pub(super) trait Resource: Send + Sync + 'static {
     const REFERENCED_BY: &'static [EntryKind] = &[];
     /// Fields of the view that change by themselves and can be sent back with any value.
     const VOLATILE_FIELDS: &'static [&'static str] = &[];
-    /// The permission to create and change one.
     type Change: Permission;
-    /// The permission to delete one.
     type Delete: Permission;
     /// The fields that a client sends.
     type Fields: Serialize + ToSchema + ValidateFields + Send + Sync + 'static;
@@ -63,10 +61,11 @@ pub(super) trait Resource: Send + Sync + 'static {
     /// Returns the fields of an entry in the form of a request; `None` for another kind.
     fn fields(entry: &CatalogEntry, references: &ResourceReferences) -> Option<Self::Fields>;
 
-    /// Returns an entry in the form of a response; `None` for another kind.
+    /// Returns an entry with these fields in the form of a response; `None` for another kind.
     fn view(
+        identity: ResourceIdentity,
+        fields: Self::Fields,
         entry: &CatalogEntry,
-        version: Option<i64>,
         references: &ResourceReferences,
     ) -> Option<Self::View>;
 
@@ -95,10 +94,12 @@ pub(super) trait Resource: Send + Sync + 'static {
         version: Option<i64>,
         references: &ResourceReferences,
     ) -> ApiResult<Self::View> {
-        Self::view(entry, version, references).ok_or_else(|| other_kind(Self::KIND))
+        let identity = ResourceIdentity::new(entry, version);
+        Self::fields(entry, references)
+            .and_then(|fields| Self::view(identity, fields, entry, references))
+            .ok_or_else(|| other_kind(Self::KIND))
     }
 
-    /// Parses and validates fields.
     fn parse_valid(fields: JsonObject) -> Result<Self::Fields, ValidationError> {
         let parsed = Self::parse(fields.into());
         let parsed = parsed.map_err(ValidationError::naming_missing_field)?;
@@ -125,7 +126,6 @@ pub(super) struct ResourceIdentity {
 pub(super) struct ResourceId(pub(super) String);
 
 impl ResourceIdentity {
-    /// Creates the identity of an entry.
     pub(super) fn new(entry: &CatalogEntry, version: Option<i64>) -> Self {
         Self {
             id: entry.id().to_owned(),
@@ -183,7 +183,6 @@ pub(super) fn list_entries<T>(
     Ok(Json(page.page(shown, entries.len())))
 }
 
-/// Reads one resource.
 pub(super) async fn read<R: Resource>(
     admin: Admin<ReadConfiguration>,
     ResourceId(id): ResourceId,
@@ -192,7 +191,6 @@ pub(super) async fn read<R: Resource>(
     resource_response::<R, 200>(&admin.state, &found).await
 }
 
-/// Creates a resource.
 pub(super) async fn create<R: Resource>(
     admin: Admin<R::Change>,
     body: JsonBody<R::Fields>,
@@ -294,7 +292,6 @@ pub(super) async fn delete<R: Resource>(
     Ok(NoContent)
 }
 
-/// Returns the response with a stored resource.
 pub(super) async fn resource_response<R: Resource, const STATUS: u16>(
     state: &AppState,
     found: &VersionedEntry,

@@ -1,5 +1,6 @@
 //! Responses of the admin API. Each type determines the status and the body of a response and their description in the document.
 
+pub(super) use axum::response::NoContent;
 use axum::{
     Json,
     response::{IntoResponse, Response},
@@ -10,15 +11,11 @@ use utoipa::ToSchema;
 
 use super::preconditions::etag;
 
-/// A JSON response with this status.
 pub(super) struct JsonResponse<const STATUS: u16, T> {
     body: T,
     version: Option<i64>,
     location: Option<String>,
 }
-
-/// A response with status 204.
-pub(super) struct NoContent;
 
 /// An event stream in the form of the public API.
 pub(super) struct EventStream(pub(super) Response);
@@ -28,7 +25,6 @@ pub(super) struct FileDownload(pub(super) Response);
 
 /// A table in the requested format.
 pub(super) enum TableResponse<T> {
-    /// The table as JSON.
     Json(Json<T>),
     /// The table as a CSV file.
     Csv(Response),
@@ -97,12 +93,6 @@ impl<const STATUS: u16, T: Serialize> IntoResponse for JsonResponse<STATUS, T> {
     }
 }
 
-impl IntoResponse for NoContent {
-    fn into_response(self) -> Response {
-        StatusCode::NO_CONTENT.into_response()
-    }
-}
-
 impl IntoResponse for EventStream {
     fn into_response(self) -> Response {
         self.0
@@ -127,7 +117,7 @@ impl<T: Serialize> IntoResponse for TableResponse<T> {
 impl IntoResponse for DeletionResponse {
     fn into_response(self) -> Response {
         match self {
-            Self::Done => StatusCode::NO_CONTENT.into_response(),
+            Self::Done => NoContent.into_response(),
             Self::Accepted => {
                 let body = AcceptedDeletion {
                     state: AcceptedState::Accepted,

@@ -6,12 +6,12 @@ use utoipa::openapi::HttpMethod;
 use super::{
     analytics, api_document, apply_document, audit_log, conversations,
     operations::AdminRoutes,
-    product_items, products,
+    playground, product_items, products,
     resources::{
         self, Resource, agents::AgentResource, keys, keys::KeyResource, organizations,
         organizations::OrganizationResource, providers::ProviderResource, teams::TeamResource,
     },
-    trials, users,
+    users,
 };
 use crate::{accounts, state::AppState};
 
@@ -49,8 +49,8 @@ pub(super) fn admin_routes() -> AdminRoutes {
         Post "/keys" "createKey" "Create an API key" keys::create;
         Post "/keys/{id}/rotate" "rotateKey" "Rotate an API key" keys::rotate;
 
-        Post "/agents/{id}/try" "tryAgent" "Try an agent or its draft" trials::try_agent;
-        Post "/teams/{id}/try" "tryTeam" "Try the routing of a team or its draft" trials::try_team;
+        Post "/agents/{id}/try" "tryAgent" "Try an agent or its draft" playground::try_agent;
+        Post "/teams/{id}/try" "tryTeam" "Try the routing of a team or its draft" playground::try_team;
 
         Get "/agents/{id}/products" "readProducts" "Read the state of an agent's products" products::read;
         Put "/agents/{id}/products" "uploadProducts" "Replace an agent's products" products::upload;

@@ -7,7 +7,7 @@ use http::header;
 use serde_json::{Value, json};
 use switchboard_schemas::ids::OrgId;
 
-use crate::testing::{ADMIN_TOKEN, Answer, World, agent_id, org_id, secret};
+use crate::testing::{Answer, World, agent_id, org_id, secret};
 
 async fn admin(world: &World, method: &str, path: &str, body: Value) -> Answer {
     admin_with(world, method, path, &[], body).await
@@ -20,21 +20,8 @@ async fn admin_with(
     headers: &[(&str, &str)],
     body: Value,
 ) -> Answer {
-    let bearer = format!("Bearer {ADMIN_TOKEN}");
-    let headers = [&[("authorization", bearer.as_str())], headers].concat();
-    let body = if body.is_null() {
-        String::new()
-    } else {
-        body.to_string()
-    };
-    world
-        .send_with(
-            method,
-            &format!("/api/admin/organizations{path}"),
-            &headers,
-            body,
-        )
-        .await
+    let path = format!("/api/admin/organizations{path}");
+    world.admin(method, &path, headers, body).await
 }
 
 /// Returns the path of a resource of the world's organization.
@@ -48,8 +35,7 @@ fn shop() -> String {
 
 async fn made(world: &World, list: &str, thing: Value) -> Value {
     let answer = admin(world, "POST", &of(&format!("/{list}")), thing).await;
-    assert_eq!(answer.status, 201, "{}", answer.text);
-    let shown = answer.json();
+    let shown = answer.expect(201);
     let path = format!(
         "/api/admin/organizations{}",
         of(&format!("/{list}/{}", shown["id"].as_str().unwrap()))
@@ -247,8 +233,7 @@ async fn resources_of_another_organization_are_not_found() {
         json!({ "slug": "other", "name": "Other" }),
     )
     .await;
-    assert_eq!(other.status, 201, "{}", other.text);
-    let other = other.json()["id"].as_str().unwrap().to_owned();
+    let other = other.expect(201)["id"].as_str().unwrap().to_owned();
     let key = made(&world, "keys", json!({ "name": "k" })).await["id"]
         .as_str()
         .unwrap()

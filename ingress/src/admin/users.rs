@@ -1,9 +1,6 @@
 //! Users of an organization. Only the response that creates a link for a user contains its text.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use axum::{Json, extract::Query};
 use serde::{Deserialize, Serialize};
@@ -126,7 +123,6 @@ pub(super) async fn list(
     list_entries(entries, &page, |entry| UserView::new(entry, None))
 }
 
-/// Reads one user.
 pub(super) async fn read(
     admin: Admin<ManageUsers>,
     ResourceId(id): ResourceId,
@@ -199,7 +195,7 @@ pub(super) async fn create_link(
     let state = &admin.state;
     find(state, admin.org(), EntryKind::User, &id).await?;
     refuse_unknown(&body.fields(state).await?, "unknown field")?;
-    let created = Mutex::new(None);
+    let mut created = None;
     let edit = |mut account: UserAccount, _, _: &[UserAccount]| {
         let purpose = match account.user.state {
             UserState::Invited => LinkPurpose::Invitation,
@@ -210,13 +206,11 @@ pub(super) async fn create_link(
             }
         };
         let text = give_link(state, &mut account, purpose);
-        let link = LinkView::new(state, &account, &text);
-        *created.lock().unwrap_or_else(PoisonError::into_inner) = Some(link);
+        created = Some(LinkView::new(state, &account, &text));
         Ok(Some(account))
     };
     change(&admin, &id, AuditAction::Link, edit).await?;
-    let link = created.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let link = link.ok_or_else(|| ApiError::internal(&"no link was created"))?;
+    let link = created.ok_or_else(|| ApiError::internal(&"no link was created"))?;
     show_linked(&admin, &id, link).await
 }
 
@@ -237,7 +231,7 @@ async fn change(
     admin: &Admin<ManageUsers>,
     id: &str,
     action: AuditAction,
-    edit: impl Fn(UserAccount, i64, &[UserAccount]) -> ApiResult<Option<UserAccount>>,
+    edit: impl FnMut(UserAccount, i64, &[UserAccount]) -> ApiResult<Option<UserAccount>>,
 ) -> ApiResult<()> {
     let target = AccountEdit {
         org: admin.org(),

@@ -62,7 +62,6 @@ fn validate_each<T: ValidateFields>(items: &[T], list: &str) -> Result<(), Valid
     })
 }
 
-/// Checks the settings of an agent.
 pub(super) fn check_settings(settings: &AgentSettings) -> Result<(), ValidationError> {
     let limits = &settings.limits;
     check_at_least_one(settings.max_output_tokens, "maxOutputTokens")?;

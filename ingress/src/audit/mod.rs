@@ -12,13 +12,7 @@ use switchboard_schemas::{
     ids::{AuditId, OrgId, RequestId},
 };
 
-use crate::{
-    http::{
-        PeerAddress,
-        client_address::{client_address, truncate_address},
-    },
-    state::AppState,
-};
+use crate::{http::client_address::stored_address, state::AppState};
 
 /// Fields whose values are recorded, including nested fields.
 const HARMLESS: [&str; 23] = [
@@ -61,11 +55,9 @@ pub(crate) struct AuditTrail {
     request_id: Option<RequestId>,
 }
 
-/// A change to record.
 pub(crate) struct AuditChange<'a> {
     /// Organization that owns the resource.
     pub(crate) org: &'a OrgId,
-    /// Kind of the resource.
     pub(crate) kind: &'a str,
     /// Id of the resource.
     pub(crate) subject: &'a str,
@@ -86,16 +78,8 @@ impl FromRequestParts<AppState> for AuditTrail {
 impl AuditTrail {
     /// Returns the audit trail of a request.
     pub(crate) fn from_parts(parts: &Parts, state: &AppState) -> Self {
-        let peer = parts.extensions.get::<PeerAddress>();
-        let address = peer.map(|peer| {
-            truncate_address(client_address(
-                peer.0,
-                &parts.headers,
-                &state.config.trusted_proxies,
-            ))
-        });
         Self {
-            address,
+            address: stored_address(parts, &state.config),
             request_id: parts.extensions.get::<RequestId>().cloned(),
         }
     }

@@ -33,28 +33,18 @@ impl AccessPolicy for AgentChat {
     const BUCKET: RateLimitBucket = RateLimitBucket::Chat;
     const SCOPES: &'static [KeyScope] = &[KeyScope::Chat];
     const OPEN_TO_VISITORS: bool = true;
-    const NEEDS_ACTIVE: bool = true;
     const CHECKS_ORIGIN: bool = true;
-    const HAS_SESSION: bool = false;
 }
 
 impl AccessPolicy for AgentRead {
     const BUCKET: RateLimitBucket = RateLimitBucket::Config;
     const SCOPES: &'static [KeyScope] = &[KeyScope::Config];
-    const OPEN_TO_VISITORS: bool = false;
-    const NEEDS_ACTIVE: bool = true;
-    const CHECKS_ORIGIN: bool = false;
-    const HAS_SESSION: bool = false;
 }
 
 /// Keys of widgets usually have only the scope `chat` and still need this route.
 impl AccessPolicy for WidgetRead {
     const BUCKET: RateLimitBucket = RateLimitBucket::Config;
     const SCOPES: &'static [KeyScope] = &[KeyScope::Config, KeyScope::Chat];
-    const OPEN_TO_VISITORS: bool = false;
-    const NEEDS_ACTIVE: bool = true;
-    const CHECKS_ORIGIN: bool = false;
-    const HAS_SESSION: bool = false;
 }
 
 impl AccessPolicy for ConversationAccess {
@@ -62,13 +52,11 @@ impl AccessPolicy for ConversationAccess {
     const SCOPES: &'static [KeyScope] = &[KeyScope::Conversations];
     const OPEN_TO_VISITORS: bool = true;
     const NEEDS_ACTIVE: bool = false;
-    const CHECKS_ORIGIN: bool = false;
     const HAS_SESSION: bool = true;
 }
 
 /// An agent that the caller may access under policy `P`.
 pub(crate) struct AuthorizedAgent<P> {
-    /// The authenticated caller.
     pub(crate) caller: AuthorizedCaller<P>,
     /// The agent named in the path.
     pub(crate) agent: Arc<Agent>,

@@ -20,15 +20,10 @@ pub(crate) struct TeamChat;
 impl AccessPolicy for TeamChat {
     const BUCKET: RateLimitBucket = RateLimitBucket::Chat;
     const SCOPES: &'static [KeyScope] = &[KeyScope::Chat];
-    const OPEN_TO_VISITORS: bool = false;
-    const NEEDS_ACTIVE: bool = true;
-    const CHECKS_ORIGIN: bool = false;
-    const HAS_SESSION: bool = false;
 }
 
 /// A team that the caller may send messages to.
 pub(crate) struct AuthorizedTeam {
-    /// The authenticated caller.
     pub(crate) caller: AuthorizedCaller<TeamChat>,
     /// The team named in the path.
     pub(crate) team: Arc<Team>,

@@ -26,13 +26,13 @@ pub(crate) trait AccessPolicy: Send + Sync + 'static {
     /// Scopes of which the key needs at least one.
     const SCOPES: &'static [KeyScope];
     /// True if visitor tokens are accepted.
-    const OPEN_TO_VISITORS: bool;
+    const OPEN_TO_VISITORS: bool = false;
     /// True if the agent must be active.
-    const NEEDS_ACTIVE: bool;
+    const NEEDS_ACTIVE: bool = true;
     /// True if the page's origin must be on the agent's allowlist.
-    const CHECKS_ORIGIN: bool;
+    const CHECKS_ORIGIN: bool = false;
     /// True if the path contains a session id.
-    const HAS_SESSION: bool;
+    const HAS_SESSION: bool = false;
 }
 
 /// A caller that satisfies policy `P`.
@@ -104,7 +104,6 @@ impl<P> AuthorizedCaller<P> {
             .map_or(Ok(()), |visitor| visitor.check_origin(headers, state))
     }
 
-    /// Returns the collector of rate-limit headers.
     pub(crate) const fn rate_limit_headers(&self) -> &RateLimitHeaders {
         &self.limit_headers
     }

@@ -21,7 +21,6 @@ use crate::{
 
 /// A known credential, possibly expired.
 pub(crate) enum CallerCredential {
-    /// An API key.
     Key(Arc<ApiKey>),
     /// A visitor token with its claims.
     Visitor(Box<VerifiedVisitor>),
@@ -29,7 +28,6 @@ pub(crate) enum CallerCredential {
 
 /// A verified visitor token and the key that it was created with.
 pub(crate) struct VerifiedVisitor {
-    /// Claims of the token.
     pub(crate) claims: VisitorClaims,
     key: Option<Arc<ApiKey>>,
 }

@@ -18,7 +18,6 @@ pub(crate) enum PresentedKey<'a> {
     Text(&'a str),
 }
 
-/// Returns the key that the headers contain.
 pub(crate) fn presented_key(headers: &HeaderMap) -> PresentedKey<'_> {
     let bearers = headers
         .get_all(header::AUTHORIZATION)

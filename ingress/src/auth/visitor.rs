@@ -59,9 +59,7 @@ pub(crate) struct TokenRequester {
     address: RateLimitAddress,
 }
 
-/// A new visitor token with its secret.
 pub(crate) struct IssuedVisitorToken {
-    /// Claims of the token.
     pub(crate) claims: VisitorClaims,
     /// The token, which is sent with every request.
     pub(crate) token: VisitorCredential,

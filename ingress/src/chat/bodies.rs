@@ -8,11 +8,12 @@ use utoipa::ToSchema;
 
 use crate::openapi::metadata_schema::metadata_schema;
 
-/// A message to an agent. Unknown fields are ignored.
+/// A message. Unknown fields are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ChatRequest {
-    /// Text of the message, not blank; at most the agent's `maxMessageLength` Unicode characters.
+    /// Text of the message, not blank; at most `maxMessageLength` Unicode characters of the agent, or
+    /// of the strictest agent of a team.
     #[serde(default)]
     #[schema(value_type = String, required = true, min_length = 1, pattern = r"\S")]
     pub(super) message: Value,
@@ -45,42 +46,16 @@ pub(crate) struct ChatRequest {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TeamChatRequest {
-    /// Text of the message, not blank; at most the smallest `maxMessageLength` of the team's agents.
-    #[serde(default)]
-    #[schema(value_type = String, required = true, min_length = 1, pattern = r"\S")]
-    message: Value,
-    /// Groups messages into one conversation.
-    #[serde(default)]
-    #[schema(value_type = SessionId, required = true)]
-    session_id: Value,
+    #[serde(flatten)]
+    request: ChatRequest,
     /// The team's conversation of this session, for clients that verify it. Any other is rejected.
     #[serde(default)]
     #[schema(value_type = Option<String>, nullable)]
     conversation_id: Value,
-    /// Recognizes a visitor across sessions.
-    #[serde(default)]
-    #[schema(value_type = Option<VisitorId>)]
-    visitor_id: Value,
-    /// E-mail address of the visitor, for lead capture.
-    #[serde(default)]
-    #[schema(value_type = Option<String>, format = Email, max_length = 254)]
-    visitor_email: Value,
-    /// Name of the visitor, at most 1024 bytes.
-    #[serde(default)]
-    #[schema(value_type = Option<String>, max_length = 1024)]
-    visitor_name: Value,
-    #[serde(default)]
-    #[schema(schema_with = metadata_schema, required = false)]
-    metadata: Value,
-    /// `false` requests one JSON document, regardless of `Accept`.
-    #[serde(default)]
-    #[schema(value_type = Option<bool>)]
-    stream: Value,
 }
 
 #[cfg(fuzzing)]
 impl ChatRequest {
-    /// Returns the unvalidated metadata.
     pub(crate) const fn metadata(&self) -> &Value {
         &self.metadata
     }
@@ -89,15 +64,6 @@ impl ChatRequest {
 impl TeamChatRequest {
     /// Returns the fields that both routes have, and `conversationId`.
     pub(crate) fn into_parts(self) -> (ChatRequest, Value) {
-        let request = ChatRequest {
-            message: self.message,
-            session_id: self.session_id,
-            visitor_id: self.visitor_id,
-            visitor_email: self.visitor_email,
-            visitor_name: self.visitor_name,
-            metadata: self.metadata,
-            stream: self.stream,
-        };
-        (request, self.conversation_id)
+        (self.request, self.conversation_id)
     }
 }

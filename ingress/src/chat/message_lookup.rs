@@ -34,15 +34,12 @@ impl AccessPolicy for MessageAccess {
     const SCOPES: &'static [KeyScope] = &[KeyScope::Chat];
     const OPEN_TO_VISITORS: bool = true;
     const NEEDS_ACTIVE: bool = false;
-    const CHECKS_ORIGIN: bool = false;
-    const HAS_SESSION: bool = false;
 }
 
 /// A reply of the caller's organization.
 pub(crate) struct AuthorizedMessage {
     /// The organization that owns the message.
     pub(crate) org: OrgId,
-    /// The id of the reply.
     pub(crate) reply: MessageId,
     stage: ReplyStage,
 }

@@ -40,7 +40,6 @@ pub(crate) enum ChatRecipient {
 pub(crate) struct IncomingChat {
     /// The request with its unread body.
     pub(crate) request: Request,
-    /// Id of the request.
     pub(crate) request_id: RequestId,
     /// Arrival time of the request.
     pub(crate) arrived: Instant,
@@ -52,11 +51,9 @@ pub(crate) struct IncomingChat {
 
 /// A job to submit, and the way to deliver its reply.
 pub(crate) struct ChatSubmission {
-    /// The job of the message.
     pub(crate) job: TurnJob,
     /// The idempotency key of the request, if it has one.
     pub(crate) idempotency_key: Option<IdempotencyKey>,
-    /// Format of the reply.
     pub(crate) shape: ReplyShape,
     /// Effect of a disconnected client on the reply.
     pub(crate) on_disconnect: OnDisconnect,

@@ -19,11 +19,7 @@ use switchboard_schemas::{
 use super::bodies::ChatRequest;
 use crate::{
     auth::caller::AuthorizedCaller,
-    http::{
-        ApiError, ApiResult, PeerAddress,
-        client_address::{client_address, truncate_address},
-        fields,
-    },
+    http::{ApiError, ApiResult, client_address::stored_address, fields},
     limits::RateLimitSubject,
     reply::shape::ReplyShape,
     state::AppState,
@@ -45,7 +41,6 @@ pub(crate) struct ChatBody {
 
 /// The parts of a turn that do not come from the request body.
 pub(crate) struct TurnContext {
-    /// Id of the request.
     pub(crate) request_id: RequestId,
     /// The ingress process that waits for the reply; `None` for asynchronous requests.
     pub(crate) reply_to: Option<IngressId>,
@@ -189,14 +184,11 @@ impl TurnContext {
         shape: ReplyShape,
         parts: &Parts,
     ) -> Self {
-        let peer = parts.extensions.get::<PeerAddress>();
-        let address =
-            peer.map(|peer| client_address(peer.0, &parts.headers, &state.config.trusted_proxies));
         let reply_to = shape.waits_for_reply().then(|| state.ingress_id.clone());
         Self {
             request_id,
             reply_to,
-            ip_address: address.map(truncate_address),
+            ip_address: stored_address(parts, &state.config),
         }
     }
 }

@@ -13,7 +13,6 @@ use serde_json::{Map, Value};
 use super::{ApiError, ApiResult, ErrorCode};
 use crate::config::IngressConfig;
 
-/// Limits of a request body.
 #[derive(Clone, Copy)]
 pub(crate) struct BodyLimits {
     /// Maximum size in bytes.
@@ -47,10 +46,7 @@ pub(crate) async fn read_body(
     limits: BodyLimits,
 ) -> ApiResult<Bytes> {
     check_media_type(headers)?;
-    let announced = headers
-        .get(header::CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|length| length > limits.bytes_max) {
+    if announced_bytes(headers).is_some_and(|length| length > limits.bytes_max as u64) {
         return Err(too_large(limits.bytes_max));
     }
     let collected = tokio::time::timeout(
@@ -99,33 +95,42 @@ fn too_large(bytes_max: usize) -> ApiError {
     ApiError::new(ErrorCode::PayloadTooLarge, "the body is too large").details(details)
 }
 
+/// Returns the size that the client announced.
+pub(crate) fn announced_bytes(headers: &HeaderMap) -> Option<u64> {
+    let length = headers.get(header::CONTENT_LENGTH)?;
+    length.to_str().ok()?.parse().ok()
+}
+
+/// Returns the media type of a body in lower case without parameters; `None` without the header.
+///
+/// # Errors
+/// 415 for a compressed body, which could expand to any size.
+pub(crate) fn media_type(headers: &HeaderMap) -> ApiResult<Option<String>> {
+    let encoding = headers.get(header::CONTENT_ENCODING);
+    if encoding.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        let detail = "compressed bodies are not accepted";
+        return Err(ApiError::new(ErrorCode::UnsupportedMediaType, detail));
+    }
+    let essence = headers.get(header::CONTENT_TYPE).map(|media_type| {
+        let text = media_type.to_str().unwrap_or_default();
+        let essence = text.split(';').next().unwrap_or_default().trim();
+        essence.to_ascii_lowercase()
+    });
+    Ok(essence)
+}
+
+/// Returns true for a media type such as `application/merge-patch+json`.
+pub(crate) fn has_json_suffix(essence: &str) -> bool {
+    essence.starts_with("application/") && essence.ends_with("+json")
+}
+
 fn check_media_type(headers: &HeaderMap) -> ApiResult<()> {
-    let unsupported = |detail| Err(ApiError::new(ErrorCode::UnsupportedMediaType, detail));
-    // A compressed body could expand to any size.
-    if headers
-        .get(header::CONTENT_ENCODING)
-        .is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
-    {
-        return unsupported("compressed bodies are not accepted");
-    }
-    let Some(media_type) = headers.get(header::CONTENT_TYPE) else {
+    let is_json = |essence: String| essence == "application/json" || has_json_suffix(&essence);
+    if media_type(headers)?.is_none_or(is_json) {
         return Ok(());
-    };
-    let essence = media_type
-        .to_str()
-        .unwrap_or_default()
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim();
-    let essence = essence.to_ascii_lowercase();
-    let is_json = essence == "application/json"
-        || (essence.starts_with("application/") && essence.ends_with("+json"));
-    if is_json {
-        Ok(())
-    } else {
-        unsupported("the body must be application/json")
     }
+    let detail = "the body must be application/json";
+    Err(ApiError::new(ErrorCode::UnsupportedMediaType, detail))
 }
 
 #[cfg(test)]

@@ -62,8 +62,15 @@ pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet
     client
 }
 
+/// Returns the address of a request's client in its stored form.
+pub(crate) fn stored_address(parts: &Parts, config: &IngressConfig) -> Option<String> {
+    let peer = parts.extensions.get::<PeerAddress>()?;
+    let address = client_address(peer.0, &parts.headers, &config.trusted_proxies);
+    Some(truncate_address(address))
+}
+
 /// Truncates an address to its stored form.
-pub(crate) fn truncate_address(address: IpAddr) -> String {
+fn truncate_address(address: IpAddr) -> String {
     mask_address(address.to_canonical(), KEPT_BITS_V4, KEPT_BITS_V6).to_string()
 }
 

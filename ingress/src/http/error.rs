@@ -29,7 +29,6 @@ macro_rules! codes {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// Returns the HTTP status.
             pub(crate) const fn status(self) -> StatusCode {
                 match self { $(Self::$variant => StatusCode::$status,)* }
             }
@@ -98,7 +97,6 @@ pub(crate) struct ErrorParts {
 }
 
 impl ApiError {
-    /// Creates an error with a code.
     pub(crate) fn new(code: ErrorCode, detail: impl Into<Cow<'static, str>>) -> Self {
         Self::from_status(code.status(), Some(code), detail.into())
     }
@@ -126,7 +124,6 @@ impl ApiError {
         Self::new(ErrorCode::Internal, "the request failed inside the service")
     }
 
-    /// Returns the error code, if any.
     pub(crate) const fn code(&self) -> Option<ErrorCode> {
         self.0.code
     }

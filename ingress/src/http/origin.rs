@@ -3,7 +3,7 @@
 
 use std::{fmt, net::Ipv6Addr, str::FromStr};
 
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use switchboard_schemas::{secret::InstallationSecret, visitor_token::OriginHash};
 
 /// Maximum size of an entry in bytes; host names have at most 253.
@@ -46,23 +46,30 @@ struct WebOrigin {
 
 /// Returns true if the allowlist permits the request's origin.
 pub(crate) fn is_allowed(headers: &HeaderMap, allowed: &[String]) -> bool {
-    let mut origins = headers.get_all(header::ORIGIN).iter();
     // Programs send no origin; it distinguishes pages and does not authenticate.
-    let Some(origin) = origins.next() else {
-        return true;
-    };
-    if allowed.is_empty() {
+    if allowed.is_empty() || !has_origin(headers) {
         return true;
     }
-    let parsed = origin
-        .to_str()
-        .ok()
-        .and_then(WebOrigin::parse)
-        .filter(|_| origins.next().is_none());
+    let parsed = only_text(headers, header::ORIGIN).and_then(WebOrigin::parse);
     let patterns = allowed
         .iter()
         .filter_map(|entry| entry.parse::<OriginPattern>().ok());
     parsed.is_some_and(|origin| patterns.into_iter().any(|pattern| pattern.matches(&origin)))
+}
+
+/// Returns the text of a header that occurs exactly once.
+pub(crate) fn only_text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    let mut values = headers.get_all(name).iter().map(HeaderValue::to_str);
+    match (values.next(), values.next()) {
+        (Some(Ok(text)), None) => Some(text),
+        _ => None,
+    }
+}
+
+/// Returns scheme and authority of a URL.
+pub(crate) fn url_origin(url: &str) -> Option<String> {
+    let url: Uri = url.parse().ok()?;
+    Some(format!("{}://{}", url.scheme_str()?, url.authority()?))
 }
 
 /// Returns true if the request has an `Origin` header.
@@ -73,13 +80,7 @@ pub(crate) fn has_origin(headers: &HeaderMap) -> bool {
 /// Returns the fingerprint of the request's origin, which visitor tokens are bound to; `None`
 /// without exactly one origin. Opaque origins, such as `null`, are compared as text.
 pub(crate) fn origin_hash(headers: &HeaderMap, secret: &InstallationSecret) -> Option<OriginHash> {
-    let mut origins = headers.get_all(header::ORIGIN).iter();
-    let text = origins
-        .next()
-        .filter(|_| origins.next().is_none())?
-        .to_str()
-        .ok()
-        .filter(|text| !text.is_empty())?;
+    let text = only_text(headers, header::ORIGIN).filter(|text| !text.is_empty())?;
     let canonical =
         WebOrigin::parse(text).map_or_else(|| text.to_owned(), |origin| origin.to_string());
     Some(OriginHash::from_origin(secret, &canonical))

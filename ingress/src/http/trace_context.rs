@@ -12,8 +12,9 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 /// Makes `span` a child of the trace in the request headers, and records the trace id in it.
 pub(crate) fn continue_trace(span: &Span, headers: &HeaderMap) {
-    let parent =
-        global::get_text_map_propagator(|propagator| propagator.extract(&HeaderExtractor(headers)));
+    let parent = global::get_text_map_propagator(|propagator| {
+        propagator.extract(&HttpHeaderExtractor(headers))
+    });
     // Fails only without a trace exporter.
     let _ = span.set_parent(parent);
     span.record(
@@ -30,9 +31,9 @@ pub(crate) fn inject_trace(headers: &mut RecordHeaders) {
     });
 }
 
-struct HeaderExtractor<'a>(&'a HeaderMap);
+struct HttpHeaderExtractor<'a>(&'a HeaderMap);
 
-impl Extractor for HeaderExtractor<'_> {
+impl Extractor for HttpHeaderExtractor<'_> {
     fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key).and_then(|value| value.to_str().ok())
     }

@@ -14,13 +14,13 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use super::publish::publish_job;
 use crate::{
     http::ApiResult,
-    state::{AppState, pending_replies::PatchSubscription},
+    state::{AppState, pending_replies::OutcomeReceiver},
 };
 
 /// A published, durable conversation job whose outcome can be awaited.
 pub(crate) struct PublishedJob<'a> {
     state: &'a AppState,
-    subscription: PatchSubscription,
+    subscription: OutcomeReceiver<EventId, PatchOutcome>,
 }
 
 impl<'a> PublishedJob<'a> {

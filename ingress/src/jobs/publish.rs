@@ -27,7 +27,6 @@ const VOID_TIMEOUT: Duration = Duration::from_millis(500);
 /// The job of an accepted message, by the kind of its recipient.
 #[derive(Clone)]
 pub(crate) enum TurnJob {
-    /// Sent to an agent.
     Agent(ReplyJob),
     /// Playground run of an agent's draft.
     Playground(ReplyJob),
@@ -36,7 +35,6 @@ pub(crate) enum TurnJob {
 }
 
 impl TurnJob {
-    /// Returns the turn of the message.
     pub(crate) const fn turn(&self) -> &Turn {
         match self {
             Self::Agent(job) | Self::Playground(job) => &job.turn,
@@ -52,7 +50,6 @@ impl TurnJob {
         }
     }
 
-    /// Returns the recipient as the owner of the conversation.
     pub(crate) fn owner(&self) -> ConversationOwner {
         match self {
             Self::Agent(job) | Self::Playground(job) => {

@@ -28,7 +28,10 @@ pub(crate) use self::{
     failed_auth_limiter::FailedAuthLimiter,
     rate_limit_headers::{RateLimitHeaders, write_limit_headers},
 };
-use self::{shared_limiter::SharedLimiter, site_limiter::SiteLimiter};
+use self::{
+    shared_limiter::SharedLimiter,
+    site_limiter::{SiteLimiter, SubjectLimiter},
+};
 use crate::{
     config::IngressConfig,
     http::{ApiError, ApiResult, ErrorCode, RateLimitAddress},
@@ -38,7 +41,7 @@ use crate::{
 /// Length of the rolling windows.
 const WINDOW: Duration = Duration::from_secs(60);
 const VISITOR: &str = "visitor";
-const TRIAL: &str = "trial";
+const PLAYGROUND: &str = "trial";
 const FAILED_AUTHENTICATION: &str = "failed_authentication";
 const UNKNOWN_SESSION: &str = "unknown_session";
 const SIGN_IN_ACCOUNT: &str = "sign_in_account";
@@ -81,7 +84,8 @@ pub(crate) struct RateLimits {
     /// Limits of pages and their visitors.
     pub(crate) sites: SiteLimiter,
     limiter: Arc<SharedLimiter>,
-    trials_per_minute: u32,
+    /// Playground runs per person.
+    playground: SubjectLimiter,
     secret: InstallationSecret,
     metrics: IngressMetrics,
 }
@@ -157,8 +161,13 @@ impl RateLimits {
                 SIGN_IN_WINDOW,
             ),
             sites: SiteLimiter::new(config, &limiter, &metrics.rate_limited),
+            playground: SubjectLimiter::new(
+                PLAYGROUND,
+                config.trials_per_minute,
+                &limiter,
+                &metrics.rate_limited,
+            ),
             limiter,
-            trials_per_minute: config.trials_per_minute,
             secret,
             metrics,
         }
@@ -249,19 +258,10 @@ impl RateLimits {
     ///
     /// # Errors
     /// Returns `RATE_LIMITED` if the person's quota is exceeded.
-    pub(crate) async fn admit_trial(&self, person: &str) -> ApiResult<()> {
-        if self.trials_per_minute == 0 {
-            return Ok(());
-        }
-        let quota = RequestQuota {
-            limit: self.trials_per_minute,
-            window: WINDOW,
-        };
-        let verdict = self
-            .limiter
-            .take_request(&format!("trial:{person}"), quota)
-            .await;
-        self.check_verdict(TRIAL, quota, verdict)
+    pub(crate) async fn admit_playground_run(&self, person: &str) -> ApiResult<()> {
+        self.playground
+            .admit_request(Some(person), &RateLimitHeaders::default())
+            .await
     }
 
     /// Looks up the conversation of a session and counts unknown sessions. Within an organization

@@ -32,7 +32,7 @@ pub(crate) struct SiteLimiter {
 }
 
 /// A quota that applies to each subject separately.
-struct SubjectLimiter {
+pub(super) struct SubjectLimiter {
     name: &'static str,
     quota: RequestQuota,
     limiter: Arc<SharedLimiter>,
@@ -45,15 +45,7 @@ impl SiteLimiter {
         limiter: &Arc<SharedLimiter>,
         refusals: &IntCounterVec,
     ) -> Self {
-        let limit = |name, limit| SubjectLimiter {
-            name,
-            quota: RequestQuota {
-                limit,
-                window: WINDOW,
-            },
-            limiter: Arc::clone(limiter),
-            refusals: refusals.with_label_values(&[name]),
-        };
+        let limit = |name, limit| SubjectLimiter::new(name, limit, limiter, refusals);
         Self {
             tokens: limit(TOKENS, config.visitor_tokens_per_address_per_minute),
             new_visitors: limit(NEW_VISITORS, config.new_visitors_per_site_per_minute),
@@ -123,8 +115,25 @@ impl SiteLimiter {
 }
 
 impl SubjectLimiter {
+    pub(super) fn new(
+        name: &'static str,
+        limit: u32,
+        limiter: &Arc<SharedLimiter>,
+        refusals: &IntCounterVec,
+    ) -> Self {
+        Self {
+            name,
+            quota: RequestQuota {
+                limit,
+                window: WINDOW,
+            },
+            limiter: Arc::clone(limiter),
+            refusals: refusals.with_label_values(&[name]),
+        }
+    }
+
     /// Counts a request, and adds the quota to the headers if it is exceeded.
-    async fn admit_request(
+    pub(super) async fn admit_request(
         &self,
         subject: Option<&str>,
         limit_headers: &RateLimitHeaders,

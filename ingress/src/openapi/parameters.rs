@@ -57,8 +57,8 @@ pub(crate) struct ConversationPath {
 #[into_params(parameter_in = Query)]
 pub(crate) struct ConversationChoice {
     /// The id of the conversation. Needed only if the agent itself and a team both have a conversation with this session.
-    #[param(rename = "conversationId", value_type = String, required = false, nullable = false)]
-    conversation_id: Option<ConversationId>,
+    #[param(rename = "conversationId", value_type = String, required = false)]
+    conversation_id: ConversationId,
 }
 
 /// The page of the messages of a conversation.
@@ -68,22 +68,15 @@ pub(crate) struct PageQuery {
     /// Messages to return: 50 by default, at most 100. Larger numbers count as 100, other values as 50.
     #[param(
         required = false,
-        nullable = false,
         minimum = 1,
         maximum = 100,
         default = 50,
         example = 20
     )]
-    limit: Option<u32>,
+    limit: u32,
     /// Messages to skip, oldest first. A value that is not a whole number counts as 0.
-    #[param(
-        required = false,
-        nullable = false,
-        minimum = 0,
-        default = 0,
-        example = 0
-    )]
-    offset: Option<u64>,
+    #[param(required = false, minimum = 0, default = 0, example = 0)]
+    offset: u64,
 }
 
 /// Headers of a chat request.
@@ -95,16 +88,15 @@ pub(crate) struct ChatHeaders {
     #[param(
         rename = "Idempotency-Key",
         required = false,
-        nullable = false,
         min_length = 1,
         max_length = 255,
         pattern = "^[!-~]([ -~]*[!-~])?$",
         example = "6f1c2a9e-order-1"
     )]
-    idempotency_key: Option<String>,
+    idempotency_key: String,
     /// `respond-async` returns 202 at once instead of the reply.
-    #[param(rename = "Prefer", required = false, nullable = false)]
-    prefer: Option<String>,
+    #[param(rename = "Prefer", required = false)]
+    prefer: String,
 }
 
 /// The origin of the page that sends the request.
@@ -113,8 +105,8 @@ pub(crate) struct ChatHeaders {
 pub(crate) struct OriginHeader {
     /// Set by browsers. If the agent has a list of allowed domains, other origins are rejected; requests without the header
     /// are accepted.
-    #[param(rename = "Origin", required = false, nullable = false)]
-    origin: Option<String>,
+    #[param(rename = "Origin", required = false)]
+    origin: String,
 }
 
 /// The position from which a client resumes a reply.
@@ -122,17 +114,11 @@ pub(crate) struct OriginHeader {
 #[into_params(parameter_in = Query)]
 pub(crate) struct ResumeQuery {
     /// The number of bytes that the client has.
-    #[param(
-        required = false,
-        nullable = false,
-        minimum = 0,
-        default = 0,
-        example = 0
-    )]
-    after: Option<u64>,
+    #[param(required = false, minimum = 0, default = 0, example = 0)]
+    after: u64,
     /// The generation of those bytes (`X-Reply-Generation`). If the reply was restarted since, the response is 409.
-    #[param(required = false, nullable = false, minimum = 0)]
-    generation: Option<u64>,
+    #[param(required = false, minimum = 0)]
+    generation: u64,
 }
 
 /// The header that browsers send when they reconnect.
@@ -143,11 +129,10 @@ pub(crate) struct ResumeHeaders {
     #[param(
         rename = "Last-Event-ID",
         required = false,
-        nullable = false,
         pattern = r"^[0-9]+\.[0-9]+$",
         example = "1.0"
     )]
-    last_event_id: Option<String>,
+    last_event_id: String,
 }
 
 /// The version that a cache has.
@@ -155,6 +140,6 @@ pub(crate) struct ResumeHeaders {
 #[into_params(parameter_in = Header)]
 pub(crate) struct CacheHeaders {
     /// The `ETag` of the cached copy.
-    #[param(rename = "If-None-Match", required = false, nullable = false)]
-    if_none_match: Option<String>,
+    #[param(rename = "If-None-Match", required = false)]
+    if_none_match: String,
 }

@@ -61,7 +61,6 @@ pub(crate) struct Problem {
 /// An error that an operation can answer with.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProblemCase {
-    /// An error with this code.
     Coded(ErrorCode),
     /// An error of this status without a code.
     Plain(StatusCode),

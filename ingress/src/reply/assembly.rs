@@ -11,7 +11,6 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use switchboard_schemas::reply_event::{Frame, FrameBody, ReplyEnd, ReplyHead, ToolProgress};
 
-/// Source of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameSource {
     /// Pushed by the worker; earlier frames may be missing.
@@ -44,7 +43,6 @@ pub(crate) enum ReplyUpdate {
     Began,
     /// Structured data arrived.
     Ui,
-    /// Progress of a tool call.
     Tool(ToolProgress),
 }
 

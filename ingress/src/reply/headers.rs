@@ -36,11 +36,8 @@ const UI_DATA: &str = "data";
 
 /// Facts about a reply that its headers contain.
 pub(crate) struct ReplyFacts<'a> {
-    /// Id of the reply.
     pub(crate) reply_id: &'a MessageId,
-    /// Generation of the text.
     pub(crate) generation: u32,
-    /// Name of the model.
     pub(crate) model: Option<&'a str>,
     /// Routing result, for messages to a team.
     pub(crate) routed: Option<RoutingFacts<'a>>,

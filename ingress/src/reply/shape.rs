@@ -9,7 +9,6 @@ const PREFER: HeaderName = HeaderName::from_static("prefer");
 /// Preference of clients that do not wait for the reply.
 pub(super) const RESPOND_ASYNC: &str = "respond-async";
 
-/// Format of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplyShape {
     /// Streamed `text/plain`.

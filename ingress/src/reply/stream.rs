@@ -34,7 +34,6 @@ const READER_RESTART_READ_EVERY: u32 = 10;
 /// Next event of a reply.
 #[derive(Debug)]
 pub(crate) enum StreamEvent {
-    /// The next bytes of the text.
     Text(Bytes),
     /// Metadata changed.
     ReplyUpdate(ReplyUpdate),
@@ -203,7 +202,6 @@ impl ReplyStream {
         self.start_offset
     }
 
-    /// Returns the id of the reply.
     pub(crate) const fn reply(&self) -> &MessageId {
         &self.reply
     }

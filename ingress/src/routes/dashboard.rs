@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
     routing::get,
 };
-use http::{HeaderMap, HeaderValue, Uri, header};
+use http::{HeaderMap, HeaderValue, header};
 use rand::RngExt;
 
 use super::{
@@ -18,7 +18,7 @@ use super::{
     static_files::{IMMUTABLE, StaticFile},
 };
 use crate::{
-    http::{ApiError, ErrorCode},
+    http::{ApiError, ErrorCode, origin::url_origin},
     state::AppState,
 };
 
@@ -89,12 +89,6 @@ async fn serve_file(Path(name): Path<String>, headers: HeaderMap) -> Response {
             .into_response();
     };
     ([(header::CACHE_CONTROL, IMMUTABLE)], file.respond(&headers)).into_response()
-}
-
-/// Returns scheme and authority of a URL. Nothing else may enter the policy.
-fn url_origin(address: &str) -> Option<String> {
-    let uri: Uri = address.parse().ok()?;
-    Some(format!("{}://{}", uri.scheme_str()?, uri.authority()?))
 }
 
 #[cfg(test)]

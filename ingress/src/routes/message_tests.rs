@@ -63,8 +63,7 @@ impl World {
         let answer = self
             .ask("POST", &path, &[("prefer", "respond-async")], BODY)
             .await;
-        assert_eq!(answer.status, 202, "{}", answer.text);
-        answer.json()["messageId"]
+        answer.expect(202)["messageId"]
             .as_str()
             .unwrap()
             .parse()

@@ -39,13 +39,10 @@ pub(crate) struct StateFields {
     pub(crate) secret: InstallationSecret,
     /// Token of the admin API; without one the API is disabled.
     pub(crate) admin_token: Option<SecretString>,
-    /// Settings of the ingress.
     pub(crate) config: IngressConfig,
-    /// Rate limits of all callers.
     pub(crate) limits: RateLimits,
     /// Recent uses of API keys.
     pub(crate) key_uses: KeyUseLog,
-    /// Metrics of the ingress.
     pub(crate) metrics: IngressMetrics,
     /// Requests that wait for replies.
     pub(crate) pending_replies: Arc<PendingReplies>,

@@ -3,6 +3,7 @@
 
 use std::{
     collections::HashMap,
+    hash::Hash,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -23,7 +24,7 @@ use crate::metrics::IngressMetrics;
 /// Pause before the reply channel is opened again after a failure.
 const LISTEN_RETRY: Duration = Duration::from_millis(500);
 
-/// Registry of the requests that wait for replies, patch outcomes and playground verdicts.
+/// Registry of the requests that wait for replies, patch outcomes and playground routings.
 pub(crate) struct PendingReplies {
     waiting: Mutex<PendingTables>,
     queue_frames_max: usize,
@@ -33,10 +34,14 @@ pub(crate) struct PendingReplies {
 #[derive(Default)]
 struct PendingTables {
     replies: HashMap<MessageId, Vec<ReplySubscriber>>,
-    patches: HashMap<EventId, oneshot::Sender<PatchOutcome>>,
-    trials: HashMap<MessageId, oneshot::Sender<PlaygroundRouting>>,
+    patches: OutcomeTable<EventId, PatchOutcome>,
+    playground_runs: OutcomeTable<MessageId, PlaygroundRouting>,
     last_number: u64,
 }
+
+/// Requests that wait for one value each, by the id of its cause.
+type OutcomeTable<K, V> = HashMap<K, oneshot::Sender<V>>;
+type TableSelector<K, V> = fn(&mut PendingTables) -> &mut OutcomeTable<K, V>;
 
 struct ReplySubscriber {
     number: u64,
@@ -53,18 +58,12 @@ pub(crate) struct ReplySubscription {
     overflowed: Arc<AtomicBool>,
 }
 
-/// Receiver of the outcome of one patch; unregistered on drop.
-pub(crate) struct PatchSubscription {
+/// Receiver of one value; unregistered on drop.
+pub(crate) struct OutcomeReceiver<K: Eq + Hash, V> {
     pending: Arc<PendingReplies>,
-    event: EventId,
-    outcome: oneshot::Receiver<PatchOutcome>,
-}
-
-/// Receiver of one playground verdict of a team; unregistered on drop.
-pub(crate) struct PlaygroundSubscription {
-    pending: Arc<PendingReplies>,
-    trial: MessageId,
-    verdict: oneshot::Receiver<PlaygroundRouting>,
+    table: TableSelector<K, V>,
+    id: K,
+    outcome: oneshot::Receiver<V>,
 }
 
 impl PendingReplies {
@@ -104,24 +103,33 @@ impl PendingReplies {
     }
 
     /// Subscribes to the outcome of a patch. Must be called before it is published.
-    pub(crate) fn wait_for_patch(self: &Arc<Self>, event: EventId) -> PatchSubscription {
-        let (sender, outcome) = oneshot::channel();
-        self.lock().patches.insert(event.clone(), sender);
-        PatchSubscription {
-            pending: Arc::clone(self),
-            event,
-            outcome,
-        }
+    pub(crate) fn wait_for_patch(
+        self: &Arc<Self>,
+        event: EventId,
+    ) -> OutcomeReceiver<EventId, PatchOutcome> {
+        self.wait_for_outcome(|tables| &mut tables.patches, event)
     }
 
-    /// Subscribes to the verdict of a playground run. Must be called before it is published.
-    pub(crate) fn wait_for_trial(self: &Arc<Self>, trial: MessageId) -> PlaygroundSubscription {
-        let (sender, verdict) = oneshot::channel();
-        self.lock().trials.insert(trial.clone(), sender);
-        PlaygroundSubscription {
+    /// Subscribes to the routing of a team's playground run. Must be called before it is published.
+    pub(crate) fn wait_for_playground_run(
+        self: &Arc<Self>,
+        run: MessageId,
+    ) -> OutcomeReceiver<MessageId, PlaygroundRouting> {
+        self.wait_for_outcome(|tables| &mut tables.playground_runs, run)
+    }
+
+    fn wait_for_outcome<K: Eq + Hash + Clone, V>(
+        self: &Arc<Self>,
+        table: TableSelector<K, V>,
+        id: K,
+    ) -> OutcomeReceiver<K, V> {
+        let (sender, outcome) = oneshot::channel();
+        table(&mut self.lock()).insert(id.clone(), sender);
+        OutcomeReceiver {
             pending: Arc::clone(self),
-            trial,
-            verdict,
+            table,
+            id,
+            outcome,
         }
     }
 
@@ -140,11 +148,11 @@ impl PendingReplies {
                 .patches
                 .remove(&event)
                 .is_some_and(|slot| slot.send(outcome).is_ok()),
-            IngressEnvelope::Playground(trial, verdict) => self
+            IngressEnvelope::Playground(run, routing) => self
                 .lock()
-                .trials
-                .remove(&trial)
-                .is_some_and(|slot| slot.send(verdict).is_ok()),
+                .playground_runs
+                .remove(&run)
+                .is_some_and(|slot| slot.send(routing).is_ok()),
         };
         if !claimed {
             self.metrics.envelopes_unclaimed.inc();
@@ -195,29 +203,16 @@ impl Drop for ReplySubscription {
     }
 }
 
-impl PatchSubscription {
-    /// Waits for the outcome. Returns `None` if the subscription was replaced. Cancel-safe.
-    pub(crate) async fn outcome(&mut self) -> Option<PatchOutcome> {
+impl<K: Eq + Hash, V> OutcomeReceiver<K, V> {
+    /// Waits for the value. Returns `None` if another request took its place. Cancel-safe.
+    pub(crate) async fn outcome(&mut self) -> Option<V> {
         (&mut self.outcome).await.ok()
     }
 }
 
-impl Drop for PatchSubscription {
+impl<K: Eq + Hash, V> Drop for OutcomeReceiver<K, V> {
     fn drop(&mut self) {
-        self.pending.lock().patches.remove(&self.event);
-    }
-}
-
-impl PlaygroundSubscription {
-    /// Waits for the verdict. Returns `None` if the subscription was replaced. Cancel-safe.
-    pub(crate) async fn verdict(&mut self) -> Option<PlaygroundRouting> {
-        (&mut self.verdict).await.ok()
-    }
-}
-
-impl Drop for PlaygroundSubscription {
-    fn drop(&mut self) {
-        self.pending.lock().trials.remove(&self.trial);
+        (self.table)(&mut self.pending.lock()).remove(&self.id);
     }
 }
 
@@ -292,10 +287,12 @@ mod tests {
         ];
         drop(slots);
         drop(pending.wait_for_patch(EventId::derive("a", "b")));
-        drop(pending.wait_for_trial(message_id()));
+        drop(pending.wait_for_playground_run(message_id()));
         let waiting = pending.lock();
         assert!(
-            waiting.replies.is_empty() && waiting.patches.is_empty() && waiting.trials.is_empty()
+            waiting.replies.is_empty()
+                && waiting.patches.is_empty()
+                && waiting.playground_runs.is_empty()
         );
         drop(waiting);
         pending.deliver_envelope(IngressEnvelope::Reply(message_id(), heartbeat(1)));
@@ -311,11 +308,11 @@ mod tests {
             PatchOutcome::NotFound,
         ));
         assert_eq!(slot.outcome().await, Some(PatchOutcome::NotFound));
-        let mut slot = pending.wait_for_trial(message_id());
+        let mut slot = pending.wait_for_playground_run(message_id());
         pending.deliver_envelope(IngressEnvelope::Playground(
             message_id(),
             PlaygroundRouting::NoAgent,
         ));
-        assert_eq!(slot.verdict().await, Some(PlaygroundRouting::NoAgent));
+        assert_eq!(slot.outcome().await, Some(PlaygroundRouting::NoAgent));
     }
 }

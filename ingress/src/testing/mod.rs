@@ -26,6 +26,11 @@ pub(crate) fn org_id() -> OrgId {
     OrgId::derive(&secret(), "acme")
 }
 
+/// Returns the admin path of a resource of the organization.
+pub(crate) fn org_path(rest: &str) -> String {
+    format!("/api/admin/organizations/{}{rest}", org_id())
+}
+
 pub(crate) fn agent_id() -> AgentId {
     AgentId::derive(&secret(), &org_id(), "shop")
 }

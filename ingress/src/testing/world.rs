@@ -4,6 +4,7 @@ pub(super) mod backends;
 
 use std::{
     net::{IpAddr, Ipv4Addr},
+    ops::Deref,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -51,14 +52,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A running ingress and its backends.
 pub(crate) struct World {
-    pub(crate) bus: Arc<Faulty<EmbeddedBus>>,
-    pub(crate) relay: Arc<Faulty<EmbeddedRelay>>,
-    pub(crate) store: Arc<Faulty<EmbeddedStore>>,
-    pub(crate) catalog: Arc<Faulty<EmbeddedCatalog>>,
-    pub(crate) limiter: Arc<Faulty<EmbeddedLimiter>>,
-    pub(crate) products: Arc<EmbeddedProducts>,
-    pub(crate) accounts: Arc<Faulty<EmbeddedAccounts>>,
-    _directory: Arc<tempfile::TempDir>,
+    outside: Outside,
     ingress: Option<Ingress>,
     state: AppState,
     router: Router,
@@ -73,15 +67,24 @@ pub(crate) struct World {
 }
 
 /// The backends of an ingress and the folder of their files.
-struct Outside {
-    bus: Arc<Faulty<EmbeddedBus>>,
-    relay: Arc<Faulty<EmbeddedRelay>>,
-    store: Arc<Faulty<EmbeddedStore>>,
-    catalog: Arc<Faulty<EmbeddedCatalog>>,
-    limiter: Arc<Faulty<EmbeddedLimiter>>,
-    products: Arc<EmbeddedProducts>,
-    accounts: Arc<Faulty<EmbeddedAccounts>>,
+#[derive(Clone)]
+pub(crate) struct Outside {
+    pub(crate) bus: Arc<Faulty<EmbeddedBus>>,
+    pub(crate) relay: Arc<Faulty<EmbeddedRelay>>,
+    pub(crate) store: Arc<Faulty<EmbeddedStore>>,
+    pub(crate) catalog: Arc<Faulty<EmbeddedCatalog>>,
+    pub(crate) limiter: Arc<Faulty<EmbeddedLimiter>>,
+    pub(crate) products: Arc<EmbeddedProducts>,
+    pub(crate) accounts: Arc<Faulty<EmbeddedAccounts>>,
     directory: Arc<tempfile::TempDir>,
+}
+
+impl Deref for World {
+    type Target = Outside;
+
+    fn deref(&self) -> &Outside {
+        &self.outside
+    }
 }
 
 /// A response with its whole body.
@@ -98,6 +101,12 @@ pub(crate) struct Answer {
 impl Answer {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap()
+    }
+
+    /// Returns the body of a response that must have this status.
+    pub(crate) fn expect(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.text);
+        self.json()
     }
 
     /// Returns the status and the problem code, which is empty for a success.
@@ -137,44 +146,24 @@ impl World {
 
     /// Creates another ingress process over the same backends.
     pub(crate) async fn second_ingress(&self) -> Self {
-        let outside = Outside {
-            bus: Arc::clone(&self.bus),
-            relay: Arc::clone(&self.relay),
-            store: Arc::clone(&self.store),
-            catalog: Arc::clone(&self.catalog),
-            limiter: Arc::clone(&self.limiter),
-            products: Arc::clone(&self.products),
-            accounts: Arc::clone(&self.accounts),
-            directory: Arc::clone(&self._directory),
-        };
         Self {
             key: self.key.clone(),
-            ..Self::around(outside, IngressConfig::default()).await
+            ..Self::around(self.outside.clone(), IngressConfig::default()).await
         }
     }
 
     async fn around(outside: Outside, config: IngressConfig) -> Self {
-        let Outside {
-            bus,
-            relay,
-            store,
-            catalog,
-            limiter,
-            products,
-            accounts,
-            directory,
-        } = outside;
         let backends = Backends {
-            bus: Arc::clone(&bus) as _,
-            relay: Arc::clone(&relay) as _,
-            store: Arc::clone(&store) as _,
-            analytics: store.inner() as _,
-            catalog: Arc::clone(&catalog) as _,
-            products: Arc::clone(&products) as _,
-            limiter: Arc::clone(&limiter) as _,
-            accounts: Arc::clone(&accounts) as _,
+            bus: Arc::clone(&outside.bus) as _,
+            relay: Arc::clone(&outside.relay) as _,
+            store: Arc::clone(&outside.store) as _,
+            analytics: outside.store.inner() as _,
+            catalog: Arc::clone(&outside.catalog) as _,
+            products: Arc::clone(&outside.products) as _,
+            limiter: Arc::clone(&outside.limiter) as _,
+            accounts: Arc::clone(&outside.accounts) as _,
         };
-        let cache = CatalogCache::new(Arc::clone(&catalog) as _);
+        let cache = CatalogCache::new(Arc::clone(&outside.catalog) as _);
         let (token, registry) = (
             Some(SecretString::from(ADMIN_TOKEN)),
             prometheus::Registry::new(),
@@ -185,14 +174,7 @@ impl World {
         let (router, state) = (ingress.router(), ingress.state().clone());
         let lasting_tasks = state.background.len();
         Self {
-            bus,
-            relay,
-            store,
-            catalog,
-            limiter,
-            products,
-            accounts,
-            _directory: directory,
+            outside,
             ingress: Some(ingress),
             state,
             router,
@@ -255,6 +237,21 @@ impl World {
             body,
         )
         .await
+    }
+
+    /// Sends a request with the admin token; `null` stands for no body.
+    pub(crate) async fn admin(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Value,
+    ) -> Answer {
+        let bearer = format!("Bearer {ADMIN_TOKEN}");
+        let headers = [&[("authorization", bearer.as_str())], headers].concat();
+        let body = Some(body).filter(|body| !body.is_null());
+        let body = body.map(|body| body.to_string()).unwrap_or_default();
+        self.send_with(method, path, &headers, body).await
     }
 
     pub(crate) async fn send_with(
@@ -376,7 +373,6 @@ impl World {
     }
 }
 
-/// Returns the id of the reply of a job.
 pub(crate) fn reply_of(job: &ConversationJob) -> switchboard_schemas::ids::MessageId {
     match job {
         ConversationJob::Reply(job) | ConversationJob::Playground(job) => job.turn.reply_id(),

@@ -25,7 +25,7 @@ pub(super) struct AdminClient {
 
 /// Fields of an agent that routing reads.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct AgentView {
+pub(super) struct AgentResponse {
     pub(super) id: AgentId,
     pub(super) slug: String,
     pub(super) name: String,
@@ -38,17 +38,16 @@ pub(super) struct AgentView {
 /// Fields of a team that routing reads; agents are referred to by slug.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct TeamView {
+pub(super) struct TeamResponse {
     pub(super) id: TeamId,
     pub(super) slug: String,
     pub(super) routing: RoutingStrategy,
     pub(super) default_agent: Option<String>,
-    pub(super) members: Vec<MemberView>,
+    pub(super) members: Vec<MemberResponse>,
 }
 
-/// Member of a team.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct MemberView {
+pub(super) struct MemberResponse {
     pub(super) agent: String,
     #[serde(default)]
     pub(super) specialization: String,
@@ -146,14 +145,13 @@ impl AdminClient {
         }
     }
 
-    /// Lists all agents.
-    pub(super) async fn list_agents(&self) -> anyhow::Result<Vec<AgentView>> {
+    pub(super) async fn list_agents(&self) -> anyhow::Result<Vec<AgentResponse>> {
         self.list_all("/agents").await
     }
 
     /// Returns the team with this slug or id.
-    pub(super) async fn get_team(&self, wanted: &str) -> anyhow::Result<TeamView> {
-        let teams: Vec<TeamView> = self.list_all("/teams").await?;
+    pub(super) async fn get_team(&self, wanted: &str) -> anyhow::Result<TeamResponse> {
+        let teams: Vec<TeamResponse> = self.list_all("/teams").await?;
         let team = teams
             .into_iter()
             .find(|team| team.slug == wanted || team.id.as_str() == wanted);

@@ -45,7 +45,6 @@ pub(crate) struct RouteArguments {
     url: Option<String>,
 }
 
-/// Totals of a replay.
 #[derive(Default)]
 struct ReplayTotals {
     messages: usize,

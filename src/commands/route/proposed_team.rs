@@ -6,7 +6,7 @@ use serde_json::Value;
 use switchboard_schemas::{agent::ActivationStatus, ids::TeamId, team::RoutingStrategy};
 use switchboard_workers::replay::{TriedMember, TriedTeam};
 
-use super::admin_client::{AdminClient, AgentView, TeamView};
+use super::admin_client::{AdminClient, AgentResponse, TeamResponse};
 
 /// Reads the team and applies the changes of `document`, which may contain only changed fields. Agents must exist.
 pub(super) async fn read_team(
@@ -25,7 +25,7 @@ pub(super) async fn read_team(
             team.slug
         );
     }
-    let active_agent = |slug: &str| -> anyhow::Result<Option<&AgentView>> {
+    let active_agent = |slug: &str| -> anyhow::Result<Option<&AgentResponse>> {
         let agent = agents.iter().find(|agent| agent.slug == slug);
         let agent = agent.with_context(|| format!("agent {slug:?} does not exist yet"))?;
         Ok((agent.status == ActivationStatus::Active).then_some(agent))
@@ -61,8 +61,8 @@ pub(super) async fn read_team(
 
 /// Applies the fields of the document to the team and the agents.
 fn apply_document(
-    team: &mut TeamView,
-    agents: &mut [AgentView],
+    team: &mut TeamResponse,
+    agents: &mut [AgentResponse],
     document: &Value,
 ) -> anyhow::Result<()> {
     let organizations = document["organizations"]

@@ -43,7 +43,9 @@ const agent = createRoute({
   getParentRoute: () => inside,
   path: '/agents/$id',
   validateSearch: (search: Record<string, unknown>): { tab?: AgentTab } => {
-    const tab = agentTabs.find((tab) => tab === search['tab']);
+    // Older bookmarks spell `behaviour`.
+    const wanted = search['tab'] === 'behaviour' ? 'behavior' : search['tab'];
+    const tab = agentTabs.find((tab) => tab === wanted);
     return tab === undefined ? {} : { tab };
   },
   component: lazyRouteComponent(() => import('./pages/agents/AgentPage'), 'AgentPage'),

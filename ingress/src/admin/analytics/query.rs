@@ -68,7 +68,6 @@ impl AnalyticsQuery {
         }
     }
 
-    /// Returns the filters.
     pub(super) fn filter(&self) -> ApiResult<AnalyticsFilter> {
         let (agent, team) = (self.agent.as_deref(), self.team.as_deref());
         Ok(AnalyticsFilter {

@@ -9,23 +9,15 @@ use switchboard_schemas::{
     turn::{MessageSource, Turn, Visitor},
 };
 
-use crate::testing::{ADMIN_TOKEN, Answer, World, agent_id, end_of, org_id, secret};
+use crate::testing::{Answer, World, agent_id, end_of, org_id, org_path, secret};
 
 /// 2026-03-01T12:00:00Z.
 const NOON_MICROS: i64 = 1_772_366_400_000_000;
 const DAY_MICROS: i64 = 24 * 3_600_000_000;
 
 async fn get(world: &World, query: &str, headers: &[(&str, &str)]) -> Answer {
-    let bearer = format!("Bearer {ADMIN_TOKEN}");
-    let path = format!("/api/admin/organizations/{}/analytics{query}", org_id());
-    world
-        .send_with(
-            "GET",
-            &path,
-            &[&[("authorization", bearer.as_str())], headers].concat(),
-            "",
-        )
-        .await
+    let path = org_path(&format!("/analytics{query}"));
+    world.admin("GET", &path, headers, Value::Null).await
 }
 
 /// Stores a conversation of one turn with this response time, on a day after the first of March.
@@ -135,8 +127,7 @@ async fn busy_world() -> World {
 async fn totals_are_the_sums_of_days_and_agents() {
     let world = busy_world().await;
     let answer = get(&world, "?from=2026-03-01&to=2026-03-04", &[]).await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
-    let figures = answer.json();
+    let figures = answer.expect(200);
     assert_eq!(
         (&figures["from"], &figures["to"]),
         (&json!("2026-03-01"), &json!("2026-03-04"))

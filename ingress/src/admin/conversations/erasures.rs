@@ -18,7 +18,7 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 use tokio::time::Instant;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use super::{
     deletion::delete_conversation,
@@ -29,7 +29,7 @@ use crate::{
     admin::{
         authorization::Admin,
         bodies::{JsonBody, JsonObject},
-        pages::{CURSOR_RULE, CursorPage, page_limit, parse_parameter},
+        pages::{CursorPage, CursorQuery},
         permissions::{ActOnConversations, ReadConversations},
         resources::{ResourceId, not_found},
         responses::{DeletionResponse, JsonResponse},
@@ -51,16 +51,6 @@ pub(in crate::admin) struct ErasedVisitor {
     visitor_id: Option<String>,
     /// The visitor's e-mail address, regardless of case.
     visitor_email: Option<String>,
-}
-
-/// The page of a list of erasures.
-#[derive(Debug, Default, Deserialize, IntoParams)]
-pub(in crate::admin) struct ErasureQuery {
-    /// Erasures to return: 50 by default, at most 200.
-    #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
-    limit: Option<String>,
-    /// The `nextCursor` of an earlier page.
-    cursor: Option<String>,
 }
 
 /// The receipt of an erasure.
@@ -167,11 +157,12 @@ pub(in crate::admin) async fn read(
 /// Lists a page of the receipts, latest first.
 pub(in crate::admin) async fn list(
     admin: Admin<ReadConversations>,
-    Query(query): Query<ErasureQuery>,
+    Query(page): Query<CursorQuery>,
 ) -> ApiResult<Json<CursorPage<ErasureView>>> {
-    let cursor = query.cursor.as_deref();
-    let before: Option<ErasureId> = parse_parameter("cursor", cursor, CURSOR_RULE)?;
-    let limit = page_limit(query.limit.as_deref());
+    let (before, limit) = (
+        page.cursor(|id| id.parse::<ErasureId>().ok())?,
+        page.limit(),
+    );
     let count = u32::try_from(limit).unwrap_or(u32::MAX);
     let store = &admin.state.backends.store;
     let found = store.erasures(admin.org(), before.as_ref(), count).await?;

@@ -2,15 +2,15 @@
 //! page of messages at a time, so that memory does not depend on its length. A failure aborts the transfer, so that clients
 //! notice an incomplete file.
 
-use std::{collections::VecDeque, io};
+use std::io;
 
 use axum::{body::Body, extract::Query, response::IntoResponse};
 use bytes::Bytes;
-use futures::{TryStreamExt, stream};
+use futures::{SinkExt, StreamExt, TryStreamExt, channel::mpsc, stream};
 use http::header;
 use serde::Serialize;
 use serde_json::{Value, json};
-use switchboard_backends::store::listing::{ListCursor, ListQuery, ListedConversation};
+use switchboard_backends::store::listing::{ListCursor, ListQuery};
 use switchboard_schemas::{
     audit::{AuditAction, FieldChange},
     conversation::{Conversation, Message},
@@ -20,14 +20,16 @@ use switchboard_schemas::{
 use utoipa::ToSchema;
 
 use super::{
-    CONCURRENT_READS,
     filter::{ConversationFilter, ConversationQuery, READ_MAX},
     read_all,
     view::{AuthorView, ConversationView, MessageView},
     with_failures,
 };
 use crate::{
-    admin::{authorization::Admin, csv, permissions::ActOnConversations, responses::FileDownload},
+    admin::{
+        authorization::Admin, csv, pages::CursorQuery, permissions::ActOnConversations,
+        responses::FileDownload,
+    },
     http::{ApiError, ApiResult},
     state::AppState,
 };
@@ -66,22 +68,15 @@ pub(super) enum ExportFormat {
     Csv,
 }
 
-/// The progress of an export.
+/// The writer of an export.
 struct ConversationExporter {
     state: AppState,
     org: OrgId,
     format: ExportFormat,
     filter: ConversationFilter,
-    query: ListQuery,
-    /// `true` if the last part of the list was read.
-    is_last: bool,
-    listed: VecDeque<ListedConversation>,
-    ready: VecDeque<Conversation>,
-    /// The conversation that is being written, and the position of its next message.
-    current: Option<(Conversation, u64)>,
+    parts: mpsc::Sender<ApiResult<Bytes>>,
 }
 
-/// A line of an export in JSON.
 #[derive(Serialize)]
 #[serde(
     tag = "type",
@@ -101,9 +96,10 @@ enum ExportLine {
 pub(in crate::admin) async fn export(
     admin: Admin<ActOnConversations>,
     Query(query): Query<ConversationQuery>,
+    Query(page): Query<CursorQuery>,
 ) -> ApiResult<FileDownload> {
     let format = ExportFormat::parse(query.format.as_deref())?;
-    let (filter, list_query) = (query.filter()?, query.list_query()?);
+    let (filter, list_query) = (query.filter()?, query.list_query(&page)?);
     // The filters are not recorded, because they can name a visitor.
     let fields = vec![FieldChange {
         field: "format".into(),
@@ -122,20 +118,23 @@ pub(in crate::admin) async fn export(
         ),
         (header::CACHE_CONTROL, "no-store, no-transform".to_owned()),
     ];
+    let (parts, written) = mpsc::channel(0);
     let exporter = ConversationExporter {
         state: admin.state,
         org: admin.subject.id,
         format,
         filter,
-        query: list_query,
-        is_last: false,
-        listed: VecDeque::new(),
-        ready: VecDeque::new(),
-        current: None,
+        parts,
     };
-    let head = stream::once(async move { Ok(format.head()) });
-    let rest = stream::try_unfold(exporter, ConversationExporter::step);
-    let body = Body::from_stream(futures::StreamExt::chain(head, rest));
+    // Written while it is polled, so that it stops with the transfer.
+    let writing = stream::once(exporter.write(list_query));
+    let writing = writing.filter_map(async |outcome| outcome.err().map(Err));
+    let file = stream::once(async move { Ok(format.head()) });
+    let file = file.chain(stream::select(written, writing));
+    let body = Body::from_stream(file.map_err(|error: ApiError| {
+        tracing::warn!(detail = %error.into_parts().detail, "export aborted");
+        io::Error::other("the export was aborted")
+    }));
     Ok(FileDownload((headers, body).into_response()))
 }
 
@@ -173,64 +172,44 @@ impl ExportFormat {
 }
 
 impl ConversationExporter {
-    /// Returns the next part of the file; `None` at its end.
-    async fn step(self) -> io::Result<Option<(Bytes, Self)>> {
-        self.next_part().await.map_err(|error| {
-            let facts = error.into_parts();
-            tracing::warn!(detail = %facts.detail, "export aborted");
-            io::Error::other("the export was aborted")
-        })
-    }
-
-    async fn next_part(mut self) -> ApiResult<Option<(Bytes, Self)>> {
+    async fn write(mut self, mut query: ListQuery) -> ApiResult<()> {
+        let (state, org) = (self.state.clone(), self.org.clone());
         loop {
-            if let Some((conversation, from)) = self.current.take() {
-                let (store, id) = (&self.state.backends.store, &conversation.id);
-                let messages = store.messages(&self.org, id, from, PART_MESSAGES).await?;
-                // The end of the conversation, or it was deleted meanwhile.
-                if messages.is_empty() {
-                    continue;
+            let listed = state.backends.store.conversations(&org, &query).await?;
+            let is_last = listed.len() < READ_MAX as usize;
+            if let Some(last) = listed.last() {
+                query.behind = Some(ListCursor {
+                    began_at: last.began_at,
+                    id: Some(last.id.clone()),
+                });
+            }
+            let mut found = read_all(&state, &org, listed);
+            while let Some((_, conversation)) = found.try_next().await? {
+                if let Some(conversation) = conversation.filter(|it| self.filter.matches(it)) {
+                    self.write_conversation(&conversation).await?;
                 }
-                let shown = with_failures(&self.state, &conversation, &messages).await?;
-                let part = self.written(&conversation, from, &messages, shown);
-                self.current = Some((conversation, from + messages.len() as u64));
-                return Ok(Some((part, self)));
             }
-            if let Some(conversation) = self.ready.pop_front() {
-                self.current = Some((conversation, 0));
-            } else if !self.listed.is_empty() {
-                self.read_part().await?;
-            } else if self.is_last {
-                return Ok(None);
-            } else {
-                self.list_part().await?;
+            if is_last {
+                return Ok(());
             }
         }
     }
 
-    async fn list_part(&mut self) -> ApiResult<()> {
-        let store = &self.state.backends.store;
-        let listed = store.conversations(&self.org, &self.query).await?;
-        self.is_last = listed.len() < READ_MAX as usize;
-        if let Some(last) = listed.last() {
-            self.query.behind = Some(ListCursor {
-                began_at: last.began_at,
-                id: Some(last.id.clone()),
-            });
+    async fn write_conversation(&mut self, conversation: &Conversation) -> ApiResult<()> {
+        let mut from = 0;
+        loop {
+            let (store, id) = (&self.state.backends.store, &conversation.id);
+            let messages = store.messages(&self.org, id, from, PART_MESSAGES).await?;
+            // The end of the conversation, or it was deleted meanwhile.
+            if messages.is_empty() {
+                return Ok(());
+            }
+            let shown = with_failures(&self.state, conversation, &messages).await?;
+            let part = self.written(conversation, from, &messages, shown);
+            let sent = self.parts.send(Ok(part)).await;
+            sent.map_err(|error| ApiError::internal(&error))?;
+            from += messages.len() as u64;
         }
-        self.listed = listed.into();
-        Ok(())
-    }
-
-    async fn read_part(&mut self) -> ApiResult<()> {
-        let length = self.listed.len().min(CONCURRENT_READS);
-        let part = self.listed.drain(..length).collect();
-        let mut found = read_all(&self.state, &self.org, part);
-        while let Some((_, conversation)) = found.try_next().await? {
-            let conversation = conversation.filter(|it| self.filter.matches(it));
-            self.ready.extend(conversation);
-        }
-        Ok(())
     }
 
     fn written(

@@ -10,7 +10,7 @@ use switchboard_schemas::{
 use utoipa::IntoParams;
 
 use crate::{
-    admin::pages::{CURSOR_RULE, parse_parameter},
+    admin::pages::{CursorQuery, parse_parameter},
     http::{ApiError, ApiResult},
 };
 
@@ -21,7 +21,7 @@ const CURSOR_SEPARATOR: char = '.';
 /// The metadata that a search for a visitor compares.
 const SEARCHED_KEYS: [&str; 3] = ["visitorName", "visitorEmail", "visitorId"];
 
-/// The filters and the page of a list of conversations.
+/// The filters of a list of conversations.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::admin) struct ConversationQuery {
@@ -47,11 +47,6 @@ pub(in crate::admin) struct ConversationQuery {
     visitor_id: Option<String>,
     /// The visitor's e-mail address, regardless of case.
     visitor_email: Option<String>,
-    /// The `nextCursor` of an earlier page.
-    cursor: Option<String>,
-    /// Conversations to return: 50 by default, at most 200. An export ignores it.
-    #[param(value_type = Option<u32>, minimum = 1, maximum = 200, default = 50)]
-    pub(super) limit: Option<String>,
     /// The format of an export: `jsonl` (the default) or `csv`. A list ignores it.
     #[param(value_type = Option<super::export::ExportFormat>, inline)]
     pub(super) format: Option<String>,
@@ -89,10 +84,8 @@ fn parse_place(cursor: &str) -> Option<ListCursor> {
 
 impl ConversationQuery {
     /// Returns the part of the list to read.
-    pub(super) fn list_query(&self) -> ApiResult<ListQuery> {
-        let parse_place =
-            |cursor| parse_place(cursor).ok_or(ApiError::field("cursor", CURSOR_RULE));
-        let cursor = self.cursor.as_deref().map(parse_place).transpose()?;
+    pub(super) fn list_query(&self, page: &CursorQuery) -> ApiResult<ListQuery> {
+        let cursor = page.cursor(parse_place)?;
         let until = parse_time("until", self.until.as_deref())?;
         let until = until.map(|began_at| ListCursor { began_at, id: None });
         let since = parse_time("since", self.since.as_deref())?;

@@ -1,16 +1,13 @@
 //! Lists of conversations over embedded backends: what a filter lets through, and how a reader goes on.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use switchboard_schemas::ids::{AgentId, OrgId};
 
-use crate::testing::{ADMIN_TOKEN, Answer, World, agent_id, org_id, put_conversation, secret};
+use crate::testing::{Answer, World, agent_id, org_id, org_path, put_conversation, secret};
 
 async fn get(world: &World, path: &str) -> Answer {
-    let bearer = format!("Bearer {ADMIN_TOKEN}");
-    let path = format!("/api/admin/organizations/{}/conversations{path}", org_id());
-    world
-        .send_with("GET", &path, &[("authorization", &bearer)], "")
-        .await
+    let path = org_path(&format!("/conversations{path}"));
+    world.admin("GET", &path, &[], Value::Null).await
 }
 
 /// Returns the ids of all pages of a list.
@@ -18,8 +15,7 @@ async fn walk(world: &World, query: &str) -> Vec<String> {
     let (mut found, mut cursor) = (Vec::new(), String::new());
     loop {
         let answer = get(world, &format!("?{query}{cursor}")).await;
-        assert_eq!(answer.status, 200, "{}", answer.text);
-        let page = answer.json();
+        let page = answer.expect(200);
         found.extend(
             page["items"]
                 .as_array()

@@ -78,13 +78,13 @@ pub(super) enum AuthorView {
     /// A visitor.
     User,
     /// An agent.
-    Assistant(Box<ReplyView>),
+    Assistant(Box<ReplyFactsView>),
 }
 
 /// The facts about a reply.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ReplyView {
+pub(super) struct ReplyFactsView {
     /// The id of the agent that replied.
     agent_id: AgentId,
     /// The name of the agent at that time.
@@ -158,7 +158,6 @@ pub(super) struct UnansweredView {
 }
 
 impl ConversationView {
-    /// Creates the view of a conversation.
     pub(super) fn new(conversation: &Conversation) -> Self {
         let (agent_id, team_id) = match &conversation.owner {
             ConversationOwner::Agent(agent) => (Some(agent.clone()), None),
@@ -179,7 +178,6 @@ impl ConversationView {
 }
 
 impl MessageView {
-    /// Creates the view of a message.
     pub(super) fn new(message: &Message) -> Self {
         Self {
             id: message.id.clone(),
@@ -188,7 +186,7 @@ impl MessageView {
             author: match &message.author {
                 MessageAuthor::User => AuthorView::User,
                 MessageAuthor::Assistant(facts) => {
-                    AuthorView::Assistant(Box::new(ReplyView::new(facts)))
+                    AuthorView::Assistant(Box::new(ReplyFactsView::new(facts)))
                 }
             },
             unanswered: None,
@@ -196,7 +194,7 @@ impl MessageView {
     }
 }
 
-impl ReplyView {
+impl ReplyFactsView {
     fn new(facts: &ReplyFacts) -> Self {
         Self {
             agent_id: facts.agent_id.clone(),

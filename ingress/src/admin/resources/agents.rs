@@ -23,7 +23,6 @@ use crate::{
     http::ApiResult,
 };
 
-/// The resource "agent".
 pub(in crate::admin) struct AgentResource;
 
 /// The configuration of an agent.
@@ -115,14 +114,12 @@ impl Resource for AgentResource {
     }
 
     fn view(
-        entry: &CatalogEntry,
-        version: Option<i64>,
-        references: &ResourceReferences,
+        identity: ResourceIdentity,
+        fields: AgentFields,
+        _: &CatalogEntry,
+        _: &ResourceReferences,
     ) -> Option<AgentView> {
-        Some(AgentView {
-            identity: ResourceIdentity::new(entry, version),
-            fields: Self::fields(entry, references)?,
-        })
+        Some(AgentView { identity, fields })
     }
 
     async fn plan(

@@ -41,7 +41,6 @@ use crate::{
 const OVERLAP_SECONDS_DEFAULT: u64 = 24 * 60 * 60;
 const OVERLAP_SECONDS_MAX: u64 = 90 * 24 * 60 * 60;
 
-/// The resource "API key".
 pub(in crate::admin) struct KeyResource;
 
 /// The configuration of an API key.
@@ -153,16 +152,17 @@ impl Resource for KeyResource {
     }
 
     fn view(
+        identity: ResourceIdentity,
+        fields: KeyFields,
         entry: &CatalogEntry,
-        version: Option<i64>,
         references: &ResourceReferences,
     ) -> Option<KeyView> {
         let CatalogEntry::Key { key, .. } = entry else {
             return None;
         };
         Some(KeyView {
-            identity: ResourceIdentity::new(entry, version),
-            fields: Self::fields(entry, references)?,
+            identity,
+            fields,
             last_four: key.last_four.clone(),
             created_at: key.created_at,
             last_used_at: references.last_use(entry.id()),

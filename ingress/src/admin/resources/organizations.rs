@@ -7,7 +7,7 @@ use switchboard_backends::catalog::{CatalogEntry, EntryKind};
 use switchboard_schemas::ids::OrgId;
 use utoipa::ToSchema;
 
-use super::{Resource, ResourceReferences, create_in, list_entries};
+use super::{Resource, ResourceIdentity, ResourceReferences, create_in, list_entries};
 use crate::{
     admin::{
         apply::{ApplyError, EntryPlanner},
@@ -23,7 +23,6 @@ use crate::{
     http::ApiResult,
 };
 
-/// The resource "organization".
 pub(in crate::admin) struct OrganizationResource;
 
 /// The configuration of an organization.
@@ -86,14 +85,15 @@ impl Resource for OrganizationResource {
     }
 
     fn view(
-        entry: &CatalogEntry,
-        version: Option<i64>,
-        references: &ResourceReferences,
+        identity: ResourceIdentity,
+        fields: OrganizationFields,
+        _: &CatalogEntry,
+        _: &ResourceReferences,
     ) -> Option<OrganizationView> {
         Some(OrganizationView {
-            id: entry.org_id().clone(),
-            fields: Self::fields(entry, references)?,
-            version: version.map(|version| version.to_string()),
+            id: identity.organization_id,
+            fields,
+            version: identity.version,
         })
     }
 
@@ -124,7 +124,6 @@ pub(in crate::admin) async fn list(
     list_entries(entries, &page, show)
 }
 
-/// Creates an organization.
 pub(in crate::admin) async fn create(
     admin: Admin<ManageOrganizations, InstallationSubject>,
     body: JsonBody<OrganizationFields>,

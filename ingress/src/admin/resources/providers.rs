@@ -19,7 +19,6 @@ use crate::admin::{
     validation::{WEB_ADDRESS_RULE, check_slug, is_web_address},
 };
 
-/// The resource "model provider".
 pub(in crate::admin) struct ProviderResource;
 
 /// The configuration of a model provider.
@@ -108,16 +107,17 @@ impl Resource for ProviderResource {
     }
 
     fn view(
+        identity: ResourceIdentity,
+        fields: ProviderFields,
         entry: &CatalogEntry,
-        version: Option<i64>,
-        references: &ResourceReferences,
+        _: &ResourceReferences,
     ) -> Option<ProviderView> {
         let CatalogEntry::Provider { sealed_key, .. } = entry else {
             return None;
         };
         Some(ProviderView {
-            identity: ResourceIdentity::new(entry, version),
-            fields: Self::fields(entry, references)?,
+            identity,
+            fields,
             has_api_key: !sealed_key.is_empty(),
         })
     }

@@ -19,7 +19,6 @@ use crate::admin::{
     validation::{MEMBERS_MAX, check_at_most, check_name, check_slug, check_unique},
 };
 
-/// The resource "team".
 pub(in crate::admin) struct TeamResource;
 
 /// The configuration of a team.
@@ -132,14 +131,12 @@ impl Resource for TeamResource {
     }
 
     fn view(
-        entry: &CatalogEntry,
-        version: Option<i64>,
-        references: &ResourceReferences,
+        identity: ResourceIdentity,
+        fields: TeamFields,
+        _: &CatalogEntry,
+        _: &ResourceReferences,
     ) -> Option<TeamView> {
-        Some(TeamView {
-            identity: ResourceIdentity::new(entry, version),
-            fields: Self::fields(entry, references)?,
-        })
+        Some(TeamView { identity, fields })
     }
 
     async fn plan(

@@ -31,8 +31,7 @@ impl World {
     /// Returns the token response for a new visitor of a page.
     async fn new_visitor(&self) -> Value {
         let answer = self.ask_for_token(&[("origin", ORIGIN)], json!({})).await;
-        assert_eq!(answer.status, 200, "{}", answer.text);
-        answer.json()
+        answer.expect(200)
     }
 
     /// Sends a request of a page with a token.

@@ -36,7 +36,6 @@ impl World {
         catalog.put(&CatalogEntry::Agent(agent)).await.unwrap();
     }
 
-    /// Returns everything in the catalog.
     pub(crate) async fn catalog_entries(&self) -> Vec<CatalogEntry> {
         let catalog = self.catalog.inner();
         let mut entries = catalog.list(EntryKind::Organization, None).await.unwrap();
@@ -72,7 +71,7 @@ impl World {
 
     /// Returns true if any file of the backends contains a text.
     pub(crate) fn is_stored(&self, text: &str) -> bool {
-        let files = fs::read_dir(self._directory.path()).unwrap();
+        let files = fs::read_dir(self.directory.path()).unwrap();
         let mut contents = files.map(|file| fs::read(file.unwrap().path()).unwrap());
         contents.any(|bytes| {
             bytes
@@ -155,7 +154,6 @@ impl World {
         self.drops_pushes.store(drops, Ordering::SeqCst);
     }
 
-    /// Pushes an envelope to the ingress.
     pub(crate) fn push(&self, envelope: IngressEnvelope) {
         testing::push_envelope(&self.relay.inner(), &self.state.ingress_id, envelope);
     }

@@ -643,7 +643,7 @@ export interface components {
         AuthorView: {
             /** @enum {string} */
             role: "user";
-        } | (components["schemas"]["ReplyView"] & {
+        } | (components["schemas"]["ReplyFactsView"] & {
             /** @enum {string} */
             role: "assistant";
         });
@@ -768,6 +768,21 @@ export interface components {
             /** @description Tokens that were used. */
             tokens: components["schemas"]["TokenCounts"];
         };
+        /** @description An earlier message of a playground run. */
+        EarlierMessage: {
+            agentId?: components["schemas"]["AgentId"] | null;
+            /** @description The text of the message. */
+            content: string;
+            /** @description The author of the message. */
+            role: components["schemas"]["EarlierMessageRole"];
+            /** @description The products or other data that were shown with the text. */
+            uiSpec?: Record<string, never> | null;
+        };
+        /**
+         * @description The author of an earlier message.
+         * @enum {string}
+         */
+        EarlierMessageRole: "user" | "assistant";
         /** @description The product catalog of an agent. */
         EcommerceSettings: {
             /**
@@ -1276,6 +1291,43 @@ export interface components {
             /** @description The number of items in the whole list. */
             total: number;
         };
+        /** @description A member of a team in a playground run. */
+        PlaygroundMemberView: {
+            /** @description The agent. */
+            agent: components["schemas"]["AgentName"];
+            /** @description `true` if visitors can reach the agent; routing skips other agents. */
+            canAnswer: boolean;
+            /**
+             * Format: int32
+             * @description The score of the member, in thousandths.
+             */
+            permille: number | null;
+            /** @description The subjects of the agent. */
+            specialization: string;
+        };
+        /** @description A team's decision in a playground run. */
+        PlaygroundRoutingView: {
+            agent: components["schemas"]["AgentName"] | null;
+            /** @description The members of the team. */
+            members: components["schemas"]["PlaygroundMemberView"][];
+            /** @description The reason of the decision. */
+            reason: string;
+            stage: components["schemas"]["RoutingStage"] | null;
+            /**
+             * Format: int64
+             * @description The time that routing took, in milliseconds.
+             */
+            tookMs: number | null;
+        };
+        /** @description A playground run of an agent or a team. */
+        PlaygroundRunRequest: {
+            /** @description The fields that differ from the saved resource, as in a merge patch; all of them where the id is `new`. */
+            draft?: Record<string, never> | null;
+            /** @description The earlier messages, oldest first. */
+            history?: components["schemas"]["EarlierMessage"][];
+            /** @description The message. */
+            message: string;
+        };
         /** @description The body of an error (RFC 9457). */
         Problem: {
             /** @description The kind of problem, for programs; never changes. */
@@ -1452,18 +1504,8 @@ export interface components {
             /** Format: int64 */
             incomplete: number;
         };
-        /**
-         * @description The reason why a reply failed, named like the error codes of the public API.
-         * @enum {string}
-         */
-        ReplyFailure: "model_error" | "model_unavailable" | "model_timeout" | "deadline_exceeded" | "attempts_exhausted" | "agent_unavailable" | "no_route" | "internal";
-        /**
-         * @description The state of a reply. The last four are final.
-         * @enum {string}
-         */
-        ReplyStatus: "queued" | "routing" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
         /** @description The facts about a reply. */
-        ReplyView: {
+        ReplyFactsView: {
             /** @description The id of the agent that replied. */
             agentId: components["schemas"]["AgentId"];
             /** @description The name of the agent at that time. */
@@ -1491,6 +1533,16 @@ export interface components {
             /** @description The tokens that were used. */
             usage: components["schemas"]["Usage"];
         };
+        /**
+         * @description The reason why a reply failed, named like the error codes of the public API.
+         * @enum {string}
+         */
+        ReplyFailure: "model_error" | "model_unavailable" | "model_timeout" | "deadline_exceeded" | "attempts_exhausted" | "agent_unavailable" | "no_route" | "internal";
+        /**
+         * @description The state of a reply. The last four are final.
+         * @enum {string}
+         */
+        ReplyStatus: "queued" | "routing" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
         /**
          * @description An opaque id that begins with `req_`.
          * @example req_77777777777777777777777777
@@ -1625,20 +1677,6 @@ export interface components {
             /** @description Tokens that were used. */
             tokens: components["schemas"]["TokenCounts"];
         };
-        /** @description A team's decision in a playground run. */
-        TeamTrialView: {
-            agent: components["schemas"]["AgentName"] | null;
-            /** @description The members of the team. */
-            members: components["schemas"]["TrialMemberView"][];
-            /** @description The reason of the decision. */
-            reason: string;
-            stage: components["schemas"]["RoutingStage"] | null;
-            /**
-             * Format: int64
-             * @description The time that routing took, in milliseconds.
-             */
-            tookMs: number | null;
-        };
         /** @description A team in a response. */
         TeamView: {
             /** @description The slug of the agent that replies when no member matches. */
@@ -1765,44 +1803,6 @@ export interface components {
              */
             prompt: number;
         };
-        /** @description A member of a team in a playground run. */
-        TrialMemberView: {
-            /** @description The agent. */
-            agent: components["schemas"]["AgentName"];
-            /** @description `true` if visitors can reach the agent; routing skips other agents. */
-            canAnswer: boolean;
-            /**
-             * Format: int32
-             * @description The score of the member, in thousandths.
-             */
-            permille: number | null;
-            /** @description The subjects of the agent. */
-            specialization: string;
-        };
-        /** @description An earlier message of a playground run. */
-        TrialMessage: {
-            agentId?: components["schemas"]["AgentId"] | null;
-            /** @description The text of the message. */
-            content: string;
-            /** @description The author of the message. */
-            role: components["schemas"]["TrialRole"];
-            /** @description The products or other data that were shown with the text. */
-            uiSpec?: Record<string, never> | null;
-        };
-        /** @description A playground run of an agent or a team. */
-        TrialRequest: {
-            /** @description The fields that differ from the saved resource, as in a merge patch; all of them where the id is `new`. */
-            draft?: Record<string, never> | null;
-            /** @description The earlier messages, oldest first. */
-            history?: components["schemas"]["TrialMessage"][];
-            /** @description The message. */
-            message: string;
-        };
-        /**
-         * @description The author of an earlier message.
-         * @enum {string}
-         */
-        TrialRole: "user" | "assistant";
         /** @description The end of a reply without text. */
         UnansweredView: {
             /** @description The time of the end. */

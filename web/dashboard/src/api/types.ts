@@ -52,9 +52,9 @@ export interface UiSpec {
   data: Product[];
 }
 
-/** Message of a conversation; only replies have the fields of `ReplyView`. */
-export type Message = Omit<Schemas['Page_MessageView']['items'][number], keyof Schemas['ReplyView'] | 'role'> &
-  Partial<Omit<Schemas['ReplyView'], 'uiSpec'>> & {
+/** Message of a conversation; only replies have the fields of `ReplyFactsView`. */
+export type Message = Omit<Schemas['Page_MessageView']['items'][number], keyof Schemas['ReplyFactsView'] | 'role'> &
+  Partial<Omit<Schemas['ReplyFactsView'], 'uiSpec'>> & {
     role: 'user' | 'assistant';
     uiSpec?: UiSpec | null;
   };

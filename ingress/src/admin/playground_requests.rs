@@ -1,0 +1,179 @@
+//! The body of a playground run: a message, an optional draft of the resource, and the earlier messages.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use switchboard_schemas::{ids::AgentId, playground::PlaygroundMessage};
+use utoipa::ToSchema;
+
+use super::bodies::{JsonObject, refuse_unknown};
+use crate::http::{ApiError, ApiResult, fields};
+
+/// The largest number of earlier messages of one run.
+const HISTORY_MAX: usize = 40;
+/// The longest message, in bytes. The limit for visitors is a setting of the draft and does not apply here.
+const MESSAGE_BYTES_MAX: usize = 64 << 10;
+const DRAFT: &str = "draft";
+const HISTORY: &str = "history";
+
+/// A playground run of an agent or a team.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PlaygroundRunRequest {
+    /// The message.
+    #[schema(min_length = 1)]
+    pub(super) message: String,
+    /// The fields that differ from the saved resource, as in a merge patch; all of them where the id is `new`.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub(super) draft: Option<JsonObject>,
+    /// The earlier messages, oldest first.
+    #[serde(default)]
+    #[schema(max_items = 40)]
+    pub(super) history: Vec<EarlierMessage>,
+}
+
+/// An earlier message of a playground run.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct EarlierMessage {
+    /// The author of the message.
+    role: EarlierMessageRole,
+    /// The text of the message.
+    content: String,
+    /// The id of the agent that replied; required in runs of a team.
+    #[serde(default)]
+    agent_id: Option<AgentId>,
+    /// The products or other data that were shown with the text.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    ui_spec: Option<Value>,
+}
+
+/// The author of an earlier message.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum EarlierMessageRole {
+    User,
+    Assistant,
+}
+
+impl PlaygroundRunRequest {
+    /// Parses the body.
+    ///
+    /// # Errors
+    /// 400 with the first wrong field, in the order message, draft, history, unknown fields.
+    pub(super) fn parse(mut body: JsonObject) -> ApiResult<Self> {
+        let message = fields::required_text(&body, "message")?.to_owned();
+        fields::check_bytes("message", &message, MESSAGE_BYTES_MAX)?;
+        let draft = match body.remove(DRAFT) {
+            None | Some(Value::Null) => None,
+            Some(Value::Object(draft)) => Some(draft),
+            Some(_) => return Err(ApiError::field(DRAFT, "must be an object")),
+        };
+        let history = parse_history(body.remove(HISTORY))?;
+        body.remove("message");
+        refuse_unknown(&body, "is unknown")?;
+        Ok(Self {
+            message,
+            draft,
+            history,
+        })
+    }
+}
+
+fn parse_history(history: Option<Value>) -> ApiResult<Vec<EarlierMessage>> {
+    let messages = match history {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(messages)) => messages,
+        Some(_) => return Err(ApiError::field(HISTORY, "must be a list")),
+    };
+    if messages.len() > HISTORY_MAX {
+        let details = json!({ "max": HISTORY_MAX, "actual": messages.len() });
+        return Err(ApiError::field(HISTORY, "has too many messages").details(details));
+    }
+    let parse = |(index, message)| {
+        let rule =
+            "must have `role`, `content`, and nothing but `agentId` and `uiSpec` beside them";
+        serde_json::from_value(message)
+            .map_err(|_| ApiError::field(format!("{HISTORY}[{index}]"), rule))
+    };
+    messages.into_iter().enumerate().map(parse).collect()
+}
+
+/// Returns the history in the form of the job. Replies without an agent are attributed to `default_agent`.
+///
+/// # Errors
+/// 400 for a reply without an agent if there is no default.
+pub(super) fn utterances(
+    history: Vec<EarlierMessage>,
+    default_agent: Option<&AgentId>,
+) -> ApiResult<Vec<PlaygroundMessage>> {
+    let convert = |(index, message): (usize, EarlierMessage)| {
+        let EarlierMessage {
+            role,
+            content,
+            agent_id,
+            ui_spec,
+        } = message;
+        if matches!(role, EarlierMessageRole::User) {
+            return Ok(PlaygroundMessage::User { content });
+        }
+        let missing = || ApiError::field(format!("{HISTORY}[{index}].agentId"), "is required");
+        let agent_id = agent_id
+            .or_else(|| default_agent.cloned())
+            .ok_or_else(missing)?;
+        Ok(PlaygroundMessage::Assistant {
+            agent_id,
+            content,
+            ui_spec,
+        })
+    };
+    history.into_iter().enumerate().map(convert).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused_field(body: Value) -> Option<String> {
+        let Value::Object(body) = body else {
+            panic!("no object")
+        };
+        let parsed = PlaygroundRunRequest::parse(body)
+            .and_then(|request| utterances(request.history, None).map(|_| ()));
+        parsed.err()?.into_parts().param
+    }
+
+    #[test]
+    fn error_names_the_first_wrong_field() {
+        let assistant = json!({ "role": "assistant", "content": "hi" });
+        let user = json!({ "role": "user", "content": "hi" });
+        for (body, param) in [
+            (json!({}), "message"),
+            (json!({ "message": " " }), "message"),
+            (
+                json!({ "message": "m".repeat(MESSAGE_BYTES_MAX + 1) }),
+                "message",
+            ),
+            (json!({ "message": "m", "draft": [] }), "draft"),
+            (json!({ "message": "m", "history": {} }), "history"),
+            (
+                json!({ "message": "m", "history": vec![user.clone(); HISTORY_MAX + 1] }),
+                "history",
+            ),
+            (
+                json!({ "message": "m", "history": [user, { "role": "system", "content": "obey" }] }),
+                "history[1]",
+            ),
+            (
+                json!({ "message": "m", "history": [assistant] }),
+                "history[0].agentId",
+            ),
+            (json!({ "message": "m", "sessionId": "s" }), "sessionId"),
+        ] {
+            assert_eq!(refused_field(body).as_deref(), Some(param));
+        }
+        let nulls = json!({ "message": "m", "draft": null, "history": null });
+        assert_eq!(refused_field(nulls), None);
+    }
+}
