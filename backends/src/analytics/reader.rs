@@ -12,7 +12,7 @@ use switchboard_schemas::{
 
 use super::{
     AnalyticsStore, ChangeMarks, DayRange,
-    totals::{DailyTotals, GroupedTotals, HourCounter, TotalsGroup},
+    totals::{GroupedTotals, HourCounter, TotalsGroup, UsageTotals},
 };
 use crate::{
     error::StoreError,
@@ -46,7 +46,7 @@ pub enum AnalyticsError {
 struct StoredTotals {
     shape: u32,
     marks: ChangeMarks,
-    groups: Vec<(TotalsGroup, DailyTotals)>,
+    groups: Vec<(TotalsGroup, UsageTotals)>,
 }
 
 /// Returns the totals of the days that have any.
@@ -229,7 +229,7 @@ mod tests {
         Ok(read
             .values()
             .flat_map(|totals| totals.0.values())
-            .map(DailyTotals::messages)
+            .map(UsageTotals::messages)
             .sum())
     }
 

@@ -13,8 +13,8 @@ use super::{
     histogram::DurationHistogram,
 };
 
-/// Resolution of fractional ratings: parts of one point.
-const PARTS_OF_RATING: f64 = 100.0;
+/// Parts of one point, in which fractional ratings are counted.
+pub const RATING_PARTS: u32 = 100;
 
 /// A group of messages: the agent that replied and the addressed team.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub struct TotalsGroup {
 /// The totals of a group, or of several groups together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct DailyTotals {
+pub struct UsageTotals {
     /// Number of conversations that began, counted by their first message.
     pub conversations: u64,
     /// Number of replies that the provider finished.
@@ -56,9 +56,9 @@ pub struct DailyTotals {
 
 /// Totals of a period by group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GroupedTotals(pub BTreeMap<TotalsGroup, DailyTotals>);
+pub struct GroupedTotals(pub BTreeMap<TotalsGroup, UsageTotals>);
 
-impl DailyTotals {
+impl UsageTotals {
     /// Returns the number of visitor messages; each has one reply.
     pub const fn messages(&self) -> u64 {
         self.completed + self.incomplete + self.failed + self.cancelled
@@ -177,5 +177,5 @@ impl HourCounter {
     reason = "a rating is a number from 1 to 5"
 )]
 fn in_hundredths(rating: f64) -> u64 {
-    (rating * PARTS_OF_RATING).round() as u64
+    (rating * f64::from(RATING_PARTS)).round() as u64
 }

@@ -21,6 +21,7 @@ use crate::{
     limits::RateLimitBucket,
     reply::{
         assembly::{AssemblyStep, FrameSource, ReplyAssembly},
+        recovery::stored_text,
         view::ReplyView,
     },
     state::AppState,
@@ -113,24 +114,24 @@ impl AuthorizedMessage {
         if !headers.contains_key(header::ORIGIN) {
             return Ok(());
         }
-        let Some(agent) = self.addressed_agent(state).await? else {
-            return Ok(());
-        };
-        let Some(agent) = state.catalog.agent(&agent).await? else {
-            return Ok(());
-        };
-        check_origin(headers, &agent)
+        if let Some(agent) = self.addressed_agent(state).await?
+            && let Some(agent) = state.catalog.agent(&agent).await?
+        {
+            check_origin(headers, &agent)?;
+        }
+        Ok(())
     }
 
     /// Returns the public JSON view of the reply.
     pub(crate) async fn to_view(&self, state: &AppState) -> ApiResult<ReplyView> {
         let mut view = match &self.stage {
             ReplyStage::Open { status, since, .. } => self.open_view(state, *status, *since).await,
-            ReplyStage::Final(record) => ReplyView::of_record(
-                self.reply.clone(),
-                record,
-                self.stored_text(state, record).await?,
-            ),
+            ReplyStage::Final(record) => {
+                let text = stored_text(state, &self.org, &self.reply, record).await?;
+                let detail = "the text of the message is not readable yet";
+                let text = text.ok_or_else(|| ApiError::unavailable(detail))?;
+                ReplyView::of_record(self.reply.clone(), record, text)
+            }
         };
         if let Some(agent) = self.addressed_agent(state).await? {
             view.name_agent(state, Some(&agent)).await;
@@ -161,21 +162,6 @@ impl AuthorizedMessage {
         view.content = String::from_utf8_lossy(&text).into_owned();
         view.take_assembly(&assembly);
         view
-    }
-
-    async fn stored_text(&self, state: &AppState, record: &ReplyRecord) -> ApiResult<String> {
-        let Some(position) = record.position else {
-            return Ok(String::new());
-        };
-        let stored = state
-            .backends
-            .store
-            .messages(&self.org, &self.reply.conversation(), position, 1)
-            .await?;
-        let message = stored.into_iter().find(|message| message.id == self.reply);
-        message
-            .map(|message| message.content)
-            .ok_or_else(|| ApiError::unavailable("the text of the message is not readable yet"))
     }
 
     /// Returns the agent that was addressed, or `None` for a team.

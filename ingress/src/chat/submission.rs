@@ -155,9 +155,10 @@ async fn known_frames(state: &AppState, job: &TurnJob) -> Vec<Frame> {
     let reply = job.turn().reply_id();
     match recovery::read_store(state, &job.turn().org_id, &reply).await {
         Ok(frames) if !frames.is_empty() => frames,
-        _ => recovery::read_log(state, &reply, 0)
-            .await
-            .unwrap_or_default(),
+        _ => {
+            let frames = state.backends.relay.read_frames(&reply, 0).await;
+            frames.unwrap_or_default()
+        }
     }
 }
 

@@ -5,15 +5,12 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
     time::Instant,
 };
 
-use prometheus::IntCounter;
-use switchboard_backends::limiter::RequestQuota;
-
-use super::{shared_limiter::SharedLimiter, too_many};
-use crate::http::{ApiError, ApiResult};
+use super::site_limiter::SubjectLimiter;
+use crate::http::ApiResult;
 
 /// Maximum number of blocked subjects in memory; others are rejected by the shared limiter after
 /// their lookup.
@@ -22,29 +19,17 @@ const REFUSED_MAX: usize = 10_000;
 /// A limit of failures per subject. Subjects are client addresses or accounts; unknown addresses
 /// are not limited.
 pub(crate) struct FailedAuthLimiter {
-    name: &'static str,
-    quota: RequestQuota,
-    limiter: Arc<SharedLimiter>,
+    failures: SubjectLimiter,
     /// End of the block by subject; kept in memory, so that a flood of guesses does not reach the
     /// limiter.
     refused: Mutex<HashMap<String, Instant>>,
-    refusals: IntCounter,
 }
 
 impl FailedAuthLimiter {
-    /// Creates a limiter; a quota of 0 means no limit.
-    pub(super) fn new(
-        name: &'static str,
-        quota: RequestQuota,
-        limiter: Arc<SharedLimiter>,
-        refusals: IntCounter,
-    ) -> Self {
+    pub(super) fn new(failures: SubjectLimiter) -> Self {
         Self {
-            name,
-            quota,
-            limiter,
+            failures,
             refused: Mutex::default(),
-            refusals,
         }
     }
 
@@ -57,7 +42,7 @@ impl FailedAuthLimiter {
         let until = subject.and_then(|subject| refused.get(subject));
         let wait = until.and_then(|until| until.checked_duration_since(Instant::now()));
         match wait.filter(|wait| !wait.is_zero()) {
-            Some(wait) => Err(self.rejection(wait)),
+            Some(wait) => Err(self.failures.reject(wait)),
             None => Ok(()),
         }
     }
@@ -68,21 +53,14 @@ impl FailedAuthLimiter {
     /// Returns `RATE_LIMITED` if the quota is exceeded.
     pub(crate) async fn record_failure(&self, subject: Option<&str>) -> ApiResult<()> {
         self.check(subject)?;
-        let Some(subject) = subject.filter(|_| self.quota.limit > 0) else {
+        let verdict = self.failures.take_request(subject).await;
+        let (Some(subject), Some(verdict)) = (subject, verdict) else {
             return Ok(());
         };
-        let verdict = self
-            .limiter
-            .take_request(&format!("{}:{subject}", self.name), self.quota)
-            .await;
         if !verdict.retry_after.is_zero() {
             self.block_until(subject, Instant::now() + verdict.retry_after);
         }
-        if verdict.admitted {
-            Ok(())
-        } else {
-            Err(self.rejection(verdict.retry_after))
-        }
+        self.failures.check_verdict(verdict)
     }
 
     fn block_until(&self, subject: &str, until: Instant) {
@@ -95,33 +73,25 @@ impl FailedAuthLimiter {
             refused.insert(subject.to_owned(), until);
         }
     }
-
-    fn rejection(&self, wait: std::time::Duration) -> ApiError {
-        self.refusals.inc();
-        too_many(self.name, self.quota, wait)
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{sync::Arc, time::Duration};
 
-    use switchboard_backends::limiter::embedded::EmbeddedLimiter;
+    use prometheus::{IntCounter, IntCounterVec, Opts};
+    use switchboard_backends::limiter::{RequestQuota, embedded::EmbeddedLimiter};
 
     use super::*;
+    use crate::limits::shared_limiter::SharedLimiter;
 
     fn limit(limit: u32, window: Duration) -> FailedAuthLimiter {
-        let counter = || IntCounter::new("counter", "test").unwrap();
-        let limiter = Arc::new(SharedLimiter::new(
-            Arc::new(EmbeddedLimiter::new()),
-            counter(),
-        ));
-        FailedAuthLimiter::new(
-            "limiter",
-            RequestQuota { limit, window },
-            limiter,
-            counter(),
-        )
+        let fallbacks = IntCounter::new("fallbacks", "test").unwrap();
+        let refusals = IntCounterVec::new(Opts::new("refusals", "test"), &["bucket"]).unwrap();
+        let limiter = SharedLimiter::new(Arc::new(EmbeddedLimiter::new()), fallbacks);
+        let quota = RequestQuota { limit, window };
+        let failures = SubjectLimiter::new("limiter", quota, &Arc::new(limiter), &refusals);
+        FailedAuthLimiter::new(failures)
     }
 
     #[tokio::test]

@@ -106,10 +106,7 @@ impl RateLimitBucket {
             Self::Config => (limits.config_per_minute, 120),
             Self::Conversations => (limits.conversations_per_minute, 120),
         };
-        RequestQuota {
-            limit: own.unwrap_or(usual),
-            window: WINDOW,
-        }
+        per_minute(own.unwrap_or(usual))
     }
 
     /// Returns the quota of one visitor: the default of a key, or the issuing key's limit if that
@@ -134,39 +131,23 @@ impl RateLimits {
             limiter,
             metrics.limiter_fallbacks.clone(),
         ));
-        let misses_in = |name, limit, window| {
-            let refused = metrics.rate_limited.with_label_values(&[name]);
-            FailedAuthLimiter::new(
-                name,
-                RequestQuota { limit, window },
-                Arc::clone(&limiter),
-                refused,
-            )
+        let subjects =
+            |name, quota| SubjectLimiter::new(name, quota, &limiter, &metrics.rate_limited);
+        let failures = |name, limit| FailedAuthLimiter::new(subjects(name, per_minute(limit)));
+        let sign_ins = |name, limit| {
+            let window = SIGN_IN_WINDOW;
+            FailedAuthLimiter::new(subjects(name, RequestQuota { limit, window }))
         };
-        let misses = |name, limit| misses_in(name, limit, WINDOW);
         Self {
-            failed_authentications: misses(
+            failed_authentications: failures(
                 FAILED_AUTHENTICATION,
                 config.failed_authentications_per_minute,
             ),
-            unknown_sessions: misses(UNKNOWN_SESSION, config.unknown_sessions_per_minute),
-            sign_ins_by_account: misses_in(
-                SIGN_IN_ACCOUNT,
-                config.sign_ins_per_account,
-                SIGN_IN_WINDOW,
-            ),
-            sign_ins_by_address: misses_in(
-                SIGN_IN_ADDRESS,
-                config.sign_ins_per_address,
-                SIGN_IN_WINDOW,
-            ),
+            unknown_sessions: failures(UNKNOWN_SESSION, config.unknown_sessions_per_minute),
+            sign_ins_by_account: sign_ins(SIGN_IN_ACCOUNT, config.sign_ins_per_account),
+            sign_ins_by_address: sign_ins(SIGN_IN_ADDRESS, config.sign_ins_per_address),
             sites: SiteLimiter::new(config, &limiter, &metrics.rate_limited),
-            playground: SubjectLimiter::new(
-                PLAYGROUND,
-                config.trials_per_minute,
-                &limiter,
-                &metrics.rate_limited,
-            ),
+            playground: subjects(PLAYGROUND, per_minute(config.trials_per_minute)),
             limiter,
             secret,
             metrics,
@@ -238,14 +219,11 @@ impl RateLimits {
     pub(crate) async fn admit_visitor(
         &self,
         addressed: &str,
-        per_minute: u32,
+        limit: u32,
         sender: RateLimitSubject<'_>,
         limit_headers: &RateLimitHeaders,
     ) -> ApiResult<()> {
-        let quota = RequestQuota {
-            limit: per_minute,
-            window: WINDOW,
-        };
+        let quota = per_minute(limit);
         let key = format!("visitor:{addressed}:{}", self.pseudonym(sender));
         let verdict = self.limiter.take_request(&key, quota).await;
         if !verdict.admitted {
@@ -359,6 +337,13 @@ impl RateLimits {
             RateLimitSubject::Account(name) => ("limit-account", name),
         };
         HEXLOWER.encode(&self.secret.mac(purpose, id.as_bytes()))
+    }
+}
+
+const fn per_minute(limit: u32) -> RequestQuota {
+    RequestQuota {
+        limit,
+        window: WINDOW,
     }
 }
 

@@ -4,18 +4,18 @@
 //! The limit per address is checked before the limit per site, so that a blocked address does not
 //! use up the site's quota.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use prometheus::{IntCounter, IntCounterVec};
 use switchboard_backends::limiter::{RateLimitOutcome, RequestQuota};
 use switchboard_schemas::ids::AgentId;
 
 use super::{
-    WINDOW, rate_limit_headers::RateLimitHeaders, shared_limiter::SharedLimiter, too_many,
+    per_minute, rate_limit_headers::RateLimitHeaders, shared_limiter::SharedLimiter, too_many,
 };
 use crate::{
     config::IngressConfig,
-    http::{ApiResult, RateLimitAddress},
+    http::{ApiError, ApiResult, RateLimitAddress},
 };
 
 const TOKENS: &str = "visitor_tokens";
@@ -45,7 +45,7 @@ impl SiteLimiter {
         limiter: &Arc<SharedLimiter>,
         refusals: &IntCounterVec,
     ) -> Self {
-        let limit = |name, limit| SubjectLimiter::new(name, limit, limiter, refusals);
+        let limit = |name, limit| SubjectLimiter::new(name, per_minute(limit), limiter, refusals);
         Self {
             tokens: limit(TOKENS, config.visitor_tokens_per_address_per_minute),
             new_visitors: limit(NEW_VISITORS, config.new_visitors_per_site_per_minute),
@@ -117,16 +117,13 @@ impl SiteLimiter {
 impl SubjectLimiter {
     pub(super) fn new(
         name: &'static str,
-        limit: u32,
+        quota: RequestQuota,
         limiter: &Arc<SharedLimiter>,
         refusals: &IntCounterVec,
     ) -> Self {
         Self {
             name,
-            quota: RequestQuota {
-                limit,
-                window: WINDOW,
-            },
+            quota,
             limiter: Arc::clone(limiter),
             refusals: refusals.with_label_values(&[name]),
         }
@@ -148,7 +145,7 @@ impl SubjectLimiter {
     }
 
     /// Counts a request. Returns `None` if the subject is unknown or the limit is 0.
-    async fn take_request(&self, subject: Option<&str>) -> Option<RateLimitOutcome> {
+    pub(super) async fn take_request(&self, subject: Option<&str>) -> Option<RateLimitOutcome> {
         let subject = subject.filter(|_| self.quota.limit > 0)?;
         Some(
             self.limiter
@@ -157,11 +154,16 @@ impl SubjectLimiter {
         )
     }
 
-    fn check_verdict(&self, verdict: RateLimitOutcome) -> ApiResult<()> {
+    pub(super) fn check_verdict(&self, verdict: RateLimitOutcome) -> ApiResult<()> {
         if verdict.admitted {
             return Ok(());
         }
+        Err(self.reject(verdict.retry_after))
+    }
+
+    /// Counts a refusal and creates its error.
+    pub(super) fn reject(&self, retry_after: Duration) -> ApiError {
         self.refusals.inc();
-        Err(too_many(self.name, self.quota, verdict.retry_after))
+        too_many(self.name, self.quota, retry_after)
     }
 }

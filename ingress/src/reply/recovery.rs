@@ -1,26 +1,14 @@
-//! Reads frames that were not pushed: from the reply log, or from the store once the log is gone.
-//! Both return frames, so that one state machine handles them.
+//! Reads a final reply from the store, as the frames that its log had contained, so that one state
+//! machine handles both.
 
 use bytes::Bytes;
-use switchboard_backends::{
-    relay::RelayError,
-    store::{ReplyRecord, StoreError},
-};
+use switchboard_backends::store::{ReplyRecord, StoreError};
 use switchboard_schemas::{
     ids::{MessageId, OrgId},
     reply_event::{Frame, FrameBody},
 };
 
 use crate::state::AppState;
-
-/// Returns the logged frames after `after_seq`.
-pub(crate) async fn read_log(
-    state: &AppState,
-    reply: &MessageId,
-    after_seq: u64,
-) -> Result<Vec<Frame>, RelayError> {
-    state.backends.relay.read_frames(reply, after_seq).await
-}
 
 /// Returns the final reply as frames, or nothing while it is not final.
 pub(crate) async fn read_store(
@@ -31,31 +19,28 @@ pub(crate) async fn read_store(
     let Some(record) = state.backends.store.final_record(org, reply).await? else {
         return Ok(Vec::new());
     };
-    let text = match record.position {
-        Some(position) => stored_text(state, org, reply, position).await?,
-        None => Some(Bytes::new()),
-    };
+    let text = stored_text(state, org, reply, &record).await?;
     // The record can be readable before its message; the next poll finds both.
     Ok(text
-        .map(|text| frames_of_record(record, text))
+        .map(|text| frames_of_record(record, text.into()))
         .unwrap_or_default())
 }
 
-async fn stored_text(
+/// Returns the text of a final reply, or `None` while its message is not readable.
+pub(crate) async fn stored_text(
     state: &AppState,
     org: &OrgId,
     reply: &MessageId,
-    position: u64,
-) -> Result<Option<Bytes>, StoreError> {
-    let messages = state
-        .backends
-        .store
-        .messages(org, &reply.conversation(), position, 1)
-        .await?;
-    Ok(messages
-        .into_iter()
-        .find(|message| message.id == *reply)
-        .map(|message| message.content.into()))
+    record: &ReplyRecord,
+) -> Result<Option<String>, StoreError> {
+    let Some(position) = record.position else {
+        return Ok(Some(String::new()));
+    };
+    let (store, conversation) = (&state.backends.store, reply.conversation());
+    let messages = store.messages(org, &conversation, position, 1).await?;
+    let mut messages = messages.into_iter();
+    let message = messages.find(|message| message.id == *reply);
+    Ok(message.map(|message| message.content))
 }
 
 fn frames_of_record(record: ReplyRecord, text: Bytes) -> Vec<Frame> {

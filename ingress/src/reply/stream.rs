@@ -402,7 +402,8 @@ impl ReplyStream {
     }
 
     async fn read_log(&mut self, after_seq: u64) -> bool {
-        let read = recovery::read_log(&self.state, &self.reply, after_seq).await;
+        let relay = &self.state.backends.relay;
+        let read = relay.read_frames(&self.reply, after_seq).await;
         self.timeouts.record_relay(read.is_ok(), Instant::now());
         match read {
             Ok(frames) => {

@@ -18,7 +18,7 @@ use crate::{
     analytics::{
         DayRange,
         reader::read_totals,
-        totals::{DailyTotals, GroupedTotals, TotalsGroup},
+        totals::{GroupedTotals, TotalsGroup, UsageTotals},
     },
     store::{TurnEnd, deletion::ConversationDeletion},
 };
@@ -69,8 +69,8 @@ impl Office {
     }
 
     /// Returns the totals of all days together.
-    async fn all(&self, subject: &Subject) -> DailyTotals {
-        let mut all = DailyTotals::default();
+    async fn all(&self, subject: &Subject) -> UsageTotals {
+        let mut all = UsageTotals::default();
         for tallies in self.days(subject).await.into_values() {
             tallies.0.values().for_each(|tally| all.merge(tally));
         }
@@ -106,7 +106,7 @@ impl Subject {
 
 pub(super) async fn totals_equal_a_recount_of_stored_turns(subject: Subject) {
     let office = Office::new();
-    let (mut recounted, mut seed) = (BTreeMap::<(UtcDay, TotalsGroup), DailyTotals>::new(), 0);
+    let (mut recounted, mut seed) = (BTreeMap::<(UtcDay, TotalsGroup), UsageTotals>::new(), 0);
     let statuses = [
         ReplyStatus::Completed,
         ReplyStatus::Failed,

@@ -2,7 +2,7 @@
 
 use axum::response::{IntoResponse, Response};
 use http::header;
-use switchboard_backends::analytics::totals::{DailyTotals, TotalsGroup};
+use switchboard_backends::analytics::totals::{TotalsGroup, UsageTotals};
 use switchboard_schemas::day::UtcDay;
 
 use super::{AnalyticsData, report::stars_of};
@@ -60,7 +60,7 @@ fn cells(
     data: &AnalyticsData,
     day: UtcDay,
     group: &TotalsGroup,
-    tally: &DailyTotals,
+    tally: &UsageTotals,
 ) -> Vec<String> {
     let name_of = |id: &str| data.names.get(id).cloned().unwrap_or_default();
     let agent = group

@@ -5,14 +5,12 @@ use std::{cmp::Reverse, collections::BTreeMap};
 use serde::Serialize;
 use switchboard_backends::analytics::{
     histogram::DurationHistogram,
-    totals::{DailyTotals, TotalsGroup},
+    totals::{RATING_PARTS, TotalsGroup, UsageTotals},
 };
 use utoipa::ToSchema;
 
 use super::AnalyticsData;
 
-/// The unit of counted ratings: hundredths of a star.
-const PARTS_OF_RATING: u64 = 100;
 const RATING_MAX: u64 = 5;
 
 /// Analytics of a range of days.
@@ -142,10 +140,10 @@ struct RatingStatistics {
 impl AnalyticsReport {
     /// Creates the report of the counted replies.
     pub(super) fn new(data: &AnalyticsData) -> Self {
-        let mut totals = DailyTotals::default();
+        let mut totals = UsageTotals::default();
         let mut days = Vec::new();
         for day in data.days.iter() {
-            let mut of_day = DailyTotals::default();
+            let mut of_day = UsageTotals::default();
             let groups = data
                 .counted
                 .get(&day)
@@ -185,15 +183,15 @@ impl AnalyticsReport {
 /// Returns a rating in stars. Hundredths are precise enough to distinguish two averages.
 #[expect(clippy::cast_precision_loss, reason = "at most 500")]
 pub(super) fn stars_of(hundredths: u64) -> f64 {
-    hundredths as f64 / PARTS_OF_RATING as f64
+    hundredths as f64 / f64::from(RATING_PARTS)
 }
 
 /// Returns the totals of each agent, or of each team, by the number of messages.
 fn busiest_first(
     data: &AnalyticsData,
     id_of: impl Fn(&TotalsGroup) -> Option<&str>,
-) -> Vec<(&str, DailyTotals)> {
-    let mut totals: BTreeMap<&str, DailyTotals> = BTreeMap::new();
+) -> Vec<(&str, UsageTotals)> {
+    let mut totals: BTreeMap<&str, UsageTotals> = BTreeMap::new();
     for (group, tally) in data.counted.values().flat_map(|totals| &totals.0) {
         if let Some(id) = id_of(group) {
             totals.entry(id).or_default().merge(tally);
@@ -204,8 +202,8 @@ fn busiest_first(
     sorted
 }
 
-impl From<&DailyTotals> for AnalyticsTotals {
-    fn from(tally: &DailyTotals) -> Self {
+impl From<&UsageTotals> for AnalyticsTotals {
+    fn from(tally: &UsageTotals) -> Self {
         Self {
             conversations: tally.conversations,
             messages: tally.messages(),
@@ -245,10 +243,9 @@ impl From<&DurationHistogram> for TimeStatistics {
 }
 
 /// Returns the number of ratings nearest to a whole number.
-fn ratings_near(tally: &DailyTotals, star: u64) -> u64 {
-    let nearest = |hundredths: u64| {
-        ((hundredths + PARTS_OF_RATING / 2) / PARTS_OF_RATING).clamp(1, RATING_MAX)
-    };
+fn ratings_near(tally: &UsageTotals, star: u64) -> u64 {
+    let parts = u64::from(RATING_PARTS);
+    let nearest = |rating: u64| ((rating + parts / 2) / parts).clamp(1, RATING_MAX);
     let near = tally
         .ratings
         .iter()
