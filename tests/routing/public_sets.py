@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes labelled sets for `make eval-routing` from public ones, which are not part of this repository:
+"""Makes labeled sets for `make eval-routing` from public ones, which are not part of this repository:
 
 BANKING77 github.com/PolyAI-LDN/task-specific-datasets, banking_data/test.csv, CC BY 4.0
 HWU64     github.com/xliuhw/NLU-Evaluation-Data, CSV files of the first three folds' test sets in one folder, CC BY 4.0
 HINT3     github.com/hellohaptik/HINT3, folder dataset/v2, ODbL 1.0
 CLINC150  github.com/clinc/oos-eval, folder data, CC BY 3.0
 
-Five teams consist of BANKING77, HWU64 and HINT3. Five more teams, whose names end in `-oos`, have messages that are labelled out
+Five teams consist of BANKING77, HWU64 and HINT3. Five more teams, whose names end in `-oos`, have messages that are labeled out
 of scope by the authors: those of CLINC150 for its own team and for the bank, and those of each set of HINT3.
 
     public_sets.py test.csv folder-of-hwu-csv hint3/dataset/v2 oos-eval/data folder-of-sets
@@ -17,32 +17,42 @@ import random
 import sys
 from pathlib import Path
 
-HOME = {"slug":"home-assistant","name":"Home assistant","language":"en","defaultAgent":"host","members":[
- {"slug":"time","name":"Time and alarms","description":"Tells the time and date and looks after alarms.","specialization":"set an alarm, cancel alarms, current time, time zones, what date it is"},
- {"slug":"media","name":"Music and media","description":"Plays what you like to hear and changes the sound.","specialization":"play music, radio stations, podcasts, audiobooks, games, volume up and down, mute, which song is playing, music preferences"},
- {"slug":"calendar","name":"Calendar","description":"Keeps appointments and reminders.","specialization":"add events, meetings, delete an appointment, reminders, what is on my schedule"},
- {"slug":"food","name":"Cooking and takeaway","description":"Recipes, and food to order.","specialization":"recipes, how to cook a dish, order takeaway, food delivery, restaurants that deliver"},
- {"slug":"messages","name":"E-mail and social media","description":"Reads and writes messages and posts for you.","specialization":"check e-mail, send an e-mail, contacts, phone numbers of contacts, post on twitter and facebook, complaints by tweet"},
- {"slug":"home","name":"Smart home","description":"Devices of the house.","specialization":"lights on and off, dim the lights, light colour, vacuum cleaner, coffee machine, smart plugs"},
- {"slug":"lists","name":"Lists","description":"Shopping lists, to-do lists and others.","specialization":"create a list, add an item to a list, remove from a list, what is on my list"},
- {"slug":"news","name":"News","description":"What happens in the world.","specialization":"headlines, latest news, politics, sports results, news about a topic"},
- {"slug":"tips","name":"Recommendations","description":"Where to go and what to see.","specialization":"events nearby, places, shops and restaurants near me, movies to watch"},
- {"slug":"transport","name":"Transport","description":"How to get there.","specialization":"train tickets, train times, taxi booking, traffic, directions, routes"},
- {"slug":"weather","name":"Weather","description":"Forecasts.","specialization":"rain, temperature, forecast, do I need an umbrella"},
- {"slug":"knowledge","name":"Knowledge","description":"Answers questions of fact.","specialization":"definitions of words, arithmetic, currency exchange rates, stock prices, facts about people, places and things"}]}
+
+def team(slug, name, members):
+    """Returns a team of English members: slug, name, description and specialization of each."""
+    fields = ("slug", "name", "description", "specialization")
+    members = [dict(zip(fields, member)) for member in members]
+    return {"slug": slug, "name": name, "language": "en", "defaultAgent": "host", "members": members}
+
+
+HOME = team("home-assistant", "Home assistant", (
+    ("time", "Time and alarms", "Tells the time and date and looks after alarms.", "set an alarm, cancel alarms, current time, time zones, what date it is"),
+    ("media", "Music and media", "Plays what you like to hear and changes the sound.", "play music, radio stations, podcasts, audiobooks, games, volume up and down, mute, which song is playing, music preferences"),
+    ("calendar", "Calendar", "Keeps appointments and reminders.", "add events, meetings, delete an appointment, reminders, what is on my schedule"),
+    ("food", "Cooking and takeaway", "Recipes, and food to order.", "recipes, how to cook a dish, order takeaway, food delivery, restaurants that deliver"),
+    ("messages", "E-mail and social media", "Reads and writes messages and posts for you.", "check e-mail, send an e-mail, contacts, phone numbers of contacts, post on twitter and facebook, complaints by tweet"),
+    ("home", "Smart home", "Devices of the house.", "lights on and off, dim the lights, light colour, vacuum cleaner, coffee machine, smart plugs"),
+    ("lists", "Lists", "Shopping lists, to-do lists and others.", "create a list, add an item to a list, remove from a list, what is on my list"),
+    ("news", "News", "What happens in the world.", "headlines, latest news, politics, sports results, news about a topic"),
+    ("tips", "Recommendations", "Where to go and what to see.", "events nearby, places, shops and restaurants near me, movies to watch"),
+    ("transport", "Transport", "How to get there.", "train tickets, train times, taxi booking, traffic, directions, routes"),
+    ("weather", "Weather", "Forecasts.", "rain, temperature, forecast, do I need an umbrella"),
+    ("knowledge", "Knowledge", "Answers questions of fact.", "definitions of words, arithmetic, currency exchange rates, stock prices, facts about people, places and things"),
+))
 
 # Members by scenario; "general" is small talk.
 SCENARIOS = {'alarm':'time','datetime':'time','audio':'media','music':'media','play':'media','calendar':'calendar','cooking':'food','takeaway':'food','email':'messages','social':'messages','iot':'home','lists':'lists','news':'news','recommendation':'tips','transport':'transport','weather':'weather','qa':'knowledge','general':'host'}
 
-BANK = {"slug":"app-bank","name":"App bank","language":"en","defaultAgent":"host","members":[
- {"slug":"cards","name":"Cards","description":"New cards and how to get and use them.","specialization":"order a card, card delivery, activate a card, link a card, virtual cards, disposable cards, PIN, contactless, expired cards, supported cards, Apple Pay"},
- {"slug":"payments","name":"Card payments","description":"What was paid with the card.","specialization":"declined payments, pending payments, unknown payments, wrong exchange rate, extra charge on the statement, charged twice, reverted payments, refunds, direct debits"},
- {"slug":"cash","name":"Cash","description":"Withdrawals at machines.","specialization":"cash withdrawal, ATMs, wrong amount of cash, withdrawal fees, declined withdrawals, card swallowed by the machine"},
- {"slug":"transfers","name":"Transfers","description":"Money sent and received by bank transfer.","specialization":"failed transfers, pending transfers, cancel a transfer, transfer fees, how long a transfer takes, recipients, receiving money"},
- {"slug":"topup","name":"Top-ups","description":"Putting money on the account.","specialization":"top up by card, top up by bank transfer, top up by cash or cheque, top-up fees, limits, automatic top-up, failed top-ups, pending top-ups, verify a top-up"},
- {"slug":"identity","name":"Account and identity","description":"Who you are and what we know of you.","specialization":"verify identity, source of funds, edit personal details, age limit, countries, close the account"},
- {"slug":"security","name":"Security","description":"When something is lost or not yours.","specialization":"lost or stolen card, lost phone, compromised card, passcode forgotten, unlock PIN"},
- {"slug":"exchange","name":"Currencies","description":"Holding and exchanging money of other countries.","specialization":"exchange currencies, exchange rate, exchange fees, supported currencies"}]}
+BANK = team("app-bank", "App bank", (
+    ("cards", "Cards", "New cards and how to get and use them.", "order a card, card delivery, activate a card, link a card, virtual cards, disposable cards, PIN, contactless, expired cards, supported cards, Apple Pay"),
+    ("payments", "Card payments", "What was paid with the card.", "declined payments, pending payments, unknown payments, wrong exchange rate, extra charge on the statement, charged twice, reverted payments, refunds, direct debits"),
+    ("cash", "Cash", "Withdrawals at machines.", "cash withdrawal, ATMs, wrong amount of cash, withdrawal fees, declined withdrawals, card swallowed by the machine"),
+    ("transfers", "Transfers", "Money sent and received by bank transfer.", "failed transfers, pending transfers, cancel a transfer, transfer fees, how long a transfer takes, recipients, receiving money"),
+    ("topup", "Top-ups", "Putting money on the account.", "top up by card, top up by bank transfer, top up by cash or cheque, top-up fees, limits, automatic top-up, failed top-ups, pending top-ups, verify a top-up"),
+    ("identity", "Account and identity", "Who you are and what we know of you.", "verify identity, source of funds, edit personal details, age limit, countries, close the account"),
+    ("security", "Security", "When something is lost or not yours.", "lost or stolen card, lost phone, compromised card, passcode forgotten, unlock PIN"),
+    ("exchange", "Currencies", "Holding and exchanging money of other countries.", "exchange currencies, exchange rate, exchange fees, supported currencies"),
+))
 
 # Members by category.
 CATEGORIES = {'cards':'activate_my_card apple_pay_or_google_pay card_about_to_expire card_acceptance card_arrival card_delivery_estimate card_linking card_not_working change_pin contactless_not_working disposable_card_limits get_disposable_virtual_card get_physical_card getting_spare_card getting_virtual_card order_physical_card supported_cards_and_currencies virtual_card_not_working visa_or_mastercard',
@@ -55,39 +65,42 @@ CATEGORIES = {'cards':'activate_my_card apple_pay_or_google_pay card_about_to_ex
 'exchange':'exchange_charge exchange_rate exchange_via_app fiat_currency_support'}
 BANK_MESSAGES, STRANGERS = 2000, 500
 
-MATTRESSES = {"slug":"mattress-shop","name":"Mattress shop","language":"en","defaultAgent":"host","members":[
- {"slug":"products","name":"Mattresses","description":"What we make and how it differs.","specialization":"features of our mattresses, orthopaedic and ergonomic mattresses, comparing models, pillows, prices of mattresses"},
- {"slug":"sizes","name":"Sizes","description":"Finds the size that fits your bed.","specialization":"which size to order, measuring the bed, custom sizes"},
- {"slug":"paying","name":"Paying","description":"How to pay, and what can be saved.","specialization":"payment in instalments (EMI), cash on delivery, discounts, offers, coupons"},
- {"slug":"orders","name":"Orders and delivery","description":"Where your order is.","specialization":"order status, late deliveries, cancelling an order, whether we deliver to a pincode"},
- {"slug":"returns","name":"Trial, returns and warranty","description":"When the mattress does not please you.","specialization":"100 night trial, returns, exchange, refunds, warranty"},
- {"slug":"stores","name":"Stores and contact","description":"Where to see us and talk to us.","specialization":"showrooms, distributors, shops near you, call back, talking to a person"}]}
+MATTRESSES = team("mattress-shop", "Mattress shop", (
+    ("products", "Mattresses", "What we make and how it differs.", "features of our mattresses, orthopaedic and ergonomic mattresses, comparing models, pillows, prices of mattresses"),
+    ("sizes", "Sizes", "Finds the size that fits your bed.", "which size to order, measuring the bed, custom sizes"),
+    ("paying", "Paying", "How to pay, and what can be saved.", "payment in instalments (EMI), cash on delivery, discounts, offers, coupons"),
+    ("orders", "Orders and delivery", "Where your order is.", "order status, late deliveries, cancelling an order, whether we deliver to a pincode"),
+    ("returns", "Trial, returns and warranty", "When the mattress does not please you.", "100 night trial, returns, exchange, refunds, warranty"),
+    ("stores", "Stores and contact", "Where to see us and talk to us.", "showrooms, distributors, shops near you, call back, talking to a person"),
+))
 MATTRESS_LABELS = {'products':'ORTHO_FEATURES ERGO_FEATURES COMPARISON PRODUCT_VARIANTS ABOUT_SOF_MATTRESS PILLOWS MATTRESS_COST', 'sizes':'WHAT_SIZE_TO_ORDER SIZE_CUSTOMIZATION',
 'paying':'EMI COD OFFERS', 'orders':'ORDER_STATUS DELAY_IN_DELIVERY CANCEL_ORDER CHECK_PINCODE', 'returns':'100_NIGHT_TRIAL_OFFER RETURN_EXCHANGE WARRANTY', 'stores':'DISTRIBUTORS LEAD_GEN'}
 
-NUTRITION = {"slug":"nutrition-shop","name":"Nutrition shop","language":"en","defaultAgent":"host","members":[
- {"slug":"advice","name":"Nutrition advice","description":"Finds what suits your body and your goal.","specialization":"product recommendations, supplements, protein, vitamins, diet plans, weight gain and loss, immunity, side effects"},
- {"slug":"orders","name":"Orders","description":"Looks after what you ordered.","specialization":"order status, tracking, late parcels, cancelling an order, changing the delivery address"},
- {"slug":"delivery","name":"Where we deliver","description":"What can be ordered and sent where.","specialization":"delivery to a pincode, shipping abroad, taking orders and delivering during the lockdown"},
- {"slug":"returns","name":"Returns","description":"Makes good what went wrong.","specialization":"refunds, returns, replacements, expired or damaged products"},
- {"slug":"payments","name":"Payments","description":"What you pay and what you get back.","specialization":"invoices, bills, ways of paying, referral rewards"},
- {"slug":"company","name":"The company","description":"Us, our stores and our partners.","specialization":"store opening, franchise, dealership, becoming a seller, head office, call centre hours"},
- {"slug":"quality","name":"Genuine products","description":"Shows that what you get is real.","specialization":"original products, authenticity, fake products"},
- {"slug":"account","name":"Account and website","description":"When the site does not do what it should.","specialization":"signing up, login, website errors, cart problems"}]}
+NUTRITION = team("nutrition-shop", "Nutrition shop", (
+    ("advice", "Nutrition advice", "Finds what suits your body and your goal.", "product recommendations, supplements, protein, vitamins, diet plans, weight gain and loss, immunity, side effects"),
+    ("orders", "Orders", "Looks after what you ordered.", "order status, tracking, late parcels, cancelling an order, changing the delivery address"),
+    ("delivery", "Where we deliver", "What can be ordered and sent where.", "delivery to a pincode, shipping abroad, taking orders and delivering during the lockdown"),
+    ("returns", "Returns", "Makes good what went wrong.", "refunds, returns, replacements, expired or damaged products"),
+    ("payments", "Payments", "What you pay and what you get back.", "invoices, bills, ways of paying, referral rewards"),
+    ("company", "The company", "Us, our stores and our partners.", "store opening, franchise, dealership, becoming a seller, head office, call centre hours"),
+    ("quality", "Genuine products", "Shows that what you get is real.", "original products, authenticity, fake products"),
+    ("account", "Account and website", "When the site does not do what it should.", "signing up, login, website errors, cart problems"),
+))
 NUTRITION_LABELS = {'advice':'RECOMMEND_PRODUCT IMMUNITY CONSULT_START USER_GOAL_FORM SIDE_EFFECT', 'orders':'ORDER_STATUS DELAY_IN_PARCEL CANCEL_ORDER MODIFY_ADDRESS ORDER_QUERY',
 'delivery':'CHECK_PINCODE RESUME_DELIVERY INTERNATIONAL_SHIPPING ORDER_TAKING', 'returns':'REFUNDS_RETURNS_REPLACEMENTS EXPIRY_DATE', 'payments':'PAYMENT_AND_BILL MODES_OF_PAYMENTS REFER_EARN',
 'company':'STORE_INFORMATION FRANCHISE WORK_FROM_HOME CALL_CENTER', 'quality':'ORIGINAL_PRODUCT', 'account':'SIGN_UP PORTAL_ISSUE'}
 
-FANTASY = {"slug":"fantasy-sport","name":"Fantasy sport","language":"en","defaultAgent":"host","members":[
- {"slug":"withdrawals","name":"Withdrawals","description":"Your money, out of the wallet.","specialization":"withdraw money, withdrawal status, instant withdrawal, how long a withdrawal takes, minimum withdrawal"},
- {"slug":"wallet","name":"Wallet and deposits","description":"Your money, into the wallet.","specialization":"deposit status, adding cash, wallet balance, money deducted but not received, refund of added cash"},
- {"slug":"winnings","name":"Winnings","description":"What you won and what is left of it.","specialization":"winnings not received, wrong amount won, prizes, tax on winnings"},
- {"slug":"verification","name":"Verification","description":"Proves who you are.","specialization":"verify the account, verify e-mail, mobile number or PAN card, confirmation mail, bank account verification"},
- {"slug":"profile","name":"Profile","description":"What we know of you.","specialization":"change mobile number, change bank account, change profile or team name, reset the account, the app"},
- {"slug":"contests","name":"Contests and teams","description":"How to play.","specialization":"how to play, joining a contest, joined contests, choosing players, team deadline, ties"},
- {"slug":"scores","name":"Points and scores","description":"How points come about.","specialization":"points not updated, wrong scores, how points are calculated, abandoned matches"},
- {"slug":"fairness","name":"Fair play","description":"Keeps the game honest.","specialization":"fake teams, fraud, fair play violations"},
- {"slug":"bonus","name":"Offers and bonus","description":"What you get on top.","specialization":"offers, referral programme, cash bonus, sign-up bonus"}]}
+FANTASY = team("fantasy-sport", "Fantasy sport", (
+    ("withdrawals", "Withdrawals", "Your money, out of the wallet.", "withdraw money, withdrawal status, instant withdrawal, how long a withdrawal takes, minimum withdrawal"),
+    ("wallet", "Wallet and deposits", "Your money, into the wallet.", "deposit status, adding cash, wallet balance, money deducted but not received, refund of added cash"),
+    ("winnings", "Winnings", "What you won and what is left of it.", "winnings not received, wrong amount won, prizes, tax on winnings"),
+    ("verification", "Verification", "Proves who you are.", "verify the account, verify e-mail, mobile number or PAN card, confirmation mail, bank account verification"),
+    ("profile", "Profile", "What we know of you.", "change mobile number, change bank account, change profile or team name, reset the account, the app"),
+    ("contests", "Contests and teams", "How to play.", "how to play, joining a contest, joined contests, choosing players, team deadline, ties"),
+    ("scores", "Points and scores", "How points come about.", "points not updated, wrong scores, how points are calculated, abandoned matches"),
+    ("fairness", "Fair play", "Keeps the game honest.", "fake teams, fraud, fair play violations"),
+    ("bonus", "Offers and bonus", "What you get on top.", "offers, referral programme, cash bonus, sign-up bonus"),
+))
 FANTASY_LABELS = {'withdrawals':'WITHDRAWAL_STATUS WITHDRAWAL_INTRO WITHDRAWAL_TIME INSTANT_WITHDRAWAL UNUTILIZED_MONEY',
 'wallet':'CHECK_DEPOSIT_STATUS CHECK_WALLET_BALANCE DEDUCTED_AMOUNT_NOT_RECEIVED REFUND_OF_ADDED_CASH REFUND_OF_WRONG_AMOUNT ACCOUNT_BALANCE_DEDUCTED', 'winnings':'WINNINGS LESS_WINNINGS_AMOUNT TAXES_ON_WINNINGS',
 'verification':'VERIFY_EMAIL VERIFY_MOBILE VERIFY_PAN ACCOUNT_NOT_VERIFIED WHY_VERIFY NO_EMAIL_CONFIRMATION PAN_VERIFICATION_FAILED DELETE_PAN_CARD BANK_VERIFICATION_DETAILS',
@@ -97,15 +110,16 @@ FANTASY_LABELS = {'withdrawals':'WITHDRAWAL_STATUS WITHDRAWAL_INTRO WITHDRAWAL_T
 'host':'THANKS GREETINGS_DAY APPRECIATION CRITICISM PRESENCE CAPABILITIES'}
 # The sets of HINT3 with the number of strangers; labels in no row belong to no single member.
 HINTS = (("sofmattress", MATTRESSES, MATTRESS_LABELS, 100), ("curekart", NUTRITION, NUTRITION_LABELS, 150), ("powerplay11", FANTASY, FANTASY_LABELS, 60))
-ASSISTANT = {"slug":"clinc-oos","name":"Personal assistant","language":"en","defaultAgent":"host","members":[
- {"slug":"banking","name":"Banking","description":"Your bank account.","specialization":"account balance, transfers, transactions and spending, bills and minimum payments, interest rates, routing number, ordering checks, PIN, blocked or frozen accounts, fraud"},
- {"slug":"cards","name":"Credit cards","description":"Credit cards and credit scores.","specialization":"new credit card, replacement card, lost or damaged card, declined card, expiration date, credit limit, APR, credit score, rewards, international fees, application status"},
- {"slug":"dining","name":"Kitchen and dining","description":"Cooking at home and eating out.","specialization":"recipes, ingredients, substitutes, cooking time, calories and nutrition, how long food keeps, meal suggestions, restaurant reservations, restaurant reviews and suggestions"},
- {"slug":"home","name":"Home","description":"Lists, music and orders of your home.","specialization":"calendar, reminders, to-do list, shopping list, play music, playlists, which song is playing, smart home, place an order, order status"},
- {"slug":"car","name":"Car and commute","description":"Everything about driving.","specialization":"directions, distance, traffic, current location, taxi, gas, gas type, mileage, oil change, tires, tire pressure, jump start, maintenance"},
- {"slug":"travel","name":"Travel","description":"Plans your trips.","specialization":"flights, flight status, hotels, car rental, lost luggage, carry-on rules, visas, vaccinations, travel alerts, travel suggestions, plug types, time zones, exchange rates, translation"},
- {"slug":"utility","name":"Everyday tools","description":"Small helpers.","specialization":"weather, alarms, timers, time and date, calls and text messages, find my phone, share location, calculator, unit conversion, spelling, definitions, flip a coin, roll dice"},
- {"slug":"work","name":"Work","description":"Questions about your job and pay.","specialization":"days off, vacation requests, holidays, meetings, salary, payday, direct deposit, taxes, W-2 form, 401k, health insurance"}]}
+ASSISTANT = team("clinc-oos", "Personal assistant", (
+    ("banking", "Banking", "Your bank account.", "account balance, transfers, transactions and spending, bills and minimum payments, interest rates, routing number, ordering checks, PIN, blocked or frozen accounts, fraud"),
+    ("cards", "Credit cards", "Credit cards and credit scores.", "new credit card, replacement card, lost or damaged card, declined card, expiration date, credit limit, APR, credit score, rewards, international fees, application status"),
+    ("dining", "Kitchen and dining", "Cooking at home and eating out.", "recipes, ingredients, substitutes, cooking time, calories and nutrition, how long food keeps, meal suggestions, restaurant reservations, restaurant reviews and suggestions"),
+    ("home", "Home", "Lists, music and orders of your home.", "calendar, reminders, to-do list, shopping list, play music, playlists, which song is playing, smart home, place an order, order status"),
+    ("car", "Car and commute", "Everything about driving.", "directions, distance, traffic, current location, taxi, gas, gas type, mileage, oil change, tires, tire pressure, jump start, maintenance"),
+    ("travel", "Travel", "Plans your trips.", "flights, flight status, hotels, car rental, lost luggage, carry-on rules, visas, vaccinations, travel alerts, travel suggestions, plug types, time zones, exchange rates, translation"),
+    ("utility", "Everyday tools", "Small helpers.", "weather, alarms, timers, time and date, calls and text messages, find my phone, share location, calculator, unit conversion, spelling, definitions, flip a coin, roll dice"),
+    ("work", "Work", "Questions about your job and pay.", "days off, vacation requests, holidays, meetings, salary, payday, direct deposit, taxes, W-2 form, 401k, health insurance"),
+))
 # Members by domain of CLINC150; "small_talk" and "meta" belong to no member and are left out.
 DOMAINS = {'banking':'banking','credit_cards':'cards','kitchen_and_dining':'dining','home':'home','auto_and_commute':'car','travel':'travel','utility':'utility','work':'work'}
 OUT_OF_SCOPE = "NO_NODES_DETECTED"
@@ -140,7 +154,7 @@ def main():
 
 
 def write_out_of_scope(folder, bank_messages, hints, clinc):
-    """Writes the sets whose out-of-scope messages are labelled by their authors; only test parts are used."""
+    """Writes the sets whose out-of-scope messages are labeled by their authors; only test parts are used."""
     data = json.loads((clinc / "data_full.json").read_text())
     intents = json.loads((clinc / "domains.json").read_text())
     member = {intent: slug for domain, slug in DOMAINS.items() for intent in intents[domain]}
