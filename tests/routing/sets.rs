@@ -1,4 +1,4 @@
-//! Checks that the labelled sets of `make eval-routing` are large, consistent and disjoint.
+//! Checks that the labeled sets of `make eval-routing` are large, consistent and disjoint.
 
 #![expect(clippy::unwrap_used, reason = "an unreadable set fails the test")]
 
@@ -45,7 +45,7 @@ fn visitor_turns(set: &Value) -> impl Iterator<Item = &Value> {
 }
 
 #[test]
-fn labelled_sets_are_large_and_varied() {
+fn labeled_sets_are_large_and_varied() {
     let sets = both();
     let count = |field: &str| sets.iter().map(|set| rows(set, field).len()).sum::<usize>();
     let languages: BTreeSet<&str> = sets
@@ -79,9 +79,9 @@ fn label_names_a_member_or_the_default_agent() {
             .collect();
         let default = set["team"]["defaultAgent"].as_str().unwrap();
         assert!(!members.contains(default), "{default}");
-        for labelled in rows(&set, "messages").iter().chain(visitor_turns(&set)) {
-            let expect = labelled["expect"].as_str().unwrap();
-            assert!(expect == default || members.contains(expect), "{labelled}");
+        for labeled in rows(&set, "messages").iter().chain(visitor_turns(&set)) {
+            let expect = labeled["expect"].as_str().unwrap();
+            assert!(expect == default || members.contains(expect), "{labeled}");
         }
     }
 }

@@ -200,7 +200,7 @@ async fn poison_record_is_dead_lettered_and_others_run() {
         .map(|letter| String::from_utf8_lossy(&letter.payload).into_owned())
         .collect();
     assert_eq!(update, ["poison", "dead"]);
-    eventually("the neighbours ran", async || {
+    eventually("the neighbors ran", async || {
         run.ran().contains(&"2".to_owned())
     })
     .await;

@@ -9,7 +9,7 @@ pub(crate) struct LetterSet(u64);
 impl LetterSet {
     /// Returns the letters of `word`.
     pub(crate) fn of(word: &str) -> Self {
-        // Multiplying by the golden ratio spreads neighbours over the 64 bits.
+        // Multiplying by the golden ratio spreads neighbors over the 64 bits.
         let bit = |character: char| 1_u64 << (u32::from(character).wrapping_mul(0x9e37_79b1) >> 26);
         Self(
             word.chars()

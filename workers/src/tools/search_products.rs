@@ -22,7 +22,7 @@ const LIMIT_DEFAULT: u64 = 8;
 const LIMIT_MAX: u64 = 20;
 const DESCRIPTION: &str = "Searches the shop's products and shows the best matches to the visitor as cards. Call it \
     whenever the visitor asks for products, prices, alternatives or recommendations, before you name any product. \
-    Its result tells you what the catalogue says of each of them: call it again, with the title, before you answer what \
+    Its result tells you what the catalog says of each of them: call it again, with the title, before you answer what \
     a product is like, and say nothing of it that you were not told. Leave `query` empty to see what there is.";
 
 static PARAMETERS: LazyLock<Value> = LazyLock::new(|| {
@@ -31,7 +31,7 @@ static PARAMETERS: LazyLock<Value> = LazyLock::new(|| {
         // An ignored argument would be an ignored wish of the visitor.
         "additionalProperties": false,
         "properties": {
-            "query": {"type": "string", "maxLength": 500, "description": "What is looked for, in a few words of the catalogue's language."},
+            "query": {"type": "string", "maxLength": 500, "description": "What is looked for, in a few words of the catalog's language."},
             "price_min": {"type": "number", "minimum": 0, "description": "Lowest price."},
             "price_max": {"type": "number", "minimum": 0, "description": "Highest price."},
             "attributes": {
