@@ -1,4 +1,4 @@
-//! `make eval-routing`: prints how well the router by intent chooses on labelled sets.
+//! `make eval-routing`: prints how well the router by intent chooses on labeled sets.
 
 #![expect(
     clippy::print_stdout,
@@ -10,10 +10,10 @@
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use switchboard_workers::evaluation::{
-    AvailableModels, EvaluatedDecision, LabelledSet, RoutingEvaluation, TurnKind,
+    AvailableModels, EvaluatedDecision, LabeledSet, RoutingEvaluation, TurnKind,
 };
 
-/// The labelled parts with a note for the headline.
+/// The labeled parts with a note for the headline.
 const PARTS: [(&str, &str); 2] = [
     ("tuning", "weights were fitted on it"),
     ("held_out", "never tuned on"),
@@ -111,7 +111,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
-fn sets(part: &str) -> Vec<LabelledSet> {
+fn sets(part: &str) -> Vec<LabeledSet> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/routing")
         .join(part);
@@ -255,9 +255,9 @@ fn grouped(
 }
 
 /// Prints one row. Of messages that open a conversation: the share of right choices; of those in scope, the share for which
-/// the labelled member had the highest score; of those out of scope, the share of right choices. Of later turns: the shares
-/// of slot answers and of other turns that moved by mistake, of changes that moved, and of changes that moved to the labelled
-/// member.
+/// the labeled member had the highest score; of those out of scope, the share of right choices. Of later turns: the shares
+/// of slot answers and of other turns that moved by mistake, of changes that moved, of changes that moved to the labeled
+/// member, and of changes that moved or for which a model would be asked.
 fn row(name: &str, outcomes: &[&EvaluatedDecision]) {
     let of = |kinds: &[TurnKind]| -> Vec<&EvaluatedDecision> {
         outcomes
@@ -287,7 +287,7 @@ fn row(name: &str, outcomes: &[&EvaluatedDecision]) {
         of(&[TurnKind::Change]),
     );
     println!(
-        "{name:24}{:>9} {:>8} {:>12} {:>10} {:>11} {:>12} {:>9}, {} right",
+        "{name:24}{:>9} {:>8} {:>12} {:>10} {:>11} {:>12} {:>9}, {} right, {} moved or asked",
         messages.len(),
         share(&messages, |outcome| outcome.is_right),
         share(&fitting, |outcome| outcome.is_first),
@@ -296,6 +296,7 @@ fn row(name: &str, outcomes: &[&EvaluatedDecision]) {
         share(&others, |outcome| outcome.moved),
         share(&changes, |outcome| outcome.moved),
         share(&changes, |outcome| outcome.is_right),
+        share(&changes, |outcome| outcome.moved || !outcome.is_sure),
     );
 }
 

@@ -1,7 +1,7 @@
-//! Evaluation of routing by intent for `make eval-routing`: decides labelled messages and compares. Compiled for that only.
+//! Evaluation of routing by intent for `make eval-routing`: decides labeled messages and compares. Compiled for that only.
 //!
-//! A set is a team with labelled messages and dialogues (`tests/routing/`). In a dialogue each message is decided from the
-//! labelled agent of the message before, not from the router's own mistake, so that every turn is judged by itself.
+//! A set is a team with labeled messages and dialogues (`tests/routing/`). In a dialogue each message is decided from the
+//! labeled agent of the message before, not from the router's own mistake, so that every turn is judged by itself.
 
 use std::time::Duration;
 
@@ -23,18 +23,18 @@ use crate::{
 /// Messages in the prompt of a model, the same number as in the product.
 const RECENT_MESSAGES: usize = 6;
 
-/// One team with labelled messages of its visitors.
+/// One team with labeled messages of its visitors.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LabelledSet {
+pub struct LabeledSet {
     /// Style in which its visitors write.
     pub manner: WritingStyle,
     /// The team with its texts.
     pub team: TeamSet,
     /// Messages that open a conversation.
-    pub messages: Vec<LabelledMessage>,
-    /// Labelled conversations of several turns.
-    pub dialogues: Vec<LabelledDialogue>,
+    pub messages: Vec<LabeledMessage>,
+    /// Labeled conversations of several turns.
+    pub dialogues: Vec<LabeledDialogue>,
 }
 
 /// The style in which visitors describe their request.
@@ -80,7 +80,7 @@ pub struct MemberSet {
 /// A message with the agent that should answer it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LabelledMessage {
+pub struct LabeledMessage {
     /// ISO 639-1 code of its language.
     pub language: String,
     /// Text of the message.
@@ -89,10 +89,10 @@ pub struct LabelledMessage {
     pub expect: String,
 }
 
-/// A conversation with labelled messages.
+/// A conversation with labeled messages.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LabelledDialogue {
+pub struct LabeledDialogue {
     /// ISO 639-1 code of its language.
     pub language: String,
     /// Messages of visitor and agent, oldest first.
@@ -146,7 +146,7 @@ pub struct EvaluatedDecision {
     pub language: String,
     /// Role of the message in its dialogue; none for a single message.
     pub kind: Option<TurnKind>,
-    /// True if the labelled agent was chosen.
+    /// True if the labeled agent was chosen.
     pub is_right: bool,
     /// True if the local stage was sure or a model confirmed the choice.
     pub is_sure: bool,
@@ -156,7 +156,7 @@ pub struct EvaluatedDecision {
     pub expects_nobody: bool,
     /// True if the conversation changed agents.
     pub moved: bool,
-    /// True if the labelled member had the highest score of all members, whichever agent was chosen.
+    /// True if the labeled member had the highest score of all members, whichever agent was chosen.
     pub is_first: bool,
     /// Score of the choice in the local stage, from 0 to 1.
     pub share: f32,
@@ -208,7 +208,7 @@ impl RoutingEvaluation {
     }
 
     /// Decides every message of a set and compares the decisions with the labels.
-    pub async fn run(&self, set: &LabelledSet) -> Vec<EvaluatedDecision> {
+    pub async fn run(&self, set: &LabeledSet) -> Vec<EvaluatedDecision> {
         let members = candidates(&set.team);
         let mut outcomes = Vec::new();
         for (place, asked) in asked(set).iter().enumerate() {
@@ -255,7 +255,7 @@ struct MessageInContext<'a> {
 }
 
 /// Returns every message of a set, those of dialogues with the messages before them.
-fn asked(set: &LabelledSet) -> Vec<MessageInContext<'_>> {
+fn asked(set: &LabeledSet) -> Vec<MessageInContext<'_>> {
     let single = set.messages.iter().map(|message| MessageInContext {
         language: &message.language,
         message: &message.text,
@@ -273,7 +273,7 @@ fn asked(set: &LabelledSet) -> Vec<MessageInContext<'_>> {
         .collect()
 }
 
-fn turns<'a>(set: &LabelledSet, dialogue: &'a LabelledDialogue) -> Vec<MessageInContext<'a>> {
+fn turns<'a>(set: &LabeledSet, dialogue: &'a LabeledDialogue) -> Vec<MessageInContext<'a>> {
     let (mut current, mut said, mut turns) = (ConversationHolder::Nobody, Vec::new(), Vec::new());
     for turn in &dialogue.turns {
         match turn {
@@ -304,7 +304,7 @@ fn turns<'a>(set: &LabelledSet, dialogue: &'a LabelledDialogue) -> Vec<MessageIn
 }
 
 fn outcome(
-    set: &LabelledSet,
+    set: &LabeledSet,
     asked: &MessageInContext<'_>,
     decided: &IntentDecision,
 ) -> EvaluatedDecision {
@@ -342,7 +342,7 @@ fn share(decided: &IntentDecision) -> f32 {
     )
 }
 
-fn place(set: &LabelledSet, slug: &str) -> Option<usize> {
+fn place(set: &LabeledSet, slug: &str) -> Option<usize> {
     set.team
         .members
         .iter()

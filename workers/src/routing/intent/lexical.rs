@@ -42,7 +42,6 @@ pub(super) struct ContentWord {
 /// The words of one member.
 pub(super) struct MemberWords {
     words: Vec<ContentWord>,
-    name: BTreeSet<String>,
     phrases: Vec<Vec<ContentWord>>,
 }
 
@@ -51,8 +50,6 @@ pub(super) struct MemberWords {
 pub(super) struct LexicalMatch {
     /// Score, at most 3; 0 for nothing in common and about 1 for each word that no other member has.
     pub(super) score: f32,
-    /// Similarity of a word of the message and one of the member's name, from 0 to 1.
-    pub(super) name: f32,
     /// The member's words that match, the most distinctive first.
     pub(super) topics: Vec<String>,
 }
@@ -103,14 +100,10 @@ pub(super) fn match_members(message: &str, members: &[&MemberWords]) -> Vec<Lexi
 }
 
 impl MemberWords {
-    /// Creates the words of a member from its name, all its texts and the phrases of its specialization.
-    pub(super) fn of(name: &str, texts: &str, phrases: &[String]) -> Self {
+    /// Creates the words of a member from all its texts and the phrases of its specialization.
+    pub(super) fn of(texts: &str, phrases: &[String]) -> Self {
         Self {
             words: content_words(texts),
-            name: content_words(name)
-                .into_iter()
-                .map(|word| word.stem)
-                .collect(),
             phrases: phrases.iter().map(|phrase| content_words(phrase)).collect(),
         }
     }
@@ -121,13 +114,9 @@ impl MemberWords {
         distinctiveness: &impl Fn(&str) -> f32,
     ) -> LexicalMatch {
         let mut shared: Vec<(f32, &ContentWord)> = Vec::new();
-        let mut name = 0.0_f32;
         for word in asked {
             if let Some((similarity, own)) = self.nearest(word) {
                 shared.push((similarity * distinctiveness(&own.stem), own));
-                if self.name.contains(&own.stem) {
-                    name = name.max(similarity);
-                }
             }
         }
         shared.sort_by(|left, right| right.0.total_cmp(&left.0));
@@ -145,7 +134,6 @@ impl MemberWords {
         topics.truncate(REASON_WORDS_MAX);
         LexicalMatch {
             score: score.min(SCORE_MAX),
-            name,
             topics,
         }
     }
@@ -209,7 +197,7 @@ mod tests {
 
     fn member(name: &str, list: &str) -> MemberWords {
         let phrases: Vec<String> = list.split(", ").map(Into::into).collect();
-        MemberWords::of(name, &[list, name].join("\n"), &phrases)
+        MemberWords::of(&[list, name].join("\n"), &phrases)
     }
 
     fn matches(message: &str) -> [LexicalMatch; 2] {
@@ -247,7 +235,6 @@ mod tests {
             billing.score == technical.score && billing.score < 0.5,
             "{billing:?}"
         );
-        assert!(matches("billing")[0].name == 1.0 && matches("refund")[0].name == 0.0);
     }
 
     #[test]

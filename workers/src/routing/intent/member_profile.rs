@@ -15,7 +15,7 @@ const PHRASES_MAX: usize = 60;
 pub(super) struct MemberProfile {
     /// The words of all its texts.
     pub(super) words: MemberWords,
-    /// Name, description and specialization.
+    /// Name, description and specialization, by which its language is detected.
     pub(super) whole: String,
     /// The text of the specialization.
     pub(super) specialization: String,
@@ -29,7 +29,7 @@ impl MemberProfile {
     pub(super) fn of(name: &str, description: &str, specialization: &str) -> Self {
         let topics: Vec<String> = phrases(specialization).collect();
         let texts = [specialization, description, name].join("\n");
-        let words = MemberWords::of(name, &texts, &topics);
+        let words = MemberWords::of(&texts, &topics);
         let questions = std::iter::once(name.to_owned())
             .chain(topics)
             .chain(phrases(description))
@@ -44,10 +44,10 @@ impl MemberProfile {
         }
     }
 
-    /// Returns the texts whose vectors are compared: the questions, then the specialization and the whole.
+    /// Returns the texts whose vectors are compared: the questions, then the specialization.
     pub(super) fn embedded_texts(&self) -> impl Iterator<Item = &str> {
-        let texts = [self.specialization.as_str(), self.whole.as_str()];
-        self.questions.iter().map(String::as_str).chain(texts)
+        let questions = self.questions.iter().map(String::as_str);
+        questions.chain([self.specialization.as_str()])
     }
 }
 
@@ -77,6 +77,6 @@ mod tests {
             profile.questions,
             ["Billing", "Refunds", "Rechnungen", "tax", "VAT"].map(about)
         );
-        assert_eq!(profile.embedded_texts().count(), 7);
+        assert_eq!(profile.embedded_texts().count(), 6);
     }
 }

@@ -207,6 +207,7 @@ impl IntentRouter {
         };
         MessageEvidence {
             words: lexical::match_members(message, &words),
+            message_words: lexical::content_words(message).len(),
             similarities,
             is_known_language,
         }

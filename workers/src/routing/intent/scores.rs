@@ -1,9 +1,12 @@
 //! Turns the evidence about a message into a score of each member and of out of scope.
 //!
 //! A logit is a weighted sum, and the scores are the softmax of all logits. A message is out of scope if no member stands out
-//! of the team: the mean of the members' similarities counts for out of scope.
+//! of the team.
 
-use super::{lexical::LexicalMatch, similarity::TeamSimilarities};
+use super::{
+    lexical::LexicalMatch,
+    similarity::{TeamSimilarities, mean},
+};
 use crate::embedding::ModelLanguages;
 
 /// The evidence about a message.
@@ -11,77 +14,85 @@ use crate::embedding::ModelLanguages;
 pub(super) struct MessageEvidence {
     /// Words in common with each member, in their order.
     pub(super) words: Vec<LexicalMatch>,
+    /// Number of content words of the message.
+    pub(super) message_words: usize,
     /// Similarities of embeddings; none without them, or if the model does not know the language.
     pub(super) similarities: Option<TeamSimilarities>,
     /// False if there is an embedding model that does not know the language of the message or the team.
     pub(super) is_known_language: bool,
 }
 
-/// The weights of a logit. `phrases` to `name` belong to members, the others to out of scope.
+/// The weights of a kind of evidence: `phrases`, `specialization` and `words` make the logit of a member, the others that of
+/// out of scope.
 struct ScoreWeights {
     phrases: f32,
     specialization: f32,
     words: f32,
-    name: f32,
-    constant: f32,
-    /// Weight of the members' mean logit of similarities.
+    /// Weight of the logarithm of the number of members: among more of them, one is more often similar by chance.
+    team_size: f32,
+    /// Weight of the members' mean similarity, from which the right member has to stand out.
     mean: f32,
-    between_members: f32,
+    /// Weight of each content word: a longer message resembles a short phrase less.
+    message_word: f32,
 }
 
 /// Weights without embeddings, fitted on `tests/routing/tuning` and on the public sets of `tests/routing/public_sets.py`.
 const WORDS: ScoreWeights = ScoreWeights {
     phrases: 0.0,
     specialization: 0.0,
-    words: 3.04,
-    name: 0.78,
-    constant: 1.08,
+    words: 3.15,
+    team_size: 0.33,
     mean: 0.0,
-    between_members: 0.0,
+    message_word: 0.0,
 };
 /// Weights for an English model, fitted with all-MiniLM-L6-v2 on the English part of the same sets.
 const ENGLISH: ScoreWeights = ScoreWeights {
-    phrases: 1.55,
-    specialization: 0.54,
-    words: 0.70,
-    name: 0.0,
-    constant: 1.51,
-    mean: 0.48,
-    between_members: 0.62,
+    phrases: 1.60,
+    specialization: 0.52,
+    words: 0.69,
+    team_size: 2.25,
+    mean: 0.44,
+    message_word: 0.0,
 };
 /// Weights for a multilingual model, fitted with multilingual-e5-small on the same sets.
 const MULTILINGUAL: ScoreWeights = ScoreWeights {
-    phrases: 2.28,
-    specialization: 1.66,
-    words: 0.78,
-    name: 0.0,
-    constant: 3.10,
-    mean: 0.84,
-    between_members: 0.0,
+    phrases: 2.42,
+    specialization: 1.68,
+    words: 0.74,
+    team_size: 2.22,
+    mean: 0.85,
+    message_word: -0.35,
 };
+/// Number of members as which a lone one counts, so that a message can be out of its scope.
+const MEMBERS_MIN: usize = 2;
+/// Most content words of a message that count.
+const MESSAGE_WORDS_MAX: usize = 8;
 
 /// Returns the score of each member in their order, and last the score of out of scope; their sum is 1.
+#[expect(clippy::cast_precision_loss, reason = "teams and messages are small")]
 pub(super) fn scores(evidence: &MessageEvidence) -> Vec<f32> {
-    let weights = match &evidence.similarities {
-        None => &WORDS,
-        Some(found) if found.languages == ModelLanguages::English => &ENGLISH,
-        Some(_) => &MULTILINGUAL,
+    let (weights, similarities) = match &evidence.similarities {
+        None => (&WORDS, vec![0.0; evidence.words.len()]),
+        Some(found) => {
+            let weights = match found.languages {
+                ModelLanguages::English => &ENGLISH,
+                ModelLanguages::Many => &MULTILINGUAL,
+            };
+            let weighted = found.members.iter().map(|member| {
+                weights.phrases * member.phrases + weights.specialization * member.specialization
+            });
+            (weights, weighted.collect())
+        }
     };
-    let similar = |member: usize| {
-        let found = evidence.similarities.as_ref();
-        let found = found.and_then(|found| found.members.get(member).copied());
-        let found = found.unwrap_or_default();
-        weights.phrases * found.phrases + weights.specialization * found.specialization
-    };
-    let similar: Vec<f32> = (0..evidence.words.len()).map(similar).collect();
-    let logit = |(words, similar): (&LexicalMatch, &f32)| {
-        similar + weights.words * words.score + weights.name * words.name
-    };
-    let mut logits: Vec<f32> = evidence.words.iter().zip(&similar).map(logit).collect();
-    let between = evidence.similarities.as_ref();
-    let between = between.map_or(0.0, |found| found.between_members);
-    logits
-        .push(weights.constant + weights.mean * mean(&similar) + weights.between_members * between);
+    let members = evidence.words.len().max(MEMBERS_MIN) as f32;
+    let message_words = evidence.message_words.min(MESSAGE_WORDS_MAX) as f32;
+    let out_of_scope = weights.team_size * members.ln()
+        + weights.mean * mean(&similarities).unwrap_or_default()
+        + weights.message_word * message_words;
+    let mut logits: Vec<f32> = (similarities.iter().zip(&evidence.words))
+        .map(|(similarity, words)| similarity + weights.words * words.score)
+        .collect();
+    logits.push(out_of_scope);
     softmax(&logits)
 }
 
@@ -90,11 +101,6 @@ fn softmax(logits: &[f32]) -> Vec<f32> {
     let powers: Vec<f32> = logits.iter().map(|logit| (logit - highest).exp()).collect();
     let sum: f32 = powers.iter().sum();
     powers.into_iter().map(|power| power / sum).collect()
-}
-
-#[expect(clippy::cast_precision_loss, reason = "teams have few members")]
-fn mean(values: &[f32]) -> f32 {
-    values.iter().sum::<f32>() / values.len().max(1) as f32
 }
 
 #[cfg(test)]
@@ -108,6 +114,7 @@ mod tests {
         };
         MessageEvidence {
             words: scores.iter().map(words).collect(),
+            message_words: 4,
             similarities: None,
             is_known_language: true,
         }
@@ -120,7 +127,6 @@ mod tests {
         };
         let similarities = TeamSimilarities {
             members: phrases.iter().map(member).collect(),
-            between_members: 5.0,
             languages,
         };
         scores(&MessageEvidence {
@@ -151,7 +157,9 @@ mod tests {
             let clear = by_phrases(&[6.0, 0.0, 0.0], languages);
             assert!(clear[0] > 0.6, "{clear:?}");
             let unclear = by_phrases(&[1.0, 0.9, 0.9], languages);
-            assert!(unclear[3] > 0.6, "{unclear:?}");
+            let (out_of_scope, members) = unclear.split_last().unwrap();
+            let is_highest = members.iter().all(|member| out_of_scope > member);
+            assert!(is_highest, "{unclear:?}");
         }
     }
 }

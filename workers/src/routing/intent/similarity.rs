@@ -43,16 +43,12 @@ const UNRELATED_SENTENCES: [&str; 24] = [
 const DEVIATION_MIN: f32 = 1e-3;
 /// Distance to the nearest phrase, in standard deviations, at which another one counts 1/e of it.
 const PHRASES_WIDTH: f32 = 0.5;
-/// Similarity of the members of a team with one member, which is the mean of the labeled teams.
-const LONE_MEMBER_SIMILARITY: f32 = 5.0;
 
 /// The similarities of a message and a team.
 #[derive(Clone, Debug)]
 pub(super) struct TeamSimilarities {
     /// Similarities of each member, in their order.
     pub(super) members: Vec<MemberSimilarities>,
-    /// Mean similarity of each member's text to that of its nearest other member.
-    pub(super) between_members: f32,
     /// The languages that the model knows.
     pub(super) languages: ModelLanguages,
 }
@@ -118,12 +114,12 @@ fn similarities(
     let scale = CosineScale::of(sentences);
     let (message, mut rest) = rest.split_first()?;
     let message = scale.centered(message);
-    let (mut members, mut wholes) = (Vec::new(), Vec::new());
+    let mut members = Vec::new();
     for count in counts {
         let (own, others) = rest.split_at_checked(count)?;
         rest = others;
         let own: Vec<EmbeddingVector> = own.iter().map(|vector| scale.centered(vector)).collect();
-        let [phrases @ .., specialization, whole] = own.as_slice() else {
+        let [phrases @ .., specialization] = own.as_slice() else {
             return None;
         };
         let phrases: Vec<f32> = phrases
@@ -134,24 +130,8 @@ fn similarities(
             phrases: soft_maximum(&phrases),
             specialization: scale.standardized(specialization, &message),
         });
-        wholes.push(whole.clone());
     }
-    Some(TeamSimilarities {
-        members,
-        between_members: between(&scale, &wholes),
-        languages,
-    })
-}
-
-fn between(scale: &CosineScale, wholes: &[EmbeddingVector]) -> f32 {
-    let nearest = wholes.iter().enumerate().filter_map(|(index, whole)| {
-        let others = wholes.iter().enumerate();
-        let others = others.filter(|(other, _)| *other != index);
-        others
-            .map(|(_, other)| scale.standardized(whole, other))
-            .reduce(f32::max)
-    });
-    mean(&nearest.collect::<Vec<_>>()).unwrap_or(LONE_MEMBER_SIMILARITY)
+    Some(TeamSimilarities { members, languages })
 }
 
 impl CosineScale {
@@ -215,8 +195,9 @@ fn soft_maximum(values: &[f32]) -> f32 {
     highest + PHRASES_WIDTH * all.ln()
 }
 
+/// Returns the mean of some values; none for no values.
 #[expect(clippy::cast_precision_loss, reason = "at most a few hundred values")]
-fn mean(values: &[f32]) -> Option<f32> {
+pub(super) fn mean(values: &[f32]) -> Option<f32> {
     (!values.is_empty()).then(|| values.iter().sum::<f32>() / values.len() as f32)
 }
 
@@ -247,18 +228,12 @@ mod tests {
     #[test]
     fn nearest_phrase_determines_the_similarity() {
         let sentences = (0..UNRELATED_SENTENCES.len()).map(direction);
-        // The message, and two members of one phrase, a specialization and a whole each.
-        let places = [40, 40, 41, 42, 50, 51, 52];
+        // The message, and two members of one phrase and a specialization each.
+        let places = [40, 40, 41, 50, 51];
         let vectors: Vec<_> = sentences.chain(places.map(direction)).collect();
-        let found = similarities(&vectors, [3, 3].into_iter(), ModelLanguages::Many).unwrap();
+        let found = similarities(&vectors, [2, 2].into_iter(), ModelLanguages::Many).unwrap();
         let [near, far] = [found.members[0], found.members[1]];
         assert!(near.phrases > far.phrases + 1.0, "{near:?} {far:?}");
-        assert!(similarities(&vectors[..30], [3, 3].into_iter(), ModelLanguages::Many).is_none());
-    }
-
-    #[test]
-    fn lone_member_has_a_usual_similarity() {
-        let scale = CosineScale::of(&[direction(0), direction(1)]);
-        assert_eq!(between(&scale, &[direction(3)]), LONE_MEMBER_SIMILARITY);
+        assert!(similarities(&vectors[..28], [2, 2].into_iter(), ModelLanguages::Many).is_none());
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{
     ConversationHolder, IntentRequest,
-    continuity::{self, LaterMessage, UNSURE_MIN},
+    continuity::{CHANGED_MIN, LaterMessage, UNSURE_MIN, chance_of_change},
     model_stage::ModelVerdict,
     scores::MessageEvidence,
 };
@@ -14,10 +14,6 @@ pub(crate) use switchboard_schemas::routing::RoutingStage as Stage;
 const SURE_MIN: f32 = 0.6;
 /// The same threshold without embeddings, because words are wrong more often than their score suggests.
 const SURE_WORDS_MIN: f32 = 0.8;
-
-/// Part of the current agent's score that another member needs to take over a message with the form of a topic change; such
-/// a message often mentions the old topic too.
-const RIVAL_SCORE_PART: f32 = 0.5;
 
 /// Everything that a verdict depends on.
 pub(super) struct VerdictInput<'a> {
@@ -61,7 +57,7 @@ impl VerdictInput<'_> {
         match self.question.current {
             ConversationHolder::Nobody => match best {
                 Some(best) if self.scores[best] >= self.nobody() && self.has_ground(best) => {
-                    self.first(best)
+                    self.matching(best)
                 }
                 _ => self.default(
                     "no member matches",
@@ -97,9 +93,9 @@ impl VerdictInput<'_> {
         }
     }
 
-    fn first(&self, best: usize) -> RoutingVerdict {
-        let sure = self.scores[best] >= self.sure_min();
-        self.to(best, self.local_stage(), &self.why(best), !sure)
+    fn matching(&self, member: usize) -> RoutingVerdict {
+        let sure = self.scores[member] >= self.sure_min();
+        self.to(member, self.local_stage(), &self.why(member), !sure)
     }
 
     fn going_on(&self, current: Option<usize>, other: Option<usize>) -> RoutingVerdict {
@@ -114,27 +110,14 @@ impl VerdictInput<'_> {
             };
         }
         let present = current.map_or_else(|| self.nobody(), |current| self.scores[current]);
-        let turn = LaterMessage {
+        let chance = chance_of_change(&LaterMessage {
             message: self.message,
             last_agent_text: self.question.last_agent_text,
             with_default: current.is_none(),
-            names_present: current
-                .is_some_and(|current| !self.evidence.words[current].topics.is_empty()),
-            present,
-            other: self.scores[other],
-        };
-        let chance = continuity::chance_of_change(&turn);
-        let is_rival = self.scores[other] > present * RIVAL_SCORE_PART && self.has_ground(other);
-        // The default agent has no topic of its own, so a clear match of a member moves sooner.
-        let leaves_default =
-            current.is_none() && chance >= UNSURE_MIN && self.scores[other] >= self.sure_min();
-        if (chance >= continuity::changed_min(&turn) && is_rival) || leaves_default {
-            return self.to(
-                other,
-                self.local_stage(),
-                &self.why(other),
-                self.scores[other] < self.sure_min(),
-            );
+            lead: self.scores[other] - present,
+        });
+        if chance >= CHANGED_MIN && self.has_ground(other) {
+            return self.matching(other);
         }
         self.stay(current, Stage::Continuity, chance >= UNSURE_MIN)
     }
