@@ -6,13 +6,11 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::support::{
-    Organization, OrganizationDocument, Reply, Script, ScriptedModel, SharedService, TestService,
-    send,
+    Organization, Reply, Script, TestService, send, shop_saying, shop_with, shop_with_settings,
 };
 
 #[tokio::test]
 async fn streamed_text_is_stored_byte_for_byte() {
-    let service = SharedService::get().await;
     let texts = [
         "plain",
         "Grüße, naïve café, Ωmega, 日本語のテキスト, עברית, 👩‍👩‍👧‍👦 family, e\u{301} combining",
@@ -20,14 +18,14 @@ async fn streamed_text_is_stored_byte_for_byte() {
         "```rust\nfn main() { println!(\"{}\", '\\u{0041}'); }\n```\n| a | b |\n",
         "<script>alert('x')</script> & \"quotes\" \\ backslash \u{200b} zero width \u{feff}",
     ];
-    let organization = Organization::with_agent(&service, Script::says("unused")).await;
+    let organization = shop_saying("unused").await;
     let client = organization.client();
     for (number, text) in texts.into_iter().enumerate() {
         organization.script(Script::says(text).chunk_chars(1));
         let session = format!("bytes-{number}");
-        let reply = client.chat(organization.shop(), &session, "say it").await;
+        let reply = organization.chat(&session, "say it").await;
         assert_eq!(reply.complete(), text);
-        let history = client.history(organization.shop(), &session).await;
+        let history = organization.history(&session).await;
         assert_eq!(history["messages"][1]["content"], text);
         assert_eq!(
             client.message(&reply.required_header("x-message-id")).await["content"],
@@ -38,18 +36,10 @@ async fn streamed_text_is_stored_byte_for_byte() {
 
 #[tokio::test]
 async fn agent_instructions_come_first_in_the_prompt() {
-    let service = SharedService::get().await;
     let settings = json!({"instructions": "You only speak of teapots.", "temperature": 0.5, "maxOutputTokens": 77});
-    let organization = OrganizationDocument::new()
-        .agent("shop", settings)
-        .apply(&service)
-        .await;
-    organization
-        .client()
-        .chat(organization.shop(), "s", "hi")
-        .await
-        .complete();
-    let request = ScriptedModel::get().requests(&organization.model).remove(0);
+    let organization = shop_with_settings(settings).await;
+    organization.chat("s", "hi").await.complete();
+    let request = organization.requests().remove(0);
     assert_eq!(request.messages[0].0, "system");
     assert!(
         request.messages[0].1.contains("You only speak of teapots."),
@@ -66,20 +56,14 @@ async fn agent_instructions_come_first_in_the_prompt() {
 
 #[tokio::test]
 async fn sessions_of_one_agent_do_not_see_each_other() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("noted")).await;
-    let client = organization.client();
-    let first = client
-        .chat(organization.shop(), "alice", "my secret is 42")
-        .await;
-    let second = client
-        .chat(organization.shop(), "bob", "what is the secret?")
-        .await;
+    let organization = shop_saying("noted").await;
+    let first = organization.chat("alice", "my secret is 42").await;
+    let second = organization.chat("bob", "what is the secret?").await;
     assert_ne!(
         first.required_header("x-conversation-id"),
         second.required_header("x-conversation-id")
     );
-    let requests = ScriptedModel::get().requests(&organization.model);
+    let requests = organization.requests();
     assert!(
         requests[1]
             .messages
@@ -92,9 +76,7 @@ async fn sessions_of_one_agent_do_not_see_each_other() {
 
 #[tokio::test]
 async fn session_id_is_compared_byte_for_byte() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let client = organization.client();
+    let organization = shop_saying("ok").await;
     let mut conversations = vec![];
     for session in [
         "Sess",
@@ -106,7 +88,7 @@ async fn session_id_is_compared_byte_for_byte() {
         "a%2Fb",
         "日本",
     ] {
-        let reply = client.chat(organization.shop(), session, "hi").await;
+        let reply = organization.chat(session, "hi").await;
         reply.complete();
         conversations.push(reply.required_header("x-conversation-id"));
     }
@@ -118,18 +100,10 @@ async fn session_id_is_compared_byte_for_byte() {
 
 #[tokio::test]
 async fn client_disconnect_does_not_stop_the_reply() {
-    let service = SharedService::get().await;
     let script = Script::counts(20, Duration::from_millis(60));
-    let organization = Organization::with_agent(&service, script.clone()).await;
+    let organization = shop_with(script.clone()).await;
     let client = organization.client();
-    let mut response = client
-        .open_chat(
-            organization.shop(),
-            &json!({"message": "go", "sessionId": "s"}),
-        )
-        .await;
-    let mut reply = Reply::begin(&response);
-    reply.read_at_least(&mut response, 12).await;
+    let (reply, response) = organization.begin_chat("s", "go", 12).await;
     let message = reply.required_header("x-message-id");
     drop(response);
     let stored = crate::support::eventually(
@@ -146,13 +120,8 @@ async fn client_disconnect_does_not_stop_the_reply() {
 
 #[tokio::test]
 async fn no_chunk_waits_for_a_delayed_acknowledgement() {
-    let service = SharedService::get().await;
-    let organization =
-        Organization::with_agent(&service, Script::counts(40, Duration::from_millis(10))).await;
-    let reply = organization
-        .client()
-        .chat(organization.shop(), "s", "count")
-        .await;
+    let organization = shop_with(Script::counts(40, Duration::from_millis(10))).await;
+    let reply = organization.chat("s", "count").await;
     reply.complete();
     let mut gaps: Vec<_> = reply
         .chunks
@@ -170,7 +139,7 @@ async fn service_sets_the_source_and_a_truncated_ip_address() {
     let service =
         TestService::start_with(&[("SWITCHBOARD__INGRESS__TRUSTED_PROXIES", "127.0.0.1")]).await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let path = organization.path("/chat");
     for (session, address, kept) in [
         ("v4", "203.0.113.77", "203.0.113.0"),
         ("v6", "2001:db8:1234:5678:9abc::1", "2001:db8:1234::"),
@@ -180,11 +149,8 @@ async fn service_sets_the_source_and_a_truncated_ip_address() {
             .request(Method::POST, &path)
             .header("x-forwarded-for", address);
         let answer = send(request.json(&json!({"message": "hi", "sessionId": session}))).await;
-        assert_eq!(answer.status, 200, "{}", answer.text);
-        let metadata = &organization
-            .client()
-            .history(organization.shop(), session)
-            .await["metadata"];
+        answer.assert_status(200);
+        let metadata = &organization.history(session).await["metadata"];
         assert_eq!(
             (&metadata["source"], &metadata["ipAddress"]),
             (&json!("api"), &json!(kept))
@@ -194,25 +160,16 @@ async fn service_sets_the_source_and_a_truncated_ip_address() {
 
 #[tokio::test]
 async fn chat_metadata_cannot_override_reserved_keys() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let forged = json!({
         "visitorId": "forged", "visitorEmail": "forged", "visitorName": "forged", "source": "forged",
         "ipAddress": "forged", "page": "/cart"
     });
     let body = json!({"message": "hi", "sessionId": "s", "visitorName": "Ada", "metadata": forged});
-    Reply::read(
-        organization
-            .client()
-            .open_chat(organization.shop(), &body)
-            .await,
-    )
-    .await
-    .complete();
-    let metadata = &organization
-        .client()
-        .history(organization.shop(), "s")
-        .await["metadata"];
+    Reply::read(organization.open_chat(&body).await)
+        .await
+        .complete();
+    let metadata = &organization.history("s").await["metadata"];
     assert!(!metadata.to_string().contains("forged"), "{metadata}");
     assert_eq!(
         (&metadata["visitorName"], &metadata["page"]),
@@ -226,9 +183,7 @@ async fn chat_metadata_cannot_override_reserved_keys() {
 
 #[tokio::test]
 async fn model_text_is_delivered_and_stored_byte_for_byte() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("unused")).await;
-    let client = organization.client();
+    let organization = shop_saying("unused").await;
     let sayings = [
         "nul \0 and \u{1}\u{7f} controls",
         "\u{1b}[31mred\u{1b}[0m and \u{1b}]0;title\u{7}",
@@ -239,20 +194,12 @@ async fn model_text_is_delivered_and_stored_byte_for_byte() {
     for (number, saying) in sayings.into_iter().enumerate() {
         organization.script(Script::says(saying).chunk_chars(1));
         let session = format!("s{number}");
+        assert_eq!(organization.chat(&session, "hi").await.complete(), saying);
         assert_eq!(
-            client
-                .chat(organization.shop(), &session, "hi")
-                .await
-                .complete(),
+            organization.history(&session).await["messages"][1]["content"],
             saying
         );
-        assert_eq!(
-            client.history(organization.shop(), &session).await["messages"][1]["content"],
-            saying
-        );
-        let events = client
-            .chat_events(organization.shop(), &format!("e{number}"), "hi")
-            .await;
+        let events = organization.chat_events(&format!("e{number}"), "hi").await;
         assert_eq!(
             (events.text().as_str(), events.names().last()),
             (saying, Some(&"done"))

@@ -8,12 +8,9 @@ use std::{
 use chrono::{Days, Utc};
 use serde_json::{Value, json};
 
-use crate::{
-    admin::of,
-    support::{
-        Client, End, Organization, OrganizationDocument, PATIENCE, Reply, Script, SharedService,
-        TestService, eventually,
-    },
+use crate::support::{
+    Client, End, Organization, OrganizationDocument, PATIENCE, Reply, Script, TestService,
+    eventually,
 };
 
 /// Recounted totals of an agent, a team or the organization.
@@ -42,14 +39,14 @@ impl Recount {
         let (mut recount, mut query) = (Self::default(), "?limit=200".to_owned());
         loop {
             let page = admin
-                .get(&of(organization, &format!("/conversations{query}")))
+                .get(&organization.admin_path(&format!("/conversations{query}")))
                 .await
                 .json();
             for item in page["items"].as_array().unwrap() {
-                let path = of(
-                    organization,
-                    &format!("/conversations/{}?limit=200", item["id"].as_str().unwrap()),
-                );
+                let path = organization.admin_path(&format!(
+                    "/conversations/{}?limit=200",
+                    item["id"].as_str().unwrap()
+                ));
                 let conversation = admin.get(&path).await.json();
                 assert_eq!(
                     conversation["messages"]["hasMore"], false,
@@ -190,9 +187,9 @@ async fn figures(admin: &Client, organization: &Organization, query: &str) -> Va
         to.format("%Y-%m-%d")
     );
     let answer = admin
-        .get(&of(organization, &format!("/analytics{range}{query}")))
+        .get(&organization.admin_path(&format!("/analytics{range}{query}")))
         .await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.assert_status(200);
     answer.json()
 }
 
@@ -232,7 +229,7 @@ async fn rate(client: &Client, agent: &str, session: &str, rating: Value) {
 }
 
 /// Creates two agents and a team with messages of every outcome.
-async fn busy_shop(service: &TestService) -> Organization {
+async fn busy_shop() -> Organization {
     let members = json!([{"agent": "tea", "specialization": "tea"}, {"agent": "coffee", "specialization": "coffee"}]);
     let organization = OrganizationDocument::new()
         .agent("tea", json!({}))
@@ -241,7 +238,7 @@ async fn busy_shop(service: &TestService) -> Organization {
             "front",
             json!({"routing": "round-robin", "members": members}),
         )
-        .apply(service)
+        .apply_to_shared()
         .await;
     organization.script(Script::says("We have some."));
     organization.script_for("fails", Script::refuses(400));
@@ -259,10 +256,7 @@ async fn busy_shop(service: &TestService) -> Organization {
         client.chat(agent, session, message).await;
     }
     for (session, message) in [("four", "hi"), ("five", "hello"), ("four", "thanks")] {
-        client
-            .team_chat(organization.team("front"), session, message)
-            .await
-            .complete();
+        organization.team_chat(session, message).await.complete();
     }
     organization
 }
@@ -287,16 +281,7 @@ async fn stop_a_reply(organization: &Organization, agent: &str) {
     let mut reply = Reply::begin(&response);
     reply.read_at_least(&mut response, 12).await;
     let message = reply.required_header("x-message-id");
-    assert_eq!(
-        client
-            .post(
-                &format!("/api/public/messages/{message}/cancel"),
-                &json!({})
-            )
-            .await
-            .status,
-        200
-    );
+    assert_eq!(client.cancel(&message).await.status, 200);
     eventually("the reply is cancelled", PATIENCE, async || {
         (client.message(&message).await["status"] == "cancelled").then_some(())
     })
@@ -305,9 +290,8 @@ async fn stop_a_reply(organization: &Organization, agent: &str) {
 
 #[tokio::test]
 async fn totals_equal_a_recount_of_every_conversation() {
-    let service = SharedService::get().await;
-    let organization = busy_shop(&service).await;
-    let (admin, client) = (service.admin(), organization.client());
+    let organization = busy_shop().await;
+    let (admin, client) = (organization.service().admin(), organization.client());
     let tea = organization.agent("tea");
     assert_figures_equal_a_recount(&admin, &organization).await;
     repeat_a_message(&client, tea).await;
@@ -333,9 +317,8 @@ async fn totals_equal_a_recount_of_every_conversation() {
 
 #[tokio::test]
 async fn totals_by_agent_team_and_csv_agree_with_the_whole() {
-    let service = SharedService::get().await;
-    let organization = busy_shop(&service).await;
-    let admin = service.admin();
+    let organization = busy_shop().await;
+    let admin = organization.service().admin();
     let whole = figures(&admin, &organization, "").await;
     for (parameter, list, id) in [
         ("agent", "agents", organization.agent("coffee")),
@@ -360,7 +343,7 @@ async fn totals_by_agent_team_and_csv_agree_with_the_whole() {
         whole["to"].as_str().unwrap()
     );
     let table = admin
-        .get(&of(&organization, &format!("/analytics{range}&format=csv")))
+        .get(&organization.admin_path(&format!("/analytics{range}&format=csv")))
         .await;
     assert_eq!(
         table.header("content-type"),
@@ -386,11 +369,11 @@ async fn totals_by_agent_team_and_csv_agree_with_the_whole() {
 
 #[tokio::test]
 async fn another_organization_sees_none_of_the_totals() {
-    let service = SharedService::get().await;
-    let organization = busy_shop(&service).await;
+    let organization = busy_shop().await;
+    let service = organization.service();
     let other = OrganizationDocument::new()
-        .agent("shop", json!({}))
-        .apply(&service)
+        .shop(json!({}))
+        .apply(service)
         .await;
     let agent = format!("&agent={}", organization.agent("tea"));
     for query in ["", &agent] {
@@ -408,7 +391,7 @@ async fn totals_equal_a_recount_after_workers_are_killed_mid_reply() {
     let service = TestService::start().await;
     let organization = OrganizationDocument::new()
         .continuing()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .apply(&service)
         .await;
     organization.script(Script::counts(40, Duration::from_millis(50)).continues_prefix());
@@ -427,12 +410,7 @@ async fn totals_equal_a_recount_after_workers_are_killed_mid_reply() {
         }
     });
     let open = futures::future::join_all(talks).await;
-    for name in service.inference_processes() {
-        service.with_process(&name, |process| process.kill());
-    }
-    for name in service.inference_processes() {
-        service.restart(&name).await;
-    }
+    service.kill_and_restart_workers().await;
     drop(open);
     let client = organization.client_at(&service.public_urls()[0]);
     for number in 0..TALKS {

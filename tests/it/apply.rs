@@ -5,25 +5,24 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::support::{
-    Organization, OrganizationDocument, PATIENCE, Script, SharedService, eventually,
+    Organization, OrganizationDocument, PATIENCE, eventually, shop_saying, shop_with_settings,
 };
 
-async fn everything(service: &SharedService) -> Organization {
+async fn everything() -> Organization {
     OrganizationDocument::new()
-        .agent("shop", json!({"welcomeMessage": "first"}))
+        .shop(json!({"welcomeMessage": "first"}))
         .team(
             "front",
             json!({"members": [{"agent": "shop", "specialization": "all"}]}),
         )
         .key("site", &["chat"])
-        .apply(service)
+        .apply_to_shared()
         .await
 }
 
 #[tokio::test]
 async fn response_mirrors_the_document_with_ids() {
-    let service = SharedService::get().await;
-    let organization = everything(&service).await;
+    let organization = everything().await;
     assert!(organization.id.starts_with("org_"));
     assert!(organization.shop().starts_with("agt_"));
     assert!(organization.team("front").starts_with("team_"));
@@ -39,24 +38,20 @@ async fn response_mirrors_the_document_with_ids() {
 
 #[tokio::test]
 async fn second_apply_changes_nothing_and_shows_no_key() {
-    let service = SharedService::get().await;
-    let organization = everything(&service).await;
-    let again = service
+    let organization = everything().await;
+    let again = organization
+        .service()
         .admin()
         .post("/api/admin/apply", &organization.document)
         .await;
-    assert_eq!(again.status, 200, "{}", again.text);
+    again.assert_status(200);
     let mut expected = organization.answer.clone();
     for key in expected["organizations"][0]["keys"].as_array_mut().unwrap() {
         assert!(key.as_object_mut().unwrap().remove("value").is_some());
     }
     assert_eq!(again.json(), expected);
     assert!(!again.text.contains("svc_live_"));
-    organization
-        .client()
-        .chat(organization.shop(), "s", "hi")
-        .await
-        .complete();
+    organization.chat("s", "hi").await.complete();
 }
 
 /// Number of documents applied twice at the same time; a missing lock shows in one of a few.
@@ -64,8 +59,8 @@ const RACES: usize = 8;
 
 #[tokio::test]
 async fn concurrent_applies_create_each_resource_once() {
-    let service = SharedService::get().await;
-    let organization = everything(&service).await;
+    let organization = everything().await;
+    let service = organization.service();
     for _ in 0..RACES {
         let mut document = organization.document.clone();
         document["organizations"][0]["slug"] = crate::support::unique("race-").into();
@@ -90,23 +85,15 @@ async fn concurrent_applies_create_each_resource_once() {
 
 #[tokio::test]
 async fn resources_missing_from_the_document_stay() {
-    let service = SharedService::get().await;
-    let organization = everything(&service).await;
+    let organization = everything().await;
     let slug = &organization.document["organizations"][0]["slug"];
     let partial = json!({"organizations": [{"slug": slug, "name": "Renamed"}]});
-    assert_eq!(
-        service
-            .admin()
-            .post("/api/admin/apply", &partial)
-            .await
-            .status,
-        200
-    );
     organization
-        .client()
-        .chat(organization.shop(), "s", "hi")
+        .service()
+        .apply(&partial)
         .await
-        .complete();
+        .assert_status(200);
+    organization.chat("s", "hi").await.complete();
     organization
         .client_with("site")
         .team_chat(organization.team("front"), "s", "hi")
@@ -116,8 +103,7 @@ async fn resources_missing_from_the_document_stay() {
 
 #[tokio::test]
 async fn invalid_document_changes_nothing() {
-    let service = SharedService::get().await;
-    let organization = everything(&service).await;
+    let organization = everything().await;
     let good = organization.changed_agent("shop", json!({"welcomeMessage": "second"}));
     let mistakes = [
         (
@@ -140,14 +126,14 @@ async fn invalid_document_changes_nothing() {
             .as_array_mut()
             .unwrap()
             .push(mistake);
-        let answer = service.admin().post("/api/admin/apply", &document).await;
-        assert_eq!(answer.status, 400, "{}", answer.text);
+        let answer = organization.service().apply(&document).await;
+        answer.assert_status(400);
         assert_eq!(
             answer.header("content-type"),
             Some("application/problem+json")
         );
     }
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let path = organization.path("");
     assert_eq!(
         organization.client().get(&path).await.json()["welcomeMessage"],
         "first"
@@ -156,19 +142,12 @@ async fn invalid_document_changes_nothing() {
 
 #[tokio::test]
 async fn changed_prompt_and_status_are_live_within_two_seconds() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
     let client = organization.client();
     client.chat(organization.shop(), "s", "hi").await.complete();
     let document = organization.changed_agent("shop", json!({"status": "inactive"}));
-    assert_eq!(
-        service
-            .admin()
-            .post("/api/admin/apply", &document)
-            .await
-            .status,
-        200
-    );
+    service.apply(&document).await.assert_status(200);
     // Half a second more than promised, as slack for a busy machine.
     let promised = Duration::from_millis(2_500);
     for url in service.public_urls() {
@@ -180,21 +159,14 @@ async fn changed_prompt_and_status_are_live_within_two_seconds() {
     }
     let document =
         organization.changed_agent("shop", json!({"instructions": "Speak like a pirate."}));
-    assert_eq!(
-        service
-            .admin()
-            .post("/api/admin/apply", &document)
-            .await
-            .status,
-        200
-    );
+    service.apply(&document).await.assert_status(200);
     eventually("the agent is active again", PATIENCE, async || {
         (client.chat(organization.shop(), "s", "hi").await.status == 200).then_some(())
     })
     .await;
     tokio::time::sleep(promised).await;
     client.chat(organization.shop(), "s", "hi").await.complete();
-    let requests = crate::support::ScriptedModel::get().requests(&organization.model);
+    let requests = organization.requests();
     assert!(
         requests.last().unwrap().messages[0].1.contains("pirate"),
         "{:?}",
@@ -204,12 +176,8 @@ async fn changed_prompt_and_status_are_live_within_two_seconds() {
 
 #[tokio::test]
 async fn every_field_has_a_default_of_its_type() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({"limits": {}}))
-        .apply(&service)
-        .await;
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let organization = shop_with_settings(json!({"limits": {}})).await;
+    let path = organization.path("");
     let agent = organization.client().get(&path).await.json();
     let theme = agent["theme"].as_object().unwrap();
     assert_eq!(theme.len(), 10);
@@ -246,13 +214,10 @@ async fn every_field_has_a_default_of_its_type() {
 
 #[tokio::test]
 async fn change_is_live_on_every_ingress_within_two_seconds() {
-    let service = SharedService::get().await;
     let settings = json!({"welcomeMessage": "Welcome!"});
-    let organization = OrganizationDocument::new()
-        .agent("shop", settings)
-        .apply(&service)
-        .await;
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let organization = shop_with_settings(settings).await;
+    let service = organization.service();
+    let path = organization.path("");
     for url in service.public_urls() {
         assert_eq!(
             organization.client_at(&url).get(&path).await.json()["welcomeMessage"],
@@ -260,14 +225,7 @@ async fn change_is_live_on_every_ingress_within_two_seconds() {
         );
     }
     let document = organization.changed_agent("shop", json!({"welcomeMessage": "Changed!"}));
-    assert_eq!(
-        service
-            .admin()
-            .post("/api/admin/apply", &document)
-            .await
-            .status,
-        200
-    );
+    service.apply(&document).await.assert_status(200);
     let changed = std::time::Instant::now();
     for url in service.public_urls() {
         let client = organization.client_at(&url);

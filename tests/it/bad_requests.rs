@@ -3,9 +3,7 @@
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{
-    Answer, Client, Organization, OrganizationDocument, Script, ScriptedModel, SharedService,
-};
+use crate::support::{Answer, Client, Organization, shop_saying, shop_with_settings};
 
 async fn post_raw(
     client: &Client,
@@ -20,17 +18,16 @@ async fn post_raw(
     Answer::read(request.send().await.unwrap()).await.unwrap()
 }
 
-async fn shop(service: &SharedService) -> (Organization, Client, String) {
-    let organization = Organization::with_agent(service, Script::says("ok")).await;
-    let path = format!("/api/public/agents/{}/chat", organization.shop());
+async fn shop() -> (Organization, Client, String) {
+    let organization = shop_saying("ok").await;
+    let path = organization.path("/chat");
     let client = organization.client();
     (organization, client, path)
 }
 
 #[tokio::test]
 async fn empty_ids_have_their_own_error_codes() {
-    let service = SharedService::get().await;
-    let (organization, client, _) = shop(&service).await;
+    let (organization, client, _) = shop().await;
     let agent = organization.shop();
     let table = [
         (
@@ -95,8 +92,7 @@ async fn empty_ids_have_their_own_error_codes() {
 
 #[tokio::test]
 async fn unknown_agent_ids_of_any_form_are_not_found() {
-    let service = SharedService::get().await;
-    let (_, client, _) = shop(&service).await;
+    let (_, client, _) = shop().await;
     let well_formed = format!("agt_{}", "0".repeat(26));
     let long = "x".repeat(2_000);
     for id in [
@@ -115,9 +111,8 @@ async fn unknown_agent_ids_of_any_form_are_not_found() {
 
 #[tokio::test]
 async fn unknown_routes_and_methods_are_rejected_before_the_key_check() {
-    let service = SharedService::get().await;
-    let (organization, ..) = shop(&service).await;
-    let client = service.client();
+    let (organization, ..) = shop().await;
+    let client = organization.service().client();
     for path in [
         "/nothing",
         "/api",
@@ -130,7 +125,7 @@ async fn unknown_routes_and_methods_are_rejected_before_the_key_check() {
             .await
             .assert_problem(404, Some("NOT_FOUND"));
     }
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let path = organization.path("");
     let answer = client.post(&path, &json!({})).await;
     answer.assert_problem(405, Some("METHOD_NOT_ALLOWED"));
     assert!(
@@ -153,8 +148,7 @@ async fn unknown_routes_and_methods_are_rejected_before_the_key_check() {
 
 #[tokio::test]
 async fn malformed_body_is_invalid_json() {
-    let service = SharedService::get().await;
-    let (_, client, path) = shop(&service).await;
+    let (_, client, path) = shop().await;
     let bodies: [&[u8]; 8] = [
         b"",
         b"{",
@@ -173,8 +167,7 @@ async fn malformed_body_is_invalid_json() {
 
 #[tokio::test]
 async fn wrongly_typed_json_is_invalid_request_data() {
-    let service = SharedService::get().await;
-    let (organization, client, path) = shop(&service).await;
+    let (organization, client, path) = shop().await;
     let many: serde_json::Map<_, _> = (0..51)
         .map(|number| (format!("k{number}"), json!(1)))
         .collect();
@@ -217,18 +210,12 @@ async fn wrongly_typed_json_is_invalid_request_data() {
             assert_eq!(problem["param"].as_str(), param, "{body} {problem}");
         }
     }
-    assert!(
-        ScriptedModel::get()
-            .requests(&organization.model)
-            .is_empty(),
-        "no model was asked"
-    );
+    assert!(organization.requests().is_empty(), "no model was asked");
 }
 
 #[tokio::test]
 async fn unknown_fields_and_missing_content_type_are_accepted() {
-    let service = SharedService::get().await;
-    let (_, client, path) = shop(&service).await;
+    let (_, client, path) = shop().await;
     let body = json!({"message": "hi", "sessionId": "s", "future": {"field": 1}}).to_string();
     let answer = post_raw(&client, &path, None, body).await;
     assert_eq!((answer.status, answer.text.as_str()), (200, "ok"));
@@ -236,8 +223,7 @@ async fn unknown_fields_and_missing_content_type_are_accepted() {
 
 #[tokio::test]
 async fn other_media_types_and_huge_bodies_are_refused() {
-    let service = SharedService::get().await;
-    let (_, client, path) = shop(&service).await;
+    let (_, client, path) = shop().await;
     let body = json!({"message": "hi", "sessionId": "s"}).to_string();
     for content_type in [
         "text/plain",
@@ -262,39 +248,25 @@ async fn other_media_types_and_huge_bodies_are_refused() {
 
 #[tokio::test]
 async fn overlong_message_in_characters_is_refused_and_not_stored() {
-    let service = SharedService::get().await;
     let settings = json!({"limits": {"maxMessageLength": 10, "rateLimitPerMinute": 1000}});
-    let organization = OrganizationDocument::new()
-        .agent("shop", settings)
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(settings).await;
     let client = organization.client();
     let (fits, too_long) = ("é😀".repeat(5), format!("{}x", "é😀".repeat(5)));
-    let problem = client
-        .chat(organization.shop(), "long", &too_long)
-        .await
-        .into_answer();
+    let problem = organization.chat("long", &too_long).await.into_answer();
     let problem = problem.assert_problem(400, Some("INVALID_REQUEST_DATA"));
     assert_eq!(problem["param"], "message");
     assert_eq!(problem["details"], json!({"max": 10, "actual": 11}));
-    let path = format!(
-        "/api/public/agents/{}/conversations/long",
-        organization.shop()
-    );
+    let path = organization.path("/conversations/long");
     client
         .get(&path)
         .await
         .assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
-    client
-        .chat(organization.shop(), "long", &fits)
-        .await
-        .complete();
+    organization.chat("long", &fits).await.complete();
 }
 
 #[tokio::test]
 async fn errors_never_quote_the_message() {
-    let service = SharedService::get().await;
-    let (_, client, path) = shop(&service).await;
+    let (organization, client, path) = shop().await;
     let secret = "canary-4711-of-the-visitor";
     let answers = [
         client
@@ -318,13 +290,12 @@ async fn errors_never_quote_the_message() {
         assert_eq!(answer.status, 400);
         assert!(!answer.text.contains(secret), "{}", answer.text);
     }
-    assert!(!service.logs().contains(secret));
+    assert!(!organization.service().logs().contains(secret));
 }
 
 #[tokio::test]
 async fn client_texts_are_256_bytes_and_metadata_50_keys_at_most() {
-    let service = SharedService::get().await;
-    let (_, client, path) = shop(&service).await;
+    let (_, client, path) = shop().await;
     let keys: serde_json::Map<_, _> = (0..50)
         .map(|number| (format!("k{number}"), json!(1)))
         .collect();
@@ -346,8 +317,7 @@ async fn client_texts_are_256_bytes_and_metadata_50_keys_at_most() {
 
 #[tokio::test]
 async fn body_of_256_kib_is_accepted_and_one_byte_more_refused() {
-    let service = SharedService::get().await;
-    let (_, client, path) = shop(&service).await;
+    let (_, client, path) = shop().await;
     let body = json!({"message": "hi", "sessionId": "s"}).to_string();
     for (bytes, status) in [(256 * 1024, 200), (256 * 1024 + 1, 413)] {
         let padded = format!("{body}{}", " ".repeat(bytes - body.len()));

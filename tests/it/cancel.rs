@@ -5,38 +5,25 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::support::{
-    Answer, Client, Organization, OrganizationDocument, PATIENCE, Reply, Script, ScriptedModel,
-    SharedService, eventually,
+    Answer, Client, OrganizationDocument, PATIENCE, Reply, Script, eventually, shop_saying,
+    shop_with,
 };
 
 #[tokio::test]
 async fn cancel_stops_the_model_within_a_second_and_keeps_the_text() {
-    let service = SharedService::get().await;
     let script = Script::counts(200, Duration::from_millis(50));
-    let organization = Organization::with_agent(&service, script.clone()).await;
+    let organization = shop_with(script.clone()).await;
     let client = organization.client();
-    let mut response = client
-        .open_chat(
-            organization.shop(),
-            &json!({"message": "go", "sessionId": "s"}),
-        )
-        .await;
-    let mut reply = Reply::begin(&response);
-    reply.read_at_least(&mut response, 12).await;
+    let (reply, response) = organization.begin_chat("s", "go", 12).await;
     let message = reply.required_header("x-message-id");
     let asked = Instant::now();
     // Any ingress can cancel, not only the streaming one.
-    let answer = organization.client_at(service.public_urls().last().unwrap());
-    let answer = answer
-        .post(
-            &format!("/api/public/messages/{message}/cancel"),
-            &json!({}),
-        )
-        .await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
+    let answer = organization.client_at(organization.service().public_urls().last().unwrap());
+    let answer = answer.cancel(&message).await;
+    answer.assert_status(200);
     eventually("the model call stops", PATIENCE, async || {
-        let open = ScriptedModel::get()
-            .requests(&organization.model)
+        let open = organization
+            .requests()
             .iter()
             .any(|request| request.is_open());
         (!open).then_some(())
@@ -68,10 +55,9 @@ async fn cancel_stops_the_model_within_a_second_and_keeps_the_text() {
 
 #[tokio::test]
 async fn cancel_of_a_final_reply_returns_it_unchanged() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("done")).await;
+    let organization = shop_saying("done").await;
     let client = organization.client();
-    let reply = client.chat(organization.shop(), "s", "hi").await;
+    let reply = organization.chat("s", "hi").await;
     reply.complete();
     let path = format!(
         "/api/public/messages/{}/cancel",
@@ -93,9 +79,7 @@ async fn cancel_of_a_final_reply_returns_it_unchanged() {
 
 #[tokio::test]
 async fn canceled_reply_is_a_success_in_json() {
-    let service = SharedService::get().await;
-    let organization =
-        Organization::with_agent(&service, Script::counts(200, Duration::from_millis(50))).await;
+    let organization = shop_with(Script::counts(200, Duration::from_millis(50))).await;
     let client = organization.client();
     let (agent, other) = (organization.shop().to_owned(), client.clone());
     let waiting = client.chat_json(&agent, "s", "go");
@@ -109,16 +93,11 @@ async fn canceled_reply_is_a_success_in_json() {
             answer.json()["activeMessageId"].as_str().map(str::to_owned)
         })
         .await;
-        other
-            .post(
-                &format!("/api/public/messages/{message}/cancel"),
-                &json!({}),
-            )
-            .await
+        other.cancel(&message).await
     };
     let (answer, cancelled) = tokio::join!(waiting, cancelling);
-    assert_eq!(cancelled.status, 200, "{}", cancelled.text);
-    assert_eq!(answer.status, 200, "{}", answer.text);
+    cancelled.assert_status(200);
+    answer.assert_status(200);
     let body = answer.json();
     assert_eq!(
         (&body["status"], &body["finishReason"]),
@@ -128,31 +107,17 @@ async fn canceled_reply_is_a_success_in_json() {
 
 #[tokio::test]
 async fn queued_message_is_visible_and_canceled_without_a_model_call() {
-    let service = SharedService::get().await;
-    let organization =
-        Organization::with_agent(&service, Script::counts(60, Duration::from_millis(50))).await;
-    let urls = service.public_urls();
+    let organization = shop_with(Script::counts(60, Duration::from_millis(50))).await;
+    let urls = organization.service().public_urls();
     let (client, other) = (
         organization.client_at(&urls[0]),
         organization.client_at(urls.last().unwrap()),
     );
-    let mut response = client
-        .open_chat(
-            organization.shop(),
-            &json!({"message": "go", "sessionId": "s"}),
-        )
-        .await;
-    let mut running = Reply::begin(&response);
-    running.read_at_least(&mut response, 12).await;
+    let (running, response) = client.begin_chat(organization.shop(), "s", "go", 12).await;
     let waiting = accepted_later(&client, organization.shop()).await;
     assert_eq!(other.message(&waiting).await["status"], "queued");
-    let cancelled = other
-        .post(
-            &format!("/api/public/messages/{waiting}/cancel"),
-            &json!({}),
-        )
-        .await;
-    assert_eq!(cancelled.status, 200, "{}", cancelled.text);
+    let cancelled = other.cancel(&waiting).await;
+    cancelled.assert_status(200);
     running.continue_reading(response).await.complete();
     eventually("its turn has come", PATIENCE, async || {
         (other.message(&waiting).await["status"] == "cancelled").then_some(())
@@ -170,14 +135,13 @@ async fn queued_message_is_visible_and_canceled_without_a_model_call() {
         ["user", "assistant", "user"],
         "it stands there without an answer"
     );
-    assert_eq!(ScriptedModel::get().requests(&organization.model).len(), 1);
+    assert_eq!(organization.requests().len(), 1);
 }
 
 #[tokio::test]
 async fn agent_setting_cancels_replies_on_client_disconnect() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", json!({"onDisconnect": "cancel"}));
-    let organization = organization.apply(&service).await;
+    let organization = OrganizationDocument::new().shop(json!({"onDisconnect": "cancel"}));
+    let organization = organization.apply_to_shared().await;
     for accept in ["text/plain", "text/event-stream"] {
         organization.script(Script::counts(200, Duration::from_millis(50)));
         let client = organization.client();
@@ -211,14 +175,13 @@ async fn accepted_later(client: &Client, agent: &str) -> String {
         .header("prefer", "respond-async");
     let request = request.json(&json!({"message": "wait", "sessionId": "s"}));
     let answer = Answer::read(request.send().await.unwrap()).await.unwrap();
-    assert_eq!(answer.status, 202, "{}", answer.text);
+    answer.assert_status(202);
     answer.json()["messageId"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
 async fn text_reply_canceled_before_the_first_byte_is_a_conflict() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::silent()).await;
+    let organization = shop_with(Script::silent()).await;
     let (client, agent) = (organization.client(), organization.shop());
     let cancelling = async {
         let message = eventually("the reply is running", PATIENCE, async || {
@@ -230,12 +193,7 @@ async fn text_reply_canceled_before_the_first_byte_is_a_conflict() {
             active.flatten()
         })
         .await;
-        client
-            .post(
-                &format!("/api/public/messages/{message}/cancel"),
-                &json!({}),
-            )
-            .await
+        client.cancel(&message).await
     };
     let (reply, cancelled) = tokio::join!(client.chat(agent, "s", "go"), cancelling);
     assert_eq!(
@@ -247,11 +205,9 @@ async fn text_reply_canceled_before_the_first_byte_is_a_conflict() {
 
 #[tokio::test]
 async fn canceled_event_stream_ends_with_done() {
-    let service = SharedService::get().await;
-    let organization =
-        Organization::with_agent(&service, Script::counts(200, Duration::from_millis(50))).await;
+    let organization = shop_with(Script::counts(200, Duration::from_millis(50))).await;
     let client = organization.client();
-    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let path = organization.path("/chat");
     let body = json!({"message": "go", "sessionId": "s"});
     let request = client
         .request(reqwest::Method::POST, &path)
@@ -267,15 +223,10 @@ async fn canceled_event_stream_ends_with_done() {
             (client.message(&message).await["content"].as_str()?.len() > 12).then_some(())
         })
         .await;
-        client
-            .post(
-                &format!("/api/public/messages/{message}/cancel"),
-                &json!({}),
-            )
-            .await
+        client.cancel(&message).await
     };
     let (events, cancelled) = tokio::join!(crate::support::Events::read(response), cancelling);
-    assert_eq!(cancelled.status, 200, "{}", cancelled.text);
+    cancelled.assert_status(200);
     assert_eq!(events.only("done")["status"], "cancelled");
     assert!(events.ended_cleanly && !events.text().is_empty());
 }

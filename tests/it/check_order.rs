@@ -6,14 +6,15 @@ use serde_json::json;
 
 use crate::support::{
     Answer, Client, FOREIGN_ORIGIN, Organization, OrganizationDocument, SharedService, send,
+    shop_with_settings,
 };
 
 const BAD_JSON: &str = "{";
 const EXPIRED: &str = "2020-01-01T00:00:00Z";
 
-async fn organization(service: &SharedService) -> Organization {
+async fn organization() -> Organization {
     OrganizationDocument::new()
-        .agent("shop", json!({"allowedDomains": ["https://shop.example"]}))
+        .shop(json!({"allowedDomains": ["https://shop.example"]}))
         .agent("off", json!({"status": "inactive"}))
         .agent("off-hidden", json!({"status": "inactive", "public": false}))
         .agent(
@@ -29,7 +30,7 @@ async fn organization(service: &SharedService) -> Organization {
             "slow-config",
             json!({"scopes": ["config"], "limits": {"chatPerMinute": 1}}),
         )
-        .apply(service)
+        .apply_to_shared()
         .await
 }
 
@@ -61,11 +62,10 @@ async fn missing_key_is_reported_before_everything_else() {
 
 #[tokio::test]
 async fn unknown_key_is_reported_before_expiry() {
-    let service = SharedService::get().await;
-    let organization = organization(&service).await;
+    let organization = organization().await;
     let mistyped = format!("{}!", organization.key_text("expired"));
     let answer = chat(
-        &service.client().with_key(&mistyped),
+        &organization.service().client().with_key(&mistyped),
         organization.shop(),
         None,
         BAD_JSON,
@@ -76,8 +76,7 @@ async fn unknown_key_is_reported_before_expiry() {
 
 #[tokio::test]
 async fn expired_key_is_reported_before_rate_limit_and_scope() {
-    let service = SharedService::get().await;
-    let organization = organization(&service).await;
+    let organization = organization().await;
     for _ in 0..3 {
         let answer = chat(
             &organization.client_with("expired"),
@@ -92,8 +91,7 @@ async fn expired_key_is_reported_before_rate_limit_and_scope() {
 
 #[tokio::test]
 async fn rate_limit_is_checked_before_the_scope() {
-    let service = SharedService::get().await;
-    let organization = organization(&service).await;
+    let organization = organization().await;
     let client = organization.client_with("slow-config");
     let first = chat(&client, organization.shop(), None, BAD_JSON).await;
     first.assert_problem(403, Some("INSUFFICIENT_SCOPE"));
@@ -104,12 +102,8 @@ async fn rate_limit_is_checked_before_the_scope() {
 
 #[tokio::test]
 async fn fields_are_checked_before_the_visitor_limit() {
-    let service = SharedService::get().await;
     let settings = json!({"limits": {"maxMessageLength": 10, "rateLimitPerMinute": 1}});
-    let organization = OrganizationDocument::new()
-        .agent("shop", settings)
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(settings).await;
     let client = organization.client();
     let refused = [
         r#"{"message":"hi"}"#,
@@ -120,7 +114,7 @@ async fn fields_are_checked_before_the_visitor_limit() {
             .await
             .assert_problem(400, Some("INVALID_REQUEST_DATA"));
     }
-    client.chat(organization.shop(), "s", "hi").await.complete();
+    organization.chat("s", "hi").await.complete();
     for body in refused {
         chat(&client, organization.shop(), None, body)
             .await
@@ -138,16 +132,14 @@ async fn fields_are_checked_before_the_visitor_limit() {
 
 #[tokio::test]
 async fn scope_is_checked_before_an_empty_id() {
-    let service = SharedService::get().await;
-    let organization = organization(&service).await;
+    let organization = organization().await;
     let answer = chat(&organization.client_with("config"), "%20", None, BAD_JSON).await;
     answer.assert_problem(403, Some("INSUFFICIENT_SCOPE"));
 }
 
 #[tokio::test]
 async fn empty_agent_id_is_reported_before_the_agent_lookup() {
-    let service = SharedService::get().await;
-    let organization = organization(&service).await;
+    let organization = organization().await;
     chat(&organization.client(), "%20", None, BAD_JSON)
         .await
         .assert_problem(400, Some("INVALID_AGENT_ID"));
@@ -155,8 +147,7 @@ async fn empty_agent_id_is_reported_before_the_agent_lookup() {
 
 #[tokio::test]
 async fn empty_session_id_is_reported_before_the_agent_lookup() {
-    let service = SharedService::get().await;
-    let organization = organization(&service).await;
+    let organization = organization().await;
     let answer = organization
         .client()
         .get("/api/public/agents/agt_unknown/conversations/%20")
@@ -166,8 +157,7 @@ async fn empty_session_id_is_reported_before_the_agent_lookup() {
 
 #[tokio::test]
 async fn unknown_agent_is_reported_before_the_body() {
-    let service = SharedService::get().await;
-    let organization = organization(&service).await;
+    let organization = organization().await;
     chat(&organization.client(), "agt_unknown", None, BAD_JSON)
         .await
         .assert_problem(404, Some("AGENT_NOT_FOUND"));
@@ -175,8 +165,8 @@ async fn unknown_agent_is_reported_before_the_body() {
 
 #[tokio::test]
 async fn organization_mismatch_is_reported_before_the_agent_state() {
-    let service = SharedService::get().await;
-    let (ours, theirs) = (organization(&service).await, organization(&service).await);
+    let ours = organization().await;
+    let theirs = organization().await;
     for agent in ["off", "hidden", "off-hidden"] {
         let answer = chat(&ours.client(), theirs.agent(agent), None, BAD_JSON).await;
         answer.assert_problem(403, Some("ORG_MISMATCH"));
@@ -185,8 +175,7 @@ async fn organization_mismatch_is_reported_before_the_agent_state() {
 
 #[tokio::test]
 async fn inactive_agent_is_reported_before_a_non_public_one() {
-    let service = SharedService::get().await;
-    let organization = organization(&service).await;
+    let organization = organization().await;
     let answer = chat(
         &organization.client(),
         organization.agent("off-hidden"),
@@ -199,8 +188,7 @@ async fn inactive_agent_is_reported_before_a_non_public_one() {
 
 #[tokio::test]
 async fn non_public_agent_is_reported_before_the_origin() {
-    let service = SharedService::get().await;
-    let organization = organization(&service).await;
+    let organization = organization().await;
     let agent = organization.agent("hidden");
     let answer = chat(
         &organization.client(),
@@ -214,8 +202,7 @@ async fn non_public_agent_is_reported_before_the_origin() {
 
 #[tokio::test]
 async fn origin_is_checked_before_the_body() {
-    let service = SharedService::get().await;
-    let organization = organization(&service).await;
+    let organization = organization().await;
     let answer = chat(
         &organization.client(),
         organization.shop(),
@@ -228,8 +215,7 @@ async fn origin_is_checked_before_the_body() {
 
 #[tokio::test]
 async fn inactive_agent_returns_its_offline_message() {
-    let service = SharedService::get().await;
-    let organization = organization(&service).await;
+    let organization = organization().await;
     let answer = chat(
         &organization.client(),
         organization.agent("off"),
@@ -249,8 +235,7 @@ async fn inactive_agent_returns_its_offline_message() {
 
 #[tokio::test]
 async fn empty_agent_id_is_reported_before_an_empty_session_id() {
-    let service = SharedService::get().await;
-    let organization = organization(&service).await;
+    let organization = organization().await;
     let answer = organization
         .client()
         .get("/api/public/agents/%20/conversations/%20")
@@ -260,8 +245,7 @@ async fn empty_agent_id_is_reported_before_an_empty_session_id() {
 
 #[tokio::test]
 async fn malformed_json_is_reported_before_the_fields() {
-    let service = SharedService::get().await;
-    let organization = organization(&service).await;
+    let organization = organization().await;
     let missing_fields_and_broken = r#"{"sessionId": "s""#;
     let answer = chat(
         &organization.client(),
@@ -275,12 +259,8 @@ async fn malformed_json_is_reported_before_the_fields() {
 
 #[tokio::test]
 async fn fields_are_checked_before_the_conversation() {
-    let service = SharedService::get().await;
-    let organization = organization(&service).await;
-    let path = format!(
-        "/api/public/agents/{}/conversations/unknown",
-        organization.shop()
-    );
+    let organization = organization().await;
+    let path = organization.path("/conversations/unknown");
     let answer = organization
         .client()
         .patch(&path, &json!({"rating": 9}))
@@ -290,9 +270,8 @@ async fn fields_are_checked_before_the_conversation() {
 
 #[tokio::test]
 async fn size_and_media_type_are_part_of_the_json_check() {
-    let service = SharedService::get().await;
-    let organization = organization(&service).await;
-    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let organization = organization().await;
+    let path = organization.path("/chat");
     let post = |origin: &'static str| {
         organization
             .client()
@@ -318,9 +297,8 @@ async fn size_and_media_type_are_part_of_the_json_check() {
 
 #[tokio::test]
 async fn fields_are_checked_before_the_idempotency_key() {
-    let service = SharedService::get().await;
-    let organization = organization(&service).await;
-    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let organization = organization().await;
+    let path = organization.path("/chat");
     for (body, param) in [
         (json!({"sessionId": "s"}), "message"),
         (
@@ -346,12 +324,11 @@ async fn fields_are_checked_before_the_idempotency_key() {
 
 #[tokio::test]
 async fn only_the_status_active_is_active() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("draft", json!({"status": "draft"}))
         .agent("inactive", json!({"status": "inactive"}))
         .agent("active", json!({"status": "active"}))
-        .apply(&service)
+        .apply_to_shared()
         .await;
     for (agent, status) in [("draft", 403), ("inactive", 403), ("active", 200)] {
         let path = format!("/api/public/agents/{}", organization.agent(agent));

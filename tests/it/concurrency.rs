@@ -8,16 +8,15 @@ use std::{
 use futures::future::join_all;
 use serde_json::json;
 
-use crate::support::{Answer, Organization, Reply, Script, ScriptedModel, SharedService};
+use crate::support::{Answer, Organization, Reply, Script, shop_saying, shop_with};
 
 const SESSIONS: usize = 10;
 const CHATS_PER_SESSION: usize = 4;
 
 #[tokio::test]
 async fn concurrent_chats_keep_session_order_and_call_the_model_once() {
-    let service = SharedService::get().await;
-    let organization =
-        Organization::with_agent(&service, Script::counts(8, Duration::from_millis(15))).await;
+    let organization = shop_with(Script::counts(8, Duration::from_millis(15))).await;
+    let service = organization.service();
     let urls = service.public_urls();
     let chats = (0..SESSIONS * CHATS_PER_SESSION).map(|number| {
         let client = organization.client_at(&urls[number % urls.len()]);
@@ -35,7 +34,7 @@ async fn concurrent_chats_keep_session_order_and_call_the_model_once() {
     for reply in join_all(chats).await {
         reply.complete();
     }
-    let requests = ScriptedModel::get().requests(&organization.model);
+    let requests = organization.requests();
     assert_eq!(
         requests.len(),
         SESSIONS * CHATS_PER_SESSION,
@@ -48,10 +47,7 @@ async fn concurrent_chats_keep_session_order_and_call_the_model_once() {
 }
 
 async fn assert_conversation_is_whole(organization: &Organization, session: &str) {
-    let history = organization
-        .client()
-        .history(organization.shop(), session)
-        .await;
+    let history = organization.history(session).await;
     let messages = history["messages"].as_array().unwrap();
     assert_eq!(messages.len(), 2 * CHATS_PER_SESSION, "two rows per chat");
     assert_eq!(history["totalMessages"], 2 * CHATS_PER_SESSION);
@@ -105,12 +101,11 @@ fn assert_each_prompt_extends_the_one_before<'a>(
 
 #[tokio::test]
 async fn slow_conversation_does_not_block_the_others() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("quick")).await;
+    let organization = shop_saying("quick").await;
     organization.script_for("slow", Script::counts(40, Duration::from_millis(100)));
     let client = organization.client();
     let body = json!({"message": "[[slow]] please", "sessionId": "slow"});
-    let slow = client.open_chat(organization.shop(), &body).await;
+    let slow = organization.open_chat(&body).await;
     let began = Instant::now();
     let quick = (0..20).map(|number| {
         let (client, agent) = (client.clone(), organization.shop().to_owned());
@@ -129,8 +124,7 @@ async fn slow_conversation_does_not_block_the_others() {
 
 #[tokio::test]
 async fn long_queued_message_is_answered_on_its_own_request() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("at last")).await;
+    let organization = shop_saying("at last").await;
     // Longer than the time limit for the start of a reply.
     organization.script_for("slow", Script::counts(100, Duration::from_millis(230)));
     let (client, agent) = (organization.client(), organization.shop());
@@ -149,13 +143,12 @@ async fn long_queued_message_is_answered_on_its_own_request() {
 
 #[tokio::test]
 async fn ninth_of_nine_simultaneous_messages_is_refused() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("next")).await;
+    let organization = shop_saying("next").await;
+    let service = organization.service();
     organization.script_for("slow", Script::counts(30, Duration::from_millis(100)));
     let urls = service.public_urls();
-    let client = organization.client();
     let body = json!({"message": "[[slow]] first", "sessionId": "s"});
-    let running = client.open_chat(organization.shop(), &body).await;
+    let running = organization.open_chat(&body).await;
     let others = (0..9).map(|number| {
         let (client, agent) = (
             organization.client_at(&urls[number % urls.len()]),
@@ -177,24 +170,17 @@ async fn ninth_of_nine_simultaneous_messages_is_refused() {
         assert_eq!(reply.complete(), "next");
     }
     Reply::read(running).await.complete();
-    assert_eq!(
-        client
-            .chat(organization.shop(), "s", "later")
-            .await
-            .complete(),
-        "next"
-    );
+    assert_eq!(organization.chat("s", "later").await.complete(), "next");
 }
 
 #[tokio::test]
 async fn eight_messages_may_queue_and_the_ninth_is_refused() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("next")).await;
+    let organization = shop_saying("next").await;
     organization.script_for("slow", Script::counts(30, Duration::from_millis(100)));
     let client = organization.client();
     let body = json!({"message": "[[slow]] first", "sessionId": "s"});
-    let running = client.open_chat(organization.shop(), &body).await;
-    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let running = organization.open_chat(&body).await;
+    let path = organization.path("/chat");
     let mut waiting = vec![];
     for number in 0..8 {
         let body = json!({"message": format!("waiting {number}"), "sessionId": "s"});
@@ -206,10 +192,7 @@ async fn eight_messages_may_queue_and_the_ninth_is_refused() {
         assert_eq!(answer.status, 202, "{number}: {}", answer.text);
         waiting.push(answer.json()["messageId"].as_str().unwrap().to_owned());
     }
-    let refused = client
-        .chat(organization.shop(), "s", "one too many")
-        .await
-        .into_answer();
+    let refused = organization.chat("s", "one too many").await.into_answer();
     refused.assert_problem(429, Some("RATE_LIMITED"));
     assert!(refused.header("retry-after").is_some());
     Reply::read(running).await.complete();
@@ -221,7 +204,7 @@ async fn eight_messages_may_queue_and_the_ninth_is_refused() {
         )
         .await;
     }
-    let history = client.history(organization.shop(), "s").await;
+    let history = organization.history("s").await;
     let questions: Vec<_> = history["messages"]
         .as_array()
         .unwrap()

@@ -5,15 +5,15 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Organization, Reply, Script, SharedService, send};
+use crate::support::{Client, Organization, Script, send, shop_saying, shop_with};
 
-async fn three_turns(service: &SharedService) -> (Organization, Client) {
-    let organization = Organization::with_agent(service, Script::says("unused")).await;
+async fn three_turns() -> (Organization, Client) {
+    let organization = shop_saying("unused").await;
     let client = organization.client();
     for turn in 1..=3 {
         organization.script(Script::says(&format!("answer {turn}")));
-        client
-            .chat(organization.shop(), "paged", &format!("question {turn}"))
+        organization
+            .chat("paged", &format!("question {turn}"))
             .await
             .complete();
     }
@@ -31,8 +31,7 @@ fn contents(conversation: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn limit_and_offset_select_a_page_with_lenient_defaults() {
-    let service = SharedService::get().await;
-    let (organization, client) = three_turns(&service).await;
+    let (organization, client) = three_turns().await;
     // Query, effective limit and offset, returned messages, and more to come.
     let table = [
         ("", 50, 0, 6, false),
@@ -55,10 +54,7 @@ async fn limit_and_offset_select_a_page_with_lenient_defaults() {
         ("?offset=1.5", 50, 0, 6, false),
     ];
     for (query, limit, offset, returned, more) in table {
-        let path = format!(
-            "/api/public/agents/{}/conversations/paged{query}",
-            organization.shop()
-        );
+        let path = organization.path(&format!("/conversations/paged{query}"));
         let answer = client.get(&path).await;
         assert_eq!(answer.status, 200, "{query}: {}", answer.text);
         let page = answer.json();
@@ -77,15 +73,11 @@ async fn limit_and_offset_select_a_page_with_lenient_defaults() {
 
 #[tokio::test]
 async fn joined_pages_are_the_whole_conversation() {
-    let service = SharedService::get().await;
-    let (organization, client) = three_turns(&service).await;
+    let (organization, client) = three_turns().await;
     let whole = client.history(organization.shop(), "paged").await;
     let mut joined = vec![];
     for offset in 0..6 {
-        let path = format!(
-            "/api/public/agents/{}/conversations/paged?limit=1&offset={offset}",
-            organization.shop()
-        );
+        let path = organization.path(&format!("/conversations/paged?limit=1&offset={offset}"));
         joined.extend(
             client.get(&path).await.json()["messages"]
                 .as_array()
@@ -98,17 +90,13 @@ async fn joined_pages_are_the_whole_conversation() {
 
 #[tokio::test]
 async fn conversation_of_an_inactive_agent_is_readable_and_patchable() {
-    let service = SharedService::get().await;
-    let (organization, client) = three_turns(&service).await;
+    let (organization, client) = three_turns().await;
     let document = organization.changed_agent("shop", json!({"status": "inactive"}));
-    assert_eq!(
-        service
-            .admin()
-            .post("/api/admin/apply", &document)
-            .await
-            .status,
-        200
-    );
+    organization
+        .service()
+        .apply(&document)
+        .await
+        .assert_status(200);
     crate::support::eventually(
         "the agent is inactive",
         crate::support::PATIENCE,
@@ -121,24 +109,16 @@ async fn conversation_of_an_inactive_agent_is_readable_and_patchable() {
         client.history(organization.shop(), "paged").await["messageCount"],
         6
     );
-    let path = format!(
-        "/api/public/agents/{}/conversations/paged",
-        organization.shop()
-    );
+    let path = organization.path("/conversations/paged");
     assert_eq!(client.patch(&path, &json!({"rating": 4})).await.status, 200);
 }
 
 #[tokio::test]
 async fn running_reply_is_named_and_listed_only_once_final() {
-    let service = SharedService::get().await;
-    let organization =
-        Organization::with_agent(&service, Script::counts(30, Duration::from_millis(100))).await;
+    let organization = shop_with(Script::counts(30, Duration::from_millis(100))).await;
     let client = organization.client();
-    let body = json!({"message": "first", "sessionId": "s"});
-    let mut response = client.open_chat(organization.shop(), &body).await;
-    let mut reply = Reply::begin(&response);
-    reply.read_at_least(&mut response, 6).await;
-    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let (reply, response) = organization.begin_chat("s", "first", 6).await;
+    let path = organization.path("/chat");
     let waiting = client
         .request(Method::POST, &path)
         .header("prefer", "respond-async");
@@ -148,7 +128,7 @@ async fn running_reply_is_named_and_listed_only_once_final() {
             .status,
         202
     );
-    let running = client.history(organization.shop(), "s").await;
+    let running = organization.history("s").await;
     assert_eq!(
         running["activeMessageId"],
         reply.required_header("x-message-id")
@@ -159,38 +139,26 @@ async fn running_reply_is_named_and_listed_only_once_final() {
         "neither a reply in the making nor a message that waits"
     );
     reply.continue_reading(response).await.complete();
-    let after = client.settled_history(organization.shop(), "s", 4).await;
+    let after = organization.settled_history("s", 4).await;
     assert_eq!(after["messages"][2]["content"], "second");
 }
 
 #[tokio::test]
 async fn failed_turn_keeps_only_its_user_message() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::refuses(400)).await;
-    let client = organization.client();
-    assert_eq!(
-        client
-            .chat(organization.shop(), "s", "unanswered")
-            .await
-            .status,
-        502
-    );
+    let organization = shop_with(Script::refuses(400)).await;
+    assert_eq!(organization.chat("s", "unanswered").await.status, 502);
     organization.script(Script::says("answer"));
-    client
-        .chat(organization.shop(), "s", "answered")
-        .await
-        .complete();
-    let history = client.history(organization.shop(), "s").await;
+    organization.chat("s", "answered").await.complete();
+    let history = organization.history("s").await;
     assert_eq!(contents(&history), ["unanswered", "answered", "answer"]);
 }
 
 #[tokio::test]
 async fn first_repeated_query_parameter_wins() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let client = organization.client();
-    let path = format!("/api/public/agents/{}", organization.shop());
-    client.chat(organization.shop(), "s", "hi").await.complete();
+    let path = organization.path("");
+    organization.chat("s", "hi").await.complete();
     for (query, limit, offset) in [
         ("limit=1&limit=2", 1, 0),
         ("offset=1&offset=0", 50, 1),

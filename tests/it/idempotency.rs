@@ -5,9 +5,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{
-    Client, Organization, OrganizationDocument, Reply, Script, ScriptedModel, SharedService,
-};
+use crate::support::{Client, OrganizationDocument, Reply, Script, shop_saying, shop_with};
 
 async fn send(client: &Client, agent: &str, key: &str, body: &Value) -> Reply {
     let path = format!("/api/public/agents/{agent}/chat");
@@ -20,9 +18,8 @@ async fn send(client: &Client, agent: &str, key: &str, body: &Value) -> Reply {
 
 #[tokio::test]
 async fn retry_returns_the_same_message_without_a_model_call() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("once")).await;
-    let urls = service.public_urls();
+    let organization = shop_saying("once").await;
+    let urls = organization.service().public_urls();
     let body = json!({"message": "hi", "sessionId": "s"});
     let mut ids = vec![];
     for number in 0..3 {
@@ -33,20 +30,16 @@ async fn retry_returns_the_same_message_without_a_model_call() {
     }
     ids.dedup();
     assert_eq!(ids.len(), 1);
-    assert_eq!(ScriptedModel::get().requests(&organization.model).len(), 1);
-    let history = organization
-        .client()
-        .history(organization.shop(), "s")
-        .await;
+    assert_eq!(organization.requests().len(), 1);
+    let history = organization.history("s").await;
     assert_eq!(history["totalMessages"], 2);
 }
 
 #[tokio::test]
 async fn concurrent_retries_read_the_same_running_reply() {
-    let service = SharedService::get().await;
     let script = Script::counts(15, Duration::from_millis(50));
-    let organization = Organization::with_agent(&service, script.clone()).await;
-    let urls = service.public_urls();
+    let organization = shop_with(script.clone()).await;
+    let urls = organization.service().public_urls();
     let body = json!({"message": "hi", "sessionId": "s"});
     let (one, two) = (
         organization.client_at(&urls[0]),
@@ -64,13 +57,12 @@ async fn concurrent_retries_read_the_same_running_reply() {
         one.required_header("x-message-id"),
         two.required_header("x-message-id")
     );
-    assert_eq!(ScriptedModel::get().requests(&organization.model).len(), 1);
+    assert_eq!(organization.requests().len(), 1);
 }
 
 #[tokio::test]
 async fn different_payload_under_the_same_key_is_refused() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let client = organization.client();
     let first = json!({"message": "hi", "sessionId": "s", "stream": true});
     send(&client, organization.shop(), "key-3", &first)
@@ -94,8 +86,7 @@ async fn different_payload_under_the_same_key_is_refused() {
 
 #[tokio::test]
 async fn malformed_key_is_refused() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let body = json!({"message": "hi", "sessionId": "s"});
     let long = "k".repeat(256);
     for key in ["", &long, "a\tb"] {
@@ -117,12 +108,11 @@ async fn malformed_key_is_refused() {
 
 #[tokio::test]
 async fn key_is_scoped_to_its_api_key_and_route() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .agent("second", json!({}))
         .key("other", &[])
-        .apply(&service)
+        .apply_to_shared()
         .await;
     let (client, other) = (organization.client(), organization.client_with("other"));
     let body = json!({"message": "hi", "sessionId": "s"});

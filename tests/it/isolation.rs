@@ -5,7 +5,7 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
 use crate::support::{
-    Answer, Client, Organization, OrganizationDocument, Reply, Script, SharedService, send,
+    Answer, Client, Organization, OrganizationDocument, Reply, Script, send, shop_saying,
 };
 
 const CANARY: &str = "canary";
@@ -13,11 +13,9 @@ const CANARY: &str = "canary";
 type Expected = (u16, Option<&'static str>);
 
 /// Creates an organization whose texts all contain the canary.
-async fn told(service: &SharedService) -> (Organization, Value) {
+async fn told() -> (Organization, Value) {
     let organization = OrganizationDocument::new()
-        .agent(
-            "shop",
-            json!({
+        .shop(json!({
                 "name": "canary-name", "description": "canary-description", "instructions": "canary-instructions",
                 "welcomeMessage": "canary-welcome", "placeholderText": "canary-placeholder",
                 "allowedDomains": ["https://canary.example"],
@@ -35,25 +33,15 @@ async fn told(service: &SharedService) -> (Organization, Value) {
                 "members": [{"agent": "shop", "specialization": "canary-specialization"}]
             }),
         )
-        .apply(service)
-        .await;
+        .apply_to_shared().await;
     organization.script(Script::says("canary-reply"));
     let body = json!({
         "message": "canary-message", "sessionId": "s", "visitorId": "canary-visitor",
         "visitorEmail": "canary@example.org", "visitorName": "canary-visitor-name", "metadata": {"canary": "canary"}
     });
-    let reply = Reply::read(
-        organization
-            .client()
-            .open_chat(organization.shop(), &body)
-            .await,
-    )
-    .await;
+    let reply = Reply::read(organization.open_chat(&body).await).await;
     reply.complete();
-    let team = organization
-        .client()
-        .team_chat(organization.team("front"), "s", "canary-message")
-        .await;
+    let team = organization.team_chat("s", "canary-message").await;
     team.complete();
     let known = json!({
         "conversation": reply.required_header("x-conversation-id"), "message": reply.required_header("x-message-id"),
@@ -119,9 +107,8 @@ fn requests(
 
 #[tokio::test]
 async fn no_route_reveals_data_of_another_organization() {
-    let service = SharedService::get().await;
-    let (theirs, known) = told(&service).await;
-    let ours = Organization::with_agent(&service, Script::says("ok")).await;
+    let (theirs, known) = told().await;
+    let ours = Organization::with_agent(theirs.service(), Script::says("ok")).await;
     ours.client().chat(ours.shop(), "s", "hi").await.complete();
     for (request, status, code) in requests(&ours, &theirs, &known) {
         let answer = send(request).await;
@@ -150,9 +137,8 @@ fn assert_silent(answer: &Answer, theirs: &Organization) {
 
 #[tokio::test]
 async fn writes_of_another_organization_change_nothing() {
-    let service = SharedService::get().await;
-    let (theirs, known) = told(&service).await;
-    let ours = Organization::with_agent(&service, Script::says("ok")).await;
+    let (theirs, known) = told().await;
+    let ours = Organization::with_agent(theirs.service(), Script::says("ok")).await;
     let before = theirs.client().history(theirs.shop(), "s").await;
     for (request, ..) in requests(&ours, &theirs, &known) {
         send(request).await;
@@ -168,11 +154,7 @@ async fn writes_of_another_organization_change_nothing() {
 
 #[tokio::test]
 async fn equal_session_ids_of_two_organizations_are_separate() {
-    let service = SharedService::get().await;
-    let (one, two) = tokio::join!(
-        Organization::with_agent(&service, Script::says("canary-one")),
-        Organization::with_agent(&service, Script::says("two"))
-    );
+    let (one, two) = tokio::join!(shop_saying("canary-one"), shop_saying("two"));
     let chat = async |client: Client, agent: String| {
         let reply = client.chat(&agent, "the same", "hi").await;
         reply.complete();

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::support::{
-    Answer, Client, Organization, OrganizationDocument, Script, SharedService, TestService, send,
+    Answer, Client, Organization, OrganizationDocument, Script, TestService, send, shop_saying,
 };
 
 async fn read(client: &Client, path: &str, headers: &[(&str, &str)]) -> Answer {
@@ -17,13 +17,12 @@ async fn read(client: &Client, path: &str, headers: &[(&str, &str)]) -> Answer {
 
 #[tokio::test]
 async fn authorization_scheme_is_case_insensitive() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let organization = shop_saying("ok").await;
+    let path = organization.path("");
     for scheme in ["Bearer", "bearer", "BEARER", "bEaReR"] {
         let authorization = format!("{scheme} {}", organization.key_text("all"));
         let answer = read(
-            &service.client(),
+            &organization.service().client(),
             &path,
             &[("authorization", &authorization)],
         )
@@ -34,20 +33,19 @@ async fn authorization_scheme_is_case_insensitive() {
 
 #[tokio::test]
 async fn both_headers_must_carry_the_same_key() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .key("second", &[])
-        .apply(&service)
+        .apply_to_shared()
         .await;
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let path = organization.path("");
     let authorization = format!("Bearer {}", organization.key_text("all"));
     let both = async |key: &str| {
         let headers = [
             ("x-api-key", organization.key_text(key)),
             ("authorization", authorization.as_str()),
         ];
-        read(&service.client(), &path, &headers).await
+        read(&organization.service().client(), &path, &headers).await
     };
     assert_eq!(both("all").await.status, 200);
     both("second")
@@ -57,9 +55,8 @@ async fn both_headers_must_carry_the_same_key() {
 
 #[tokio::test]
 async fn checksum_is_necessary_and_not_sufficient() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let organization = shop_saying("ok").await;
+    let path = organization.path("");
     let key = organization.key_text("all");
     // Two swapped characters, and a key of zeros with a valid checksum that was never issued.
     let exchanged: String = key
@@ -72,7 +69,8 @@ async fn checksum_is_necessary_and_not_sufficient() {
         "svc_live_000000000000000000000000002AYiR0",
     ] {
         if wrong != key {
-            service
+            organization
+                .service()
                 .client()
                 .with_key(wrong)
                 .get(&path)
@@ -84,18 +82,14 @@ async fn checksum_is_necessary_and_not_sufficient() {
 
 #[tokio::test]
 async fn message_routes_need_the_chat_scope() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .key("chat", &["chat"])
         .key("config", &["config"])
         .key("conversations", &["conversations"])
-        .apply(&service)
+        .apply_to_shared()
         .await;
-    let reply = organization
-        .client()
-        .chat(organization.shop(), "s", "hi")
-        .await;
+    let reply = organization.chat("s", "hi").await;
     let message = format!(
         "/api/public/messages/{}",
         reply.required_header("x-message-id")
@@ -107,7 +101,7 @@ async fn message_routes_need_the_chat_scope() {
     ];
     for (method, path) in routes {
         let ask = async |client: Client| send(client.request(method.clone(), &path)).await;
-        ask(service.client())
+        ask(organization.service().client())
             .await
             .assert_problem(401, Some("MISSING_API_KEY"));
         assert_eq!(
@@ -125,12 +119,12 @@ async fn message_routes_need_the_chat_scope() {
 
 #[tokio::test]
 async fn deleted_key_can_be_recreated_with_another_value() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
     let id = organization.answer["organizations"][0]["keys"][0]["id"]
         .as_str()
         .unwrap();
-    let path = format!("/api/admin/organizations/{}/keys/{id}", organization.id);
+    let path = organization.admin_path(&format!("/keys/{id}"));
     let delete =
         async |client: Client, path: &str| send(client.request(Method::DELETE, path)).await;
     assert_eq!(
@@ -155,7 +149,7 @@ async fn deleted_key_can_be_recreated_with_another_value() {
         .as_str()
         .expect("a new key shows its value");
     assert_ne!(value, organization.key_text("all"));
-    let agent = format!("/api/public/agents/{}", organization.shop());
+    let agent = organization.path("");
     assert_eq!(
         service.client().with_key(value).get(&agent).await.status,
         200
@@ -164,8 +158,8 @@ async fn deleted_key_can_be_recreated_with_another_value() {
 
 #[tokio::test]
 async fn admin_api_needs_the_admin_token_and_accepts_no_api_key() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
     let document = json!({"organizations": []});
     for client in [
         service.client(),
@@ -173,7 +167,7 @@ async fn admin_api_needs_the_admin_token_and_accepts_no_api_key() {
         service.client().with_key("wrong"),
     ] {
         let answer = client.post("/api/admin/apply", &document).await;
-        assert_eq!(answer.status, 401, "{}", answer.text);
+        answer.assert_status(401);
         assert_eq!(
             answer.header("content-type"),
             Some("application/problem+json")
@@ -187,11 +181,7 @@ async fn data_directory_contains_no_plaintext_key() {
     let service = TestService::start_as(crate::support::Profile::Embedded, &[]).await;
     let organization =
         Organization::with_agent(&service, Script::says("a reply to be found")).await;
-    organization
-        .client()
-        .chat(organization.shop(), "s", "hi")
-        .await
-        .complete();
+    organization.chat("s", "hi").await.complete();
     let mut all = vec![];
     for entry in std::fs::read_dir(service.data_directory())
         .unwrap()

@@ -6,19 +6,19 @@ use futures::future::join_all;
 use serde_json::json;
 
 use crate::support::{
-    Answer, Client, Organization, OrganizationDocument, SharedService, TestService,
+    Answer, Client, Organization, OrganizationDocument, TestService, shop_with_settings,
 };
 
-async fn with_limits(service: &SharedService, limits: serde_json::Value) -> Organization {
+async fn with_limits(limits: serde_json::Value) -> Organization {
     OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .team(
             "front",
             json!({"routing": "random", "members": [{"agent": "shop", "specialization": "all"}]}),
         )
         .key_with("limited", json!({"limits": limits}))
         .key_with("usual", json!({"limits": null}))
-        .apply(service)
+        .apply_to_shared()
         .await
 }
 
@@ -32,9 +32,8 @@ fn retry_after(answer: &Answer) -> u64 {
 
 #[tokio::test]
 async fn agent_and_team_chat_share_one_bucket() {
-    let service = SharedService::get().await;
     let limits = json!({"chatPerMinute": 3, "configPerMinute": 3, "conversationsPerMinute": 3});
-    let organization = with_limits(&service, limits).await;
+    let organization = with_limits(limits).await;
     let client = organization.client_with("limited");
     client.chat(organization.shop(), "a", "1").await.complete();
     client
@@ -70,7 +69,7 @@ async fn agent_and_team_chat_share_one_bucket() {
             refused.headers
         );
     }
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let path = organization.path("");
     assert_eq!(
         client.get(&path).await.status,
         200,
@@ -80,12 +79,11 @@ async fn agent_and_team_chat_share_one_bucket() {
 
 #[tokio::test]
 async fn configuration_and_conversation_routes_have_own_buckets() {
-    let service = SharedService::get().await;
     let limits = json!({"configPerMinute": 2, "conversationsPerMinute": 2});
-    let organization = with_limits(&service, limits).await;
+    let organization = with_limits(limits).await;
     let client = organization.client_with("limited");
     client.chat(organization.shop(), "s", "hi").await.complete();
-    let agent = format!("/api/public/agents/{}", organization.shop());
+    let agent = organization.path("");
     let conversation = format!("{agent}/conversations/s");
     assert_eq!(client.get(&agent).await.status, 200);
     assert_eq!(client.get(&format!("{agent}/widget")).await.status, 200);
@@ -103,10 +101,9 @@ async fn configuration_and_conversation_routes_have_own_buckets() {
 
 #[tokio::test]
 async fn limit_headers_are_on_every_response_to_a_known_key() {
-    let service = SharedService::get().await;
-    let organization = with_limits(&service, json!({})).await;
+    let organization = with_limits(json!({})).await;
     let client = organization.client_with("usual");
-    let agent = format!("/api/public/agents/{}", organization.shop());
+    let agent = organization.path("");
     let answers = [
         (client.get(&agent).await, "120"),
         (client.get("/api/public/agents/agt_unknown").await, "120"),
@@ -131,9 +128,9 @@ async fn limit_headers_are_on_every_response_to_a_known_key() {
 
 #[tokio::test]
 async fn limit_is_exact_for_concurrent_requests_on_all_ingresses() {
-    let service = SharedService::get().await;
-    let organization = with_limits(&service, json!({"configPerMinute": 20})).await;
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let organization = with_limits(json!({"configPerMinute": 20})).await;
+    let service = organization.service();
+    let path = organization.path("");
     let urls = service.public_urls();
     let key = organization.key_text("limited");
     let requests = (0..60).map(|number| {
@@ -156,10 +153,9 @@ async fn limit_is_exact_for_concurrent_requests_on_all_ingresses() {
 
 #[tokio::test]
 async fn request_succeeds_after_retry_after_and_not_much_earlier() {
-    let service = SharedService::get().await;
-    let organization = with_limits(&service, json!({"configPerMinute": 1})).await;
+    let organization = with_limits(json!({"configPerMinute": 1})).await;
     let client = organization.client_with("limited");
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let path = organization.path("");
     assert_eq!(client.get(&path).await.status, 200);
     let refused = client.get(&path).await;
     refused.assert_problem(429, Some("RATE_LIMITED"));
@@ -181,19 +177,14 @@ async fn request_succeeds_after_retry_after_and_not_much_earlier() {
 
 #[tokio::test]
 async fn agent_limit_counts_each_visitor() {
-    let service = SharedService::get().await;
     let settings = json!({"limits": {"maxMessageLength": 100, "rateLimitPerMinute": 2}});
-    let organization = OrganizationDocument::new()
-        .agent("shop", settings)
-        .apply(&service)
-        .await;
-    let client = organization.client();
+    let organization = shop_with_settings(settings).await;
     let send = async |session: &str, visitor: Option<&str>| {
         let mut body = json!({"message": "hi", "sessionId": session});
         if let Some(visitor) = visitor {
             body["visitorId"] = visitor.into();
         }
-        Answer::read(client.open_chat(organization.shop(), &body).await)
+        Answer::read(organization.open_chat(&body).await)
             .await
             .unwrap()
     };
@@ -224,10 +215,10 @@ async fn guessing_address_is_refused_and_its_neighbors_are_not() {
     ])
     .await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .apply(&service)
         .await;
-    let agent = format!("/api/public/agents/{}", organization.shop());
+    let agent = organization.path("");
     let get = async |client: &Client, path: &str, address: &str| {
         let request = client
             .request(reqwest::Method::GET, path)
@@ -269,9 +260,9 @@ async fn guessing_address_is_refused_and_its_neighbors_are_not() {
 #[tokio::test]
 async fn no_rolling_minute_exceeds_the_limit() {
     const LIMIT: usize = 6;
-    let service = SharedService::get().await;
-    let organization = with_limits(&service, json!({"configPerMinute": LIMIT})).await;
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let organization = with_limits(json!({"configPerMinute": LIMIT})).await;
+    let service = organization.service();
+    let path = organization.path("");
     let urls = service.public_urls();
     // Sends concurrent requests to all ingresses and counts the admitted ones.
     let burst = async |count: usize| {
@@ -314,8 +305,7 @@ async fn no_rolling_minute_exceeds_the_limit() {
 
 #[tokio::test]
 async fn message_routes_count_in_the_conversation_bucket() {
-    let service = SharedService::get().await;
-    let organization = with_limits(&service, json!({"conversationsPerMinute": 3})).await;
+    let organization = with_limits(json!({"conversationsPerMinute": 3})).await;
     let client = organization.client_with("limited");
     let reply = client.chat(organization.shop(), "s", "hi").await;
     let message = format!(
@@ -335,7 +325,7 @@ async fn message_routes_count_in_the_conversation_bucket() {
         .get(&message)
         .await
         .assert_problem(429, Some("RATE_LIMITED"));
-    let conversation = format!("/api/public/agents/{}/conversations/s", organization.shop());
+    let conversation = organization.path("/conversations/s");
     client
         .get(&conversation)
         .await

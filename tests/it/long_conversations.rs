@@ -3,12 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    admin::of,
-    support::{
-        Organization, OrganizationDocument, PATIENCE, Script, ScriptedModel, TestService,
-        eventually,
-    },
+use crate::support::{
+    Organization, OrganizationDocument, PATIENCE, Script, TestService, eventually,
 };
 
 /// Turns of about sixty tokens each.
@@ -20,7 +16,7 @@ fn is_summary(messages: &[(String, String)]) -> bool {
 }
 
 fn summaries(organization: &Organization) -> usize {
-    let requests = ScriptedModel::get().requests(&organization.model);
+    let requests = organization.requests();
     requests
         .iter()
         .filter(|request| is_summary(&request.messages))
@@ -37,20 +33,19 @@ async fn talk(organization: &Organization) {
         let words =
             "please tell me more about lamps that are blue and small and stand on desks ".repeat(2);
         let message = format!("{marker}turn {turn}: {words}");
-        organization
-            .client()
-            .chat(organization.shop(), "s", &message)
-            .await
-            .complete();
+        organization.chat("s", &message).await.complete();
     }
 }
 
 async fn transcript(service: &TestService, organization: &Organization) -> Value {
     let admin = service.admin();
-    let list = admin.get(&of(organization, "/conversations")).await.json();
+    let list = admin
+        .get(&organization.admin_path("/conversations"))
+        .await
+        .json();
     let id = list["items"][0]["id"].as_str().unwrap().to_owned();
     admin
-        .get(&of(organization, &format!("/conversations/{id}?limit=100")))
+        .get(&organization.admin_path(&format!("/conversations/{id}?limit=100")))
         .await
         .json()["messages"]["items"]
         .clone()
@@ -61,7 +56,7 @@ async fn long_conversation_is_sent_as_a_window_and_a_summary() {
     let service =
         TestService::start_with(&[("SWITCHBOARD__WORKERS__PROMPT_TOKENS_MAX", TOKENS_MAX)]).await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .apply(&service)
         .await;
     // Only the question of a summary contains an earlier message.
@@ -95,7 +90,7 @@ async fn long_conversation_is_sent_as_a_window_and_a_summary() {
 /// Asserts that the last prompt is shorter than the conversation and contains its summary outside
 /// of the instructions.
 fn assert_last_prompt_is_a_window(organization: &Organization) {
-    let requests = ScriptedModel::get().requests(&organization.model);
+    let requests = organization.requests();
     let messages = &requests
         .iter()
         .rfind(|request| !is_summary(&request.messages))
@@ -146,7 +141,7 @@ async fn failed_summary_does_not_affect_the_reply() {
     let service =
         TestService::start_with(&[("SWITCHBOARD__WORKERS__PROMPT_TOKENS_MAX", TOKENS_MAX)]).await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .apply(&service)
         .await;
     let first = Script::in_turn(vec![Script::says("Hello."), Script::refuses(400)]);

@@ -6,16 +6,13 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::support::{
-    End, Organization, OrganizationDocument, PATIENCE, Script, ScriptedModel, SharedService,
-    eventually,
+    End, Organization, OrganizationDocument, PATIENCE, Script, ScriptedModel, eventually,
+    shop_saying, shop_with,
 };
 
 /// Returns status and text of the only reply of a session once it is final.
 async fn final_reply(organization: &Organization, session: &str) -> (String, String) {
-    let history = organization
-        .client()
-        .settled_history(organization.shop(), session, 2)
-        .await;
+    let history = organization.settled_history(session, 2).await;
     let reply = &history["messages"][1];
     (
         reply["status"].as_str().unwrap().to_owned(),
@@ -25,8 +22,7 @@ async fn final_reply(organization: &Organization, session: &str) -> (String, Str
 
 #[tokio::test]
 async fn break_after_text_is_visible_and_stored_as_incomplete() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("unused")).await;
+    let organization = shop_saying("unused").await;
     for end in [
         End::Cut,
         End::NoFinishReason,
@@ -35,10 +31,7 @@ async fn break_after_text_is_visible_and_stored_as_incomplete() {
         End::Garbage,
     ] {
         organization.script(Script::says("half of a rep").ends(end));
-        let reply = organization
-            .client()
-            .chat(organization.shop(), &format!("{end:?}"), "hi")
-            .await;
+        let reply = organization.chat(&format!("{end:?}"), "hi").await;
         assert_eq!(reply.status, 200, "{end:?}: {}", reply.text());
         assert!(!reply.ended_cleanly, "{end:?} ended cleanly");
         let (status, content) = final_reply(&organization, &format!("{end:?}")).await;
@@ -53,14 +46,10 @@ async fn break_after_text_is_visible_and_stored_as_incomplete() {
 
 #[tokio::test]
 async fn missing_model_response_is_an_http_error() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("unused")).await;
+    let organization = shop_saying("unused").await;
     for status in [400, 401, 403] {
         organization.script(Script::refuses(status));
-        let reply = organization
-            .client()
-            .chat(organization.shop(), &format!("s{status}"), "hi")
-            .await;
+        let reply = organization.chat(&format!("s{status}"), "hi").await;
         reply.into_answer().assert_problem(502, Some("MODEL_ERROR"));
     }
     let nonsense = [
@@ -73,11 +62,7 @@ async fn missing_model_response_is_an_http_error() {
     ];
     for (name, script) in nonsense {
         organization.script(script);
-        let reply = organization
-            .client()
-            .chat(organization.shop(), name, "hi")
-            .await
-            .into_answer();
+        let reply = organization.chat(name, "hi").await.into_answer();
         // The worker decides between a refusal and an outage; either is an error.
         let code = if reply.status == 502 {
             "MODEL_ERROR"
@@ -90,13 +75,8 @@ async fn missing_model_response_is_an_http_error() {
 
 #[tokio::test]
 async fn overloaded_model_is_unavailable_with_retry_after() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::refuses(503)).await;
-    let reply = organization
-        .client()
-        .chat(organization.shop(), "s", "hi")
-        .await
-        .into_answer();
+    let organization = shop_with(Script::refuses(503)).await;
+    let reply = organization.chat("s", "hi").await.into_answer();
     reply.assert_problem(503, Some("UNAVAILABLE"));
     assert!(
         reply
@@ -107,39 +87,28 @@ async fn overloaded_model_is_unavailable_with_retry_after() {
 
 #[tokio::test]
 async fn few_refusals_are_retried_unnoticed() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("unused")).await;
+    let organization = shop_saying("unused").await;
     for (number, status) in [429, 500, 503].into_iter().enumerate() {
         organization.script(Script::says("made it").refuses_times(1, status, Some(1)));
-        let reply = organization
-            .client()
-            .chat(organization.shop(), &format!("r{number}"), "hi")
-            .await;
+        let reply = organization.chat(&format!("r{number}"), "hi").await;
         assert_eq!(reply.complete(), "made it", "{status}");
     }
 }
 
 #[tokio::test]
 async fn fallback_provider_answers_when_the_first_cannot() {
-    let service = SharedService::get().await;
     let base_url = ScriptedModel::get().base_url();
     let model = crate::support::unique("fallback-");
     let dead = format!("http://127.0.0.1:{}/v1", crate::support::free_port());
     let organization = OrganizationDocument::new()
         .provider(json!({"slug": "dead", "baseUrl": dead, "apiKey": "sk", "model": "m"}))
         .provider(json!({"slug": "second", "baseUrl": base_url, "apiKey": "sk", "model": model}))
-        .agent(
-            "shop",
-            json!({"provider": "dead", "fallbackProvider": "second"}),
-        )
+        .shop(json!({"provider": "dead", "fallbackProvider": "second"}))
         .agent("alone", json!({"provider": "dead"}))
-        .apply(&service)
+        .apply_to_shared()
         .await;
     ScriptedModel::get().register(&model, Script::says("from the fallback"));
-    let reply = organization
-        .client()
-        .chat(organization.shop(), "s", "hi")
-        .await;
+    let reply = organization.chat("s", "hi").await;
     assert_eq!(reply.complete(), "from the fallback");
     assert_eq!(reply.required_header("x-model"), model);
     let alone = organization
@@ -152,14 +121,9 @@ async fn fallback_provider_answers_when_the_first_cannot() {
 
 #[tokio::test]
 async fn silent_model_times_out_within_the_budget() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::silent()).await;
+    let organization = shop_with(Script::silent()).await;
     let began = Instant::now();
-    let reply = organization
-        .client()
-        .chat(organization.shop(), "s", "hi")
-        .await
-        .into_answer();
+    let reply = organization.chat("s", "hi").await.into_answer();
     reply.assert_problem(504, Some("MODEL_TIMEOUT"));
     // 20 s for all attempts together, and slack for a busy machine.
     assert!(
@@ -171,14 +135,9 @@ async fn silent_model_times_out_within_the_budget() {
 
 #[tokio::test]
 async fn model_that_stalls_mid_reply_is_cut_visibly() {
-    let service = SharedService::get().await;
-    let organization =
-        Organization::with_agent(&service, Script::says("and then ").ends(End::Silence)).await;
+    let organization = shop_with(Script::says("and then ").ends(End::Silence)).await;
     let began = Instant::now();
-    let reply = organization
-        .client()
-        .chat(organization.shop(), "s", "hi")
-        .await;
+    let reply = organization.chat("s", "hi").await;
     assert!(!reply.ended_cleanly);
     assert!(
         began.elapsed() < Duration::from_secs(30),
@@ -194,11 +153,10 @@ async fn model_that_stalls_mid_reply_is_cut_visibly() {
 
 #[tokio::test]
 async fn continuing_provider_repairs_a_break_unnoticed() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .continuing()
-        .agent("shop", json!({}))
-        .apply(&service)
+        .shop(json!({}))
+        .apply_to_shared()
         .await;
     let text = "Grüße aus 東京, in one piece";
     organization.script(
@@ -207,35 +165,25 @@ async fn continuing_provider_repairs_a_break_unnoticed() {
             .continues_prefix()
             .breaks_off_once(9),
     );
-    let reply = organization
-        .client()
-        .chat(organization.shop(), "s", "hi")
-        .await;
+    let reply = organization.chat("s", "hi").await;
     assert_eq!(reply.complete(), text);
-    let requests = ScriptedModel::get().requests(&organization.model);
+    let requests = organization.requests();
     assert_eq!(requests.len(), 2);
     assert_eq!(
         requests[1].assistant_prefix(),
         &text[..text.char_indices().nth(9).unwrap().0]
     );
-    let history = organization
-        .client()
-        .history(organization.shop(), "s")
-        .await;
+    let history = organization.history("s").await;
     assert_eq!(history["messages"][1]["content"], text);
 }
 
 #[tokio::test]
 async fn length_limit_and_content_filter_are_finish_reasons() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("unused")).await;
+    let organization = shop_saying("unused").await;
     for reason in ["length", "content_filter"] {
         organization.script(Script::says("so far").ends(End::Finish(reason)));
-        let answer = organization
-            .client()
-            .chat_json(organization.shop(), reason, "hi")
-            .await;
-        assert_eq!(answer.status, 200, "{}", answer.text);
+        let answer = organization.chat_json(reason, "hi").await;
+        answer.assert_status(200);
         assert_eq!(
             (&answer.json()["status"], &answer.json()["finishReason"]),
             (&json!("completed"), &json!(reason))
@@ -245,14 +193,9 @@ async fn length_limit_and_content_filter_are_finish_reasons() {
 
 #[tokio::test]
 async fn endless_reply_is_bounded() {
-    let service = SharedService::get().await;
     let flood = "flood of words ".repeat(20_000);
-    let organization =
-        Organization::with_agent(&service, Script::says(&flood).chunk_chars(1_500)).await;
-    let answer = organization
-        .client()
-        .chat_json(organization.shop(), "s", "hi")
-        .await;
+    let organization = shop_with(Script::says(&flood).chunk_chars(1_500)).await;
+    let answer = organization.chat_json("s", "hi").await;
     assert_eq!(
         answer.status,
         200,
@@ -272,65 +215,37 @@ async fn endless_reply_is_bounded() {
 
 #[tokio::test]
 async fn prompt_includes_incomplete_turns_and_omits_failed_ones() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::refuses(400)).await;
-    let client = organization.client();
-    assert_eq!(
-        client.chat(organization.shop(), "s", "first").await.status,
-        502
-    );
+    let organization = shop_with(Script::refuses(400)).await;
+    assert_eq!(organization.chat("s", "first").await.status, 502);
     organization.script(Script::says("half").ends(End::Cut));
-    assert!(
-        !client
-            .chat(organization.shop(), "s", "second")
-            .await
-            .ended_cleanly
-    );
+    assert!(!organization.chat("s", "second").await.ended_cleanly);
     organization.script(Script::says("whole"));
     eventually("the third turn is answered", PATIENCE, async || {
-        (client
-            .chat(organization.shop(), "s", "third")
-            .await
-            .ended_cleanly)
-            .then_some(())
+        (organization.chat("s", "third").await.ended_cleanly).then_some(())
     })
     .await;
-    let request = ScriptedModel::get()
-        .requests(&organization.model)
-        .pop()
-        .unwrap();
-    let told: Vec<_> = request
-        .messages
-        .iter()
-        .skip(1)
-        .map(|(_, text)| text.as_str())
-        .collect();
-    assert_eq!(told, ["second", "half", "third"]);
+    let request = organization.requests().pop().unwrap();
+    assert_eq!(request.texts()[1..], ["second", "half", "third"]);
 }
 
 #[tokio::test]
 async fn content_filter_before_any_text_is_a_model_error() {
-    let service = SharedService::get().await;
     let script = Script::says("").ends(End::Finish("content_filter"));
-    let organization = Organization::with_agent(&service, script).await;
-    let reply = organization
-        .client()
-        .chat(organization.shop(), "s", "hi")
-        .await;
+    let organization = shop_with(script).await;
+    let reply = organization.chat("s", "hi").await;
     reply.into_answer().assert_problem(502, Some("MODEL_ERROR"));
 }
 
 #[tokio::test]
 async fn incomplete_reply_in_json_is_an_error_with_its_message_id() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("unused")).await;
+    let organization = shop_saying("unused").await;
     let client = organization.client();
     for (end, status, code) in [
         (End::Cut, 502, "MODEL_ERROR"),
         (End::Silence, 504, "MODEL_TIMEOUT"),
     ] {
         organization.script(Script::says("half a rep").ends(end));
-        let answer = client.chat_json(organization.shop(), code, "hi").await;
+        let answer = organization.chat_json(code, "hi").await;
         let problem = answer.assert_problem(status, Some(code));
         assert_eq!(problem["details"]["status"], "incomplete", "{problem}");
         let message = client
@@ -345,15 +260,11 @@ async fn incomplete_reply_in_json_is_an_error_with_its_message_id() {
 
 #[tokio::test]
 async fn huge_text_chunk_is_bounded_like_many_small_ones() {
-    let service = SharedService::get().await;
     let script = Script::says(&"é".repeat(500_000))
         .chunk_chars(500_000)
         .ends(End::Finish("stop"));
-    let organization = Organization::with_agent(&service, script).await;
-    let answer = organization
-        .client()
-        .chat_json(organization.shop(), "s", "hi")
-        .await;
+    let organization = shop_with(script).await;
+    let answer = organization.chat_json("s", "hi").await;
     assert_eq!(
         (answer.status, &answer.json()["finishReason"]),
         (200, &json!("length"))

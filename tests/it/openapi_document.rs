@@ -44,7 +44,7 @@ struct Operation<'a> {
 impl Document {
     async fn read(client: &Client) -> Self {
         let answer = client.get("/api/public/openapi.json").await;
-        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.assert_status(200);
         Self(answer.json())
     }
 
@@ -189,18 +189,14 @@ impl Ids {
     }
 }
 
-async fn world(service: &SharedService) -> (Organization, Ids) {
+async fn world() -> (Organization, Ids) {
     let product = json!({"title": "Lamp", "price": "$9", "image": "https://shop.example/l.png", "url": "https://shop.example/l"});
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({"ecommerce": {"enabled": true, "products": [product]}}))
+        .shop(json!({"ecommerce": {"enabled": true, "products": [product]}}))
         .team("front", json!({"defaultAgent": "shop", "members": [{"agent": "shop", "specialization": "everything"}]}))
-        .apply(service)
-        .await;
+        .apply_to_shared().await;
     organization.script(Script::says("Yes, we ship to Norway."));
-    let reply = organization
-        .client()
-        .chat(organization.shop(), SESSION, "Do you ship?")
-        .await;
+    let reply = organization.chat(SESSION, "Do you ship?").await;
     reply.complete();
     let (agent, team) = (
         organization.shop().to_owned(),
@@ -233,8 +229,7 @@ fn bodies<'a>(operation: &Operation<'a>) -> Vec<Option<&'a Value>> {
 
 #[tokio::test]
 async fn every_example_is_answered_as_documented() {
-    let service = SharedService::get().await;
-    let (organization, ids) = world(&service).await;
+    let (organization, ids) = world().await;
     let client = organization.client();
     let document = Document::read(&client).await;
     for operation in document.operations() {
@@ -263,8 +258,7 @@ async fn every_example_is_answered_as_documented() {
 
 #[tokio::test]
 async fn asynchronous_requests_are_answered_as_documented() {
-    let service = SharedService::get().await;
-    let (organization, ids) = world(&service).await;
+    let (organization, ids) = world().await;
     let client = organization.client();
     let document = Document::read(&client).await;
     for id in ["chatWithAgent", "chatWithTeam"] {
@@ -280,8 +274,7 @@ async fn asynchronous_requests_are_answered_as_documented() {
 
 #[tokio::test]
 async fn every_event_is_as_documented() {
-    let service = SharedService::get().await;
-    let (organization, ids) = world(&service).await;
+    let (organization, ids) = world().await;
     let client = organization.client();
     let document = Document::read(&client).await;
     let schemas: Map<String, Value> = [
@@ -325,9 +318,8 @@ fn check_events(document: &Document, schemas: &Map<String, Value>, events: &Even
 
 #[tokio::test]
 async fn errors_are_as_documented() {
-    let service = SharedService::get().await;
-    let (organization, ids) = world(&service).await;
-    let (client, nobody) = (organization.client(), service.client());
+    let (organization, ids) = world().await;
+    let (client, nobody) = (organization.client(), organization.service().client());
     let document = Document::read(&client).await;
     let strange = Ids {
         agent: "agt_x".into(),

@@ -7,19 +7,14 @@ use serde_json::json;
 
 use crate::support::{
     Client, End, Organization, PATIENCE, ProcessCommand, Profile, Script, SharedService,
-    TestService, eventually, free_port,
+    TestService, eventually, free_port, shop_saying, shop_with,
 };
 
 #[tokio::test]
 async fn private_port_serves_health_readiness_and_metrics() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    organization
-        .client()
-        .chat(organization.shop(), "s", "hi")
-        .await
-        .complete();
-    for (name, url) in service.ops_urls() {
+    let organization = shop_saying("ok").await;
+    organization.chat("s", "hi").await.complete();
+    for (name, url) in organization.service().ops_urls() {
         let client = Client::new(&url);
         assert_eq!(client.get("/healthz").await.status, 200, "{name}");
         let ready = client.get("/readyz").await;
@@ -88,16 +83,10 @@ async fn private_and_public_ports_share_no_route() {
 
 #[tokio::test]
 async fn logs_and_metrics_contain_no_secrets_or_message_text() {
-    let service = SharedService::get().await;
-    let organization =
-        Organization::with_agent(&service, Script::says("canary-said-by-the-model")).await;
+    let organization = shop_saying("canary-said-by-the-model").await;
+    let service = organization.service();
     organization
-        .client()
-        .chat(
-            organization.shop(),
-            "canary-session",
-            "canary-said-by-the-visitor",
-        )
+        .chat("canary-session", "canary-said-by-the-visitor")
         .await
         .complete();
     let mut text = service.logs();
@@ -298,11 +287,9 @@ async fn apply_command_sends_yaml_and_json_with_the_admin_token() {
 
 #[tokio::test]
 async fn logs_of_a_failed_reply_share_one_trace_id() {
-    let service = SharedService::get().await;
-    let organization =
-        Organization::with_agent(&service, Script::says("half of a rep").ends(End::Cut)).await;
+    let organization = shop_with(Script::says("half of a rep").ends(End::Cut)).await;
     let trace = format!("{:032x}", rand::random::<u128>());
-    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let path = organization.path("/chat");
     let request = organization.client().request(Method::POST, &path);
     let request = request.header("traceparent", format!("00-{trace}-00f067aa0ba902b7-01"));
     // The text is cut on purpose; the expected lines are in the logs.
@@ -315,7 +302,8 @@ async fn logs_of_a_failed_reply_share_one_trace_id() {
         .await;
     let line_of_the_trace = async |said: &str| {
         eventually(said, PATIENCE, async || {
-            service
+            organization
+                .service()
                 .logs()
                 .lines()
                 .find(|line| line.contains(&trace) && line.contains(said))

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::support::{
-    Answer, FOREIGN_ORIGIN, Organization, OrganizationDocument, Script, SharedService, send, unique,
+    Answer, FOREIGN_ORIGIN, Organization, send, shop_saying, shop_with_settings, unique,
 };
 
 async fn status(organization: &Organization, agent: &str, origin: Option<&str>) -> (u16, Answer) {
@@ -23,7 +23,6 @@ async fn status(organization: &Organization, agent: &str, origin: Option<&str>) 
 
 #[tokio::test]
 async fn entries_are_compared_as_parsed_hosts() {
-    let service = SharedService::get().await;
     let domains = json!([
         "https://full.example",
         "https://port.example:8443",
@@ -33,10 +32,7 @@ async fn entries_are_compared_as_parsed_hosts() {
         "localhost",
         "localhost:3000"
     ]);
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({"allowedDomains": domains}))
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(json!({"allowedDomains": domains})).await;
     let table = [
         (None, true),
         (Some("https://full.example"), true),
@@ -77,8 +73,7 @@ async fn entries_are_compared_as_parsed_hosts() {
 
 #[tokio::test]
 async fn empty_list_allows_any_origin() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     for origin in ["https://any.example", "http://insecure.example:81", "null"] {
         assert_eq!(
             status(&organization, "shop", Some(origin)).await.0,
@@ -90,14 +85,10 @@ async fn empty_list_allows_any_origin() {
 
 #[tokio::test]
 async fn origins_are_not_checked_on_reads() {
-    let service = SharedService::get().await;
     let domains = json!({"allowedDomains": ["https://shop.example"]});
-    let organization = OrganizationDocument::new()
-        .agent("shop", domains)
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(domains).await;
     for route in ["", "/widget"] {
-        let path = format!("/api/public/agents/{}{route}", organization.shop());
+        let path = organization.path(route);
         let request = organization
             .client()
             .request(Method::GET, &path)
@@ -108,15 +99,15 @@ async fn origins_are_not_checked_on_reads() {
 
 #[tokio::test]
 async fn preflight_needs_no_key_and_lists_what_is_allowed() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     for (method, route) in [
         ("POST", "/chat"),
         ("GET", "/widget"),
         ("PATCH", "/conversations/s"),
     ] {
-        let path = format!("/api/public/agents/{}{route}", organization.shop());
-        let request = service
+        let path = organization.path(route);
+        let request = organization
+            .service()
             .client()
             .request(Method::OPTIONS, &path)
             .header("origin", "https://page.example")
@@ -165,8 +156,7 @@ async fn preflight_needs_no_key_and_lists_what_is_allowed() {
 
 #[tokio::test]
 async fn responses_and_errors_are_readable_by_pages() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let (good_status, good) = status(&organization, "shop", Some("https://page.example")).await;
     let path = "/api/public/agents/agt_unknown/chat";
     let request = organization
@@ -201,12 +191,8 @@ async fn responses_and_errors_are_readable_by_pages() {
 
 #[tokio::test]
 async fn forbidden_page_can_read_the_reason() {
-    let service = SharedService::get().await;
     let domains = json!({"allowedDomains": ["https://shop.example"]});
-    let organization = OrganizationDocument::new()
-        .agent("shop", domains)
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(domains).await;
     for (origin, echo) in [
         ("https://evil.example", "https://evil.example"),
         ("null", "*"),
@@ -224,16 +210,9 @@ async fn forbidden_page_can_read_the_reason() {
 
 #[tokio::test]
 async fn page_of_another_origin_can_neither_stream_nor_cancel() {
-    let service = SharedService::get().await;
     let domains = json!({"allowedDomains": ["https://shop.example"]});
-    let organization = OrganizationDocument::new()
-        .agent("shop", domains)
-        .apply(&service)
-        .await;
-    let reply = organization
-        .client()
-        .chat(organization.shop(), "s", "hi")
-        .await;
+    let organization = shop_with_settings(domains).await;
+    let reply = organization.chat("s", "hi").await;
     let message = format!(
         "/api/public/messages/{}",
         reply.required_header("x-message-id")

@@ -3,31 +3,22 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Organization, Script, SharedService};
+use crate::support::{Answer, Organization, shop_saying};
 
-async fn conversation(service: &SharedService) -> (Organization, String) {
-    let organization = Organization::with_agent(service, Script::says("ok")).await;
-    organization
-        .client()
-        .chat(organization.shop(), "s", "hi")
-        .await
-        .complete();
-    let path = format!("/api/public/agents/{}/conversations/s", organization.shop());
+async fn conversation() -> (Organization, String) {
+    let organization = shop_saying("ok").await;
+    organization.chat("s", "hi").await.complete();
+    let path = organization.path("/conversations/s");
     (organization, path)
 }
 
 async fn metadata(organization: &Organization) -> Value {
-    organization
-        .client()
-        .history(organization.shop(), "s")
-        .await["metadata"]
-        .clone()
+    organization.history("s").await["metadata"].clone()
 }
 
 #[tokio::test]
 async fn null_clears_a_field() {
-    let service = SharedService::get().await;
-    let (organization, path) = conversation(&service).await;
+    let (organization, path) = conversation().await;
     let client = organization.client();
     let full = json!({"visitorEmail": "ada@example.org", "visitorName": "Ada", "feedback": "good", "metadata": {"plan": "pro", "page": "/"}});
     assert_eq!(client.patch(&path, &full).await.status, 200);
@@ -45,8 +36,7 @@ async fn null_clears_a_field() {
 
 #[tokio::test]
 async fn metadata_merges_key_by_key() {
-    let service = SharedService::get().await;
-    let (organization, path) = conversation(&service).await;
+    let (organization, path) = conversation().await;
     let client = organization.client();
     client
         .patch(&path, &json!({"metadata": {"a": {"x": 1}, "b": 1}}))
@@ -61,8 +51,7 @@ async fn metadata_merges_key_by_key() {
 
 #[tokio::test]
 async fn merged_metadata_never_exceeds_the_limit_of_one_request() {
-    let service = SharedService::get().await;
-    let (organization, path) = conversation(&service).await;
+    let (organization, path) = conversation().await;
     let client = organization.client();
     let keys = |from: u32, to: u32| {
         let metadata: serde_json::Map<String, Value> = (from..to)
@@ -83,7 +72,7 @@ async fn merged_metadata_never_exceeds_the_limit_of_one_request() {
     );
     let mut chat = keys(50, 60);
     (chat["message"], chat["sessionId"]) = ("hi".into(), "s".into());
-    let refused = Answer::read(client.open_chat(organization.shop(), &chat).await)
+    let refused = Answer::read(organization.open_chat(&chat).await)
         .await
         .unwrap();
     assert_eq!(
@@ -103,8 +92,7 @@ async fn merged_metadata_never_exceeds_the_limit_of_one_request() {
 
 #[tokio::test]
 async fn reserved_keys_inside_metadata_are_dropped() {
-    let service = SharedService::get().await;
-    let (organization, path) = conversation(&service).await;
+    let (organization, path) = conversation().await;
     let forged = json!({"metadata": {"visitorId": "x", "visitorEmail": "x", "visitorName": "x", "source": "x", "ipAddress": "x", "kept": 1}});
     let answer = organization.client().patch(&path, &forged).await;
     assert_eq!(
@@ -119,8 +107,7 @@ async fn reserved_keys_inside_metadata_are_dropped() {
 
 #[tokio::test]
 async fn one_invalid_field_changes_nothing() {
-    let service = SharedService::get().await;
-    let (organization, path) = conversation(&service).await;
+    let (organization, path) = conversation().await;
     let client = organization.client();
     let before = metadata(&organization).await;
     let table = [
@@ -164,8 +151,7 @@ async fn one_invalid_field_changes_nothing() {
 
 #[tokio::test]
 async fn body_that_is_not_a_json_object_is_refused() {
-    let service = SharedService::get().await;
-    let (organization, path) = conversation(&service).await;
+    let (organization, path) = conversation().await;
     for (body, code) in [
         ("{", "INVALID_JSON"),
         ("", "INVALID_JSON"),
@@ -184,8 +170,7 @@ async fn body_that_is_not_a_json_object_is_refused() {
 
 #[tokio::test]
 async fn rating_must_be_a_json_number_from_1_to_5() {
-    let service = SharedService::get().await;
-    let (organization, path) = conversation(&service).await;
+    let (organization, path) = conversation().await;
     let client = organization.client();
     let bad = [
         json!("5"),

@@ -15,8 +15,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{
-    ADMIN_TOKEN, Client, Organization, OrganizationDocument, PATIENCE, Script, SharedService,
-    TestService, eventually, report,
+    ADMIN_TOKEN, Client, Organization, OrganizationDocument, PATIENCE, Script, TestService,
+    eventually, report, shop_with_settings,
 };
 
 /// Time after which a new chat shows a change of the products.
@@ -29,11 +29,7 @@ const CSV: &str = "title;price;image_link;colour\n\"Tea; green\";5,00 €;https:
 
 /// Returns the products path of this organization's shop.
 fn products_of(organization: &Organization) -> String {
-    format!(
-        "/api/admin/organizations/{}/agents/{}/products",
-        organization.id,
-        organization.shop()
-    )
+    organization.admin_path(&format!("/agents/{}/products", organization.shop()))
 }
 
 async fn upload(admin: &Client, path: &str, media_type: &str, body: &str) -> (u16, Value) {
@@ -45,11 +41,8 @@ async fn upload(admin: &Client, path: &str, media_type: &str, body: &str) -> (u1
     (response.status().as_u16(), response.json().await.unwrap())
 }
 
-async fn shop(service: &TestService) -> Organization {
-    OrganizationDocument::new()
-        .agent("shop", json!({"ecommerce": {"enabled": true}}))
-        .apply(service)
-        .await
+async fn shop() -> Organization {
+    shop_with_settings(json!({"ecommerce": {"enabled": true}})).await
 }
 
 /// Returns the titles shown in a new conversation to a visitor who asks for a lamp.
@@ -60,12 +53,7 @@ async fn lamps(organization: &Organization, session: &str) -> Vec<String> {
         Script::in_turn(vec![Script::searches("lamp"), Script::says("Look.")]),
     );
     let reply = organization
-        .client()
-        .chat(
-            organization.shop(),
-            session,
-            &format!("a lamp? [[{marker}]]"),
-        )
+        .chat(session, &format!("a lamp? [[{marker}]]"))
         .await;
     assert_eq!(reply.complete(), "Look.");
     let spec: Value = reply
@@ -108,8 +96,8 @@ async fn expect_live(organization: &Organization, changed: Instant, what: &str, 
 
 #[tokio::test]
 async fn upload_is_reported_row_by_row_and_visible_everywhere() {
-    let service = SharedService::get().await;
-    let organization = shop(&service).await;
+    let organization = shop().await;
+    let service = organization.service();
     let path = products_of(&organization);
     let (status, told) = upload(&service.admin(), &path, "text/csv", CSV).await;
     assert_eq!(
@@ -133,8 +121,8 @@ async fn upload_is_reported_row_by_row_and_visible_everywhere() {
 
 #[tokio::test]
 async fn uploaded_products_are_listed_and_searched_everywhere() {
-    let service = SharedService::get().await;
-    let organization = shop(&service).await;
+    let organization = shop().await;
+    let service = organization.service();
     let path = products_of(&organization);
     let (_, kept) = upload(&service.admin(), &path, "text/csv", CSV).await;
     for url in service.admin_urls() {
@@ -166,9 +154,8 @@ async fn uploaded_products_are_listed_and_searched_everywhere() {
 
 #[tokio::test]
 async fn upload_replaces_the_previous_one_atomically() {
-    let service = SharedService::get().await;
-    let organization = shop(&service).await;
-    let (admin, path) = (service.admin(), products_of(&organization));
+    let organization = shop().await;
+    let (admin, path) = (organization.service().admin(), products_of(&organization));
     let many: String = (0..20_000)
         .map(|number| format!("Product {number},{number}.95 EUR\n"))
         .collect();
@@ -200,9 +187,9 @@ async fn upload_replaces_the_previous_one_atomically() {
 
 #[tokio::test]
 async fn products_are_deleted_with_their_agent_and_not_shared() {
-    let service = SharedService::get().await;
-    let (ours, theirs) = (shop(&service).await, shop(&service).await);
-    let (admin, path) = (service.admin(), products_of(&ours));
+    let ours = shop().await;
+    let theirs = shop().await;
+    let (admin, path) = (ours.service().admin(), products_of(&ours));
     upload(&admin, &path, "text/csv", "title\ncanary-product\n").await;
     let across = path.replace(&ours.id, &theirs.id);
     admin
@@ -231,14 +218,14 @@ async fn products_are_deleted_with_their_agent_and_not_shared() {
         204
     );
     let again = admin.post("/api/admin/apply", &ours.document).await;
-    assert_eq!(again.status, 200, "{}", again.text);
+    again.assert_status(200);
     assert_eq!(admin.get(&path).await.json()["kept"], Value::Null);
 }
 
 #[tokio::test]
 async fn uploads_and_removals_are_live_within_two_seconds() {
-    let service = SharedService::get().await;
-    let organization = shop(&service).await;
+    let organization = shop().await;
+    let service = organization.service();
     let (admin, path) = (service.admin(), products_of(&organization));
     assert_eq!(
         upload(
@@ -352,7 +339,7 @@ impl FeedServer {
 async fn with_feed(service: &TestService, url: &str, every_minutes: u32) -> Organization {
     let feed = json!({"enabled": true, "feed": {"url": url, "everyMinutes": every_minutes}});
     OrganizationDocument::new()
-        .agent("shop", json!({"ecommerce": feed}))
+        .shop(json!({"ecommerce": feed}))
         .apply(service)
         .await
 }

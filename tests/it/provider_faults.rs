@@ -9,9 +9,7 @@ use futures::future::join_all;
 use serde_json::json;
 
 use self::table::{Row, rows};
-use crate::support::{
-    Organization, OrganizationDocument, Reply, ScriptedModel, SharedService, report,
-};
+use crate::support::{Organization, OrganizationDocument, Reply, report};
 
 /// Outcome for the visitor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,7 +114,6 @@ fn titles(reply: &Reply) -> Vec<String> {
 
 #[tokio::test]
 async fn forty_provider_faults_have_forty_known_outcomes() {
-    let service = SharedService::get().await;
     let product =
         |title: &str, url: &str| json!({"title": title, "price": "$9", "image": "", "url": url});
     let products = [
@@ -125,19 +122,16 @@ async fn forty_provider_faults_have_forty_known_outcomes() {
     ];
     let organization = OrganizationDocument::new()
         .agent("plain", json!({}))
-        .agent(
-            "shop",
-            json!({"ecommerce": {"enabled": true, "products": products}}),
-        )
-        .apply(&service)
+        .shop(json!({"ecommerce": {"enabled": true, "products": products}}))
+        .apply_to_shared()
         .await;
     let rows = rows();
     let names: BTreeSet<_> = rows.iter().map(|row| row.name).collect();
     assert_eq!((rows.len(), names.len()), (40, 40));
     let outcomes = join_all(rows.iter().map(|row| outcome(&organization, row))).await;
-    let requests = ScriptedModel::get().requests(&organization.model);
+    let requests = organization.requests();
     let mut wrong = Vec::new();
-    let on = format!("{:?}", service.profile).to_lowercase();
+    let on = format!("{:?}", organization.service().profile).to_lowercase();
     report(&format!(
         "provider fault  # {:42} calls  {:22} client ({on})",
         "provider", "stored"

@@ -5,17 +5,15 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::support::{
-    End, Events, Organization, OrganizationDocument, PATIENCE, Reply, Script, SharedService,
-    eventually,
+    End, Events, OrganizationDocument, PATIENCE, Reply, Script, eventually, shop_saying, shop_with,
 };
 
 #[tokio::test]
 async fn json_contains_the_whole_reply_and_its_metadata() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("three short words")).await;
+    let organization = shop_saying("three short words").await;
     let client = organization.client();
-    let answer = client.chat_json(organization.shop(), "s", "hi").await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
+    let answer = organization.chat_json("s", "hi").await;
+    answer.assert_status(200);
     let body = answer.json();
     assert_eq!(body["content"], "three short words");
     assert_eq!(body["status"], "completed");
@@ -39,9 +37,8 @@ async fn json_contains_the_whole_reply_and_its_metadata() {
 
 #[tokio::test]
 async fn stream_false_in_the_body_overrides_the_accept_header() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let organization = shop_saying("ok").await;
+    let path = organization.path("/chat");
     let body = json!({"message": "hi", "sessionId": "s", "stream": false});
     let request = organization
         .client()
@@ -59,13 +56,9 @@ async fn stream_false_in_the_body_overrides_the_accept_header() {
 
 #[tokio::test]
 async fn events_carry_the_reply_from_start_to_done() {
-    let service = SharedService::get().await;
     let text = "Grüße aus 東京, with many chunks";
-    let organization = Organization::with_agent(&service, Script::says(text).chunk_chars(2)).await;
-    let events = organization
-        .client()
-        .chat_events(organization.shop(), "s", "hi")
-        .await;
+    let organization = shop_with(Script::says(text).chunk_chars(2)).await;
+    let events = organization.chat_events("s", "hi").await;
     assert_eq!(events.status, 200);
     assert!(
         events.headers["content-type"]
@@ -106,13 +99,8 @@ async fn events_carry_the_reply_from_start_to_done() {
 
 #[tokio::test]
 async fn failure_ends_an_event_stream_with_an_error_event() {
-    let service = SharedService::get().await;
-    let organization =
-        Organization::with_agent(&service, Script::says("half a rep").ends(End::Cut)).await;
-    let events = organization
-        .client()
-        .chat_events(organization.shop(), "s", "hi")
-        .await;
+    let organization = shop_with(Script::says("half a rep").ends(End::Cut)).await;
+    let events = organization.chat_events("s", "hi").await;
     assert_eq!(events.names().last(), Some(&"error"), "{:?}", events.events);
     assert_eq!(events.only("error")["code"], "MODEL_ERROR");
     assert!(events.ended_cleanly);
@@ -120,11 +108,9 @@ async fn failure_ends_an_event_stream_with_an_error_event() {
 
 #[tokio::test]
 async fn asynchronous_request_gets_202_and_the_reply_later() {
-    let service = SharedService::get().await;
-    let organization =
-        Organization::with_agent(&service, Script::says("done in the background")).await;
+    let organization = shop_saying("done in the background").await;
     let client = organization.client();
-    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let path = organization.path("/chat");
     let body = json!({"message": "hi", "sessionId": "s"});
     let request = client
         .request(reqwest::Method::POST, &path)
@@ -159,9 +145,8 @@ async fn asynchronous_request_gets_202_and_the_reply_later() {
 
 #[tokio::test]
 async fn event_stream_starts_at_acceptance_and_sends_keepalives() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::silent()).await;
-    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let organization = shop_with(Script::silent()).await;
+    let path = organization.path("/chat");
     let body = json!({"message": "hi", "sessionId": "s"});
     let request = organization
         .client()
@@ -204,15 +189,14 @@ async fn event_stream_starts_at_acceptance_and_sends_keepalives() {
 
 #[tokio::test]
 async fn team_reply_in_json_and_events_has_the_routing_reason() {
-    let service = SharedService::get().await;
     let member =
         json!({"routing": "random", "members": [{"agent": "shop", "specialization": "all"}]});
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .team("front", member)
-        .apply(&service)
+        .apply_to_shared()
         .await;
-    let path = format!("/api/public/teams/{}/chat", organization.team("front"));
+    let path = organization.team_path();
     let ask = async |accept: &str| {
         let request = organization
             .client()
@@ -245,18 +229,9 @@ async fn team_reply_in_json_and_events_has_the_routing_reason() {
 
 #[tokio::test]
 async fn message_is_read_by_id_with_status_and_usage() {
-    let service = SharedService::get().await;
-    let organization =
-        Organization::with_agent(&service, Script::counts(30, Duration::from_millis(100))).await;
+    let organization = shop_with(Script::counts(30, Duration::from_millis(100))).await;
     let client = organization.client();
-    let mut response = client
-        .open_chat(
-            organization.shop(),
-            &json!({"message": "hi", "sessionId": "s"}),
-        )
-        .await;
-    let mut reply = Reply::begin(&response);
-    reply.read_at_least(&mut response, 12).await;
+    let (reply, response) = organization.begin_chat("s", "hi", 12).await;
     let id = reply.required_header("x-message-id");
     let running = client.message(&id).await;
     assert_eq!(

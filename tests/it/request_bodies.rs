@@ -3,12 +3,12 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Client, Organization, Script, SharedService};
+use crate::support::{Answer, Client, Organization, shop_saying};
 
 /// Creates an organization and returns it with a client and the path of its agent.
-async fn shop(service: &SharedService) -> (Organization, Client, String) {
-    let organization = Organization::with_agent(service, Script::says("ok")).await;
-    let path = format!("/api/public/agents/{}", organization.shop());
+async fn shop() -> (Organization, Client, String) {
+    let organization = shop_saying("ok").await;
+    let path = organization.path("");
     let client = organization.client();
     (organization, client, path)
 }
@@ -27,17 +27,12 @@ async fn send_text(
 }
 
 async fn metadata(organization: &Organization, session: &str) -> Value {
-    organization
-        .client()
-        .history(organization.shop(), session)
-        .await["metadata"]
-        .clone()
+    organization.history(session).await["metadata"].clone()
 }
 
 #[tokio::test]
 async fn json_accepted_by_only_some_parsers_is_invalid_json() {
-    let service = SharedService::get().await;
-    let (organization, client, path) = shop(&service).await;
+    let (organization, client, path) = shop().await;
     client.chat(organization.shop(), "s", "hi").await.complete();
     let fields = |value: &str| format!(r#"{{"message":"hi","sessionId":"s","x":{value}}}"#);
     let good = fields("1");
@@ -78,8 +73,7 @@ async fn json_accepted_by_only_some_parsers_is_invalid_json() {
 
 #[tokio::test]
 async fn last_repeated_field_wins_and_unknown_fields_are_ignored() {
-    let service = SharedService::get().await;
-    let (organization, client, path) = shop(&service).await;
+    let (organization, client, path) = shop().await;
     let twice = r#"{"message":"first","sessionId":"a","message":"second","sessionId":"b"}"#;
     assert_eq!(
         send_text(&client, Method::POST, &format!("{path}/chat"), twice)
@@ -111,8 +105,7 @@ async fn last_repeated_field_wins_and_unknown_fields_are_ignored() {
 
 #[tokio::test]
 async fn compressed_body_is_not_decompressed() {
-    let service = SharedService::get().await;
-    let (_, client, path) = shop(&service).await;
+    let (_, client, path) = shop().await;
     for coding in ["gzip", "br", "deflate", "zstd", "identity, gzip", "GZIP"] {
         let request = client
             .request(Method::POST, &format!("{path}/chat"))
@@ -127,8 +120,7 @@ async fn compressed_body_is_not_decompressed() {
 
 #[tokio::test]
 async fn metadata_keys_are_plain_text() {
-    let service = SharedService::get().await;
-    let (organization, client, path) = shop(&service).await;
+    let (organization, client, path) = shop().await;
     let odd = json!({
         "__proto__": {"polluted": true}, "constructor": {"prototype": 1}, "toString": null, "": "empty",
         "a\u{0}b\r\nc": "control", "$where": "1", "a.b[0]": "path", "🦀": "crab", "\u{202e}": "right to left"
@@ -149,8 +141,7 @@ async fn metadata_keys_are_plain_text() {
 
 #[tokio::test]
 async fn numbers_are_returned_as_written() {
-    let service = SharedService::get().await;
-    let (organization, client, path) = shop(&service).await;
+    let (organization, client, path) = shop().await;
     let numbers = [
         "0",
         "-0.0",
@@ -209,8 +200,7 @@ async fn numbers_are_returned_as_written() {
 
 #[tokio::test]
 async fn rating_spellings_are_numbers_and_must_be_in_range() {
-    let service = SharedService::get().await;
-    let (organization, client, path) = shop(&service).await;
+    let (organization, client, path) = shop().await;
     client.chat(organization.shop(), "s", "hi").await.complete();
     let path = format!("{path}/conversations/s");
     for good in ["1e0", "5.0", "0.5e1", "10e-1", "4.999999999999999999999"] {
@@ -247,8 +237,7 @@ async fn rating_spellings_are_numbers_and_must_be_in_range() {
 
 #[tokio::test]
 async fn invalid_email_is_refused_by_both_routes() {
-    let service = SharedService::get().await;
-    let (organization, client, path) = shop(&service).await;
+    let (organization, client, path) = shop().await;
     client.chat(organization.shop(), "s", "hi").await.complete();
     let long = format!("{}@shop.example", "a".repeat(300));
     for address in [
@@ -293,8 +282,7 @@ async fn invalid_email_is_refused_by_both_routes() {
 
 #[tokio::test]
 async fn unknown_fields_of_a_patch_are_ignored() {
-    let service = SharedService::get().await;
-    let (organization, client, path) = shop(&service).await;
+    let (organization, client, path) = shop().await;
     client.chat(organization.shop(), "s", "hi").await.complete();
     let path = format!("{path}/conversations/s");
     let changes = json!({"rating": 4, "id": "conv_x", "agentId": "x", "ipAddress": "1.2.3.4", "visitorId": "v", "x": 1});

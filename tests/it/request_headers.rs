@@ -3,7 +3,7 @@
 use reqwest::{Method, header::HeaderValue};
 use serde_json::json;
 
-use crate::support::{Answer, Organization, OrganizationDocument, Reply, Script, SharedService};
+use crate::support::{Answer, Reply, shop_saying, shop_with_settings};
 
 /// Request headers with their values.
 type Headers = Vec<(&'static str, String)>;
@@ -37,11 +37,10 @@ fn key_spellings(key: &str) -> Vec<(Headers, Option<&'static str>)> {
 
 #[tokio::test]
 async fn key_is_read_from_every_legal_header_spelling_only() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let organization = shop_saying("ok").await;
+    let path = organization.path("");
     for (headers, code) in key_spellings(organization.key_text("all")) {
-        let mut request = service.client().request(Method::GET, &path);
+        let mut request = organization.service().client().request(Method::GET, &path);
         for (name, text) in &headers {
             request = request.header(*name, HeaderValue::from_bytes(text.as_bytes()).unwrap());
         }
@@ -55,13 +54,9 @@ async fn key_is_read_from_every_legal_header_spelling_only() {
 
 #[tokio::test]
 async fn origin_lookalikes_are_refused() {
-    let service = SharedService::get().await;
     let listed = json!({"allowedDomains": ["https://good.example", "xn--mnchen-3ya.example"]});
-    let organization = OrganizationDocument::new()
-        .agent("shop", listed)
-        .apply(&service)
-        .await;
-    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let organization = shop_with_settings(listed).await;
+    let path = organization.path("/chat");
     let table = [
         (vec!["https://good.example"], true),
         (vec!["HTTPS://Good.Example"], true),
@@ -107,10 +102,9 @@ async fn origin_lookalikes_are_refused() {
 
 #[tokio::test]
 async fn idempotency_key_is_short_printable_text_of_any_script() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let client = organization.client();
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let path = organization.path("");
     let long = "k".repeat(10_000);
     let table: [(&[&[u8]], u16); 8] = [
         (&[long.as_bytes()], 400),

@@ -6,14 +6,12 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::json;
 
 use crate::support::{
-    Answer, Endpoint, Endpoints, Organization, OrganizationDocument, Reply, Script, SharedService,
-    send,
+    Answer, Endpoint, Endpoints, OrganizationDocument, Reply, Script, send, shop_saying, shop_with,
 };
 
 #[tokio::test]
 async fn all_six_endpoints_succeed_with_200() {
-    let service = SharedService::get().await;
-    let endpoints = Endpoints::prepare(&service).await;
+    let endpoints = Endpoints::prepare().await;
     for endpoint in Endpoint::ALL {
         let answer = endpoints.succeed(endpoint).await;
         assert_eq!(answer.status, 200, "{endpoint:?}: {}", answer.text);
@@ -22,10 +20,9 @@ async fn all_six_endpoints_succeed_with_200() {
 
 #[tokio::test]
 async fn every_error_of_every_route_has_the_same_shape() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::refuses(400)).await;
-    let (client, nobody) = (organization.client(), service.client());
-    let chat = format!("/api/public/agents/{}/chat", organization.shop());
+    let organization = shop_with(Script::refuses(400)).await;
+    let (client, nobody) = (organization.client(), organization.service().client());
+    let chat = organization.path("/chat");
     let hi = json!({"message": "hi", "sessionId": "s"});
     let table: [(RequestBuilder, u16, Option<&str>); 9] = [
         (nobody.request(Method::GET, "/"), 404, Some("NOT_FOUND")),
@@ -86,10 +83,9 @@ async fn every_error_of_every_route_has_the_same_shape() {
 
 #[tokio::test]
 async fn every_response_has_a_unique_request_id_found_in_the_logs() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let client = organization.client();
-    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let path = organization.path("/chat");
     let mut ids = BTreeSet::new();
     for _ in 0..2 {
         let answers = [
@@ -98,10 +94,8 @@ async fn every_response_has_a_unique_request_id_found_in_the_logs() {
             client
                 .post(&path, &json!({"message": "hi", "sessionId": "s"}))
                 .await,
-            client.chat_json(organization.shop(), "s", "hi").await,
-            client
-                .get(&format!("/api/public/agents/{}", organization.shop()))
-                .await,
+            organization.chat_json("s", "hi").await,
+            client.get(&organization.path("")).await,
         ];
         for answer in answers {
             let id = answer
@@ -116,7 +110,7 @@ async fn every_response_has_a_unique_request_id_found_in_the_logs() {
         "the logs hold every id",
         crate::support::PATIENCE,
         async || {
-            let logs = service.logs();
+            let logs = organization.service().logs();
             ids.iter()
                 .all(|id| logs.contains(id.as_str()))
                 .then_some(())
@@ -127,23 +121,16 @@ async fn every_response_has_a_unique_request_id_found_in_the_logs() {
 
 #[tokio::test]
 async fn ids_are_prefixed_and_at_most_64_ascii_characters() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .team(
             "front",
             json!({"members": [{"agent": "shop", "specialization": "all"}]}),
         )
-        .apply(&service)
+        .apply_to_shared()
         .await;
-    let reply = organization
-        .client()
-        .chat(organization.shop(), "s", "hi")
-        .await;
-    let history = organization
-        .client()
-        .history(organization.shop(), "s")
-        .await;
+    let reply = organization.chat("s", "hi").await;
+    let history = organization.history("s").await;
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     let ids = [
         ("org_", organization.id.clone()),
@@ -168,10 +155,8 @@ async fn ids_are_prefixed_and_at_most_64_ascii_characters() {
 
 #[tokio::test]
 async fn every_reply_format_passes_proxies_unbuffered_uncompressed() {
-    let service = SharedService::get().await;
-    let organization =
-        Organization::with_agent(&service, Script::says("a reply in three shapes")).await;
-    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let organization = shop_saying("a reply in three shapes").await;
+    let path = organization.path("/chat");
     for accept in ["text/plain", "application/json", "text/event-stream"] {
         let request = organization
             .client()
@@ -204,17 +189,9 @@ async fn every_reply_format_passes_proxies_unbuffered_uncompressed() {
 
 #[tokio::test]
 async fn text_and_json_name_the_model_and_the_generation() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let text = organization
-        .client()
-        .chat(organization.shop(), "s", "hi")
-        .await
-        .into_answer();
-    let json = organization
-        .client()
-        .chat_json(organization.shop(), "s", "hi")
-        .await;
+    let organization = shop_saying("ok").await;
+    let text = organization.chat("s", "hi").await.into_answer();
+    let json = organization.chat_json("s", "hi").await;
     for answer in [text, json] {
         assert_eq!(answer.header("x-model"), Some(organization.model.as_str()));
         assert!(generation(&answer) > 0, "{:?}", answer.headers);

@@ -6,58 +6,25 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::support::{
-    Organization, OrganizationDocument, PATIENCE, Reply, Script, ScriptedModel, TestService,
-    eventually,
+    Organization, OrganizationDocument, PATIENCE, Reply, Script, TestService, eventually,
 };
-
-/// Kills and restarts the inference workers: the whole product if it is a single process.
-async fn kill_and_restart_workers(service: &TestService) {
-    for name in service.inference_processes() {
-        service.with_process(&name, |process| process.kill());
-    }
-    for name in service.inference_processes() {
-        service.restart(&name).await;
-    }
-}
 
 #[tokio::test]
 async fn history_and_configuration_survive_a_kill_of_every_process() {
     let service = TestService::start().await;
     let organization = Organization::with_agent(&service, Script::says("remembered ☕")).await;
-    organization
-        .client()
-        .chat(organization.shop(), "s", "before")
-        .await
-        .complete();
+    organization.chat("s", "before").await.complete();
     let names: Vec<_> = service
         .ops_urls()
         .into_iter()
         .map(|(name, _)| name)
         .collect();
-    for name in &names {
-        service.with_process(name, |process| process.kill());
-    }
-    for name in &names {
-        service.restart(name).await;
-    }
-    let client = organization.client();
-    let history = client.history(organization.shop(), "s").await;
+    service.kill_and_restart(&names).await;
+    let history = organization.history("s").await;
     assert_eq!(history["messages"][1]["content"], "remembered ☕");
-    client
-        .chat(organization.shop(), "s", "after")
-        .await
-        .complete();
-    let request = ScriptedModel::get()
-        .requests(&organization.model)
-        .pop()
-        .unwrap();
-    let told: Vec<_> = request
-        .messages
-        .iter()
-        .skip(1)
-        .map(|(_, text)| text.as_str())
-        .collect();
-    assert_eq!(told, ["before", "remembered ☕", "after"]);
+    organization.chat("s", "after").await.complete();
+    let request = organization.requests().pop().unwrap();
+    assert_eq!(request.texts()[1..], ["before", "remembered ☕", "after"]);
 }
 
 #[tokio::test]
@@ -68,7 +35,7 @@ async fn queued_messages_are_answered_after_a_kill() {
     let script = Script::counts(80, Duration::from_millis(100));
     let organization = OrganizationDocument::new()
         .continuing()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .apply(&service)
         .await;
     organization.script(script.clone().continues_prefix());
@@ -95,7 +62,7 @@ async fn queued_messages_are_answered_after_a_kill() {
         (queued >= WAITING as f64).then_some(())
     })
     .await;
-    kill_and_restart_workers(&service).await;
+    service.kill_and_restart_workers().await;
     let client = organization.client_at(&service.public_urls()[0]);
     let history = client.settled_history(agent, "s", 2 * (1 + WAITING)).await;
     assert_eq!(
@@ -123,15 +90,8 @@ async fn worker_kill_leaves_no_duplicate_row_or_silent_truncation() {
     let script = Script::counts(60, Duration::from_millis(50));
     let organization = Organization::with_agent(&service, script.clone()).await;
     let client = organization.client();
-    let mut response = client
-        .open_chat(
-            organization.shop(),
-            &json!({"message": "go", "sessionId": "s"}),
-        )
-        .await;
-    let mut reply = Reply::begin(&response);
-    reply.read_at_least(&mut response, 60).await;
-    kill_and_restart_workers(&service).await;
+    let (reply, response) = client.begin_chat(organization.shop(), "s", "go", 60).await;
+    service.kill_and_restart_workers().await;
     let reply = reply.continue_reading(response).await;
     let client = organization.client_at(&service.public_urls()[0]);
     let history = client.settled_history(organization.shop(), "s", 2).await;
@@ -156,15 +116,7 @@ async fn sigterm_finishes_open_replies_and_exits_with_0() {
     let service = TestService::start().await;
     let script = Script::counts(30, Duration::from_millis(80));
     let organization = Organization::with_agent(&service, script.clone()).await;
-    let client = organization.client();
-    let mut response = client
-        .open_chat(
-            organization.shop(),
-            &json!({"message": "go", "sessionId": "s"}),
-        )
-        .await;
-    let mut reply = Reply::begin(&response);
-    reply.read_at_least(&mut response, 12).await;
+    let (reply, response) = organization.begin_chat("s", "go", 12).await;
     let names: Vec<_> = service
         .ops_urls()
         .into_iter()

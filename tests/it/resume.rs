@@ -5,13 +5,12 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{Events, Organization, Reply, Script, SharedService};
+use crate::support::{Events, Reply, Script, shop_saying, shop_with};
 
 #[tokio::test]
 async fn stored_reply_resumes_at_any_byte_on_any_ingress() {
-    let service = SharedService::get().await;
     let text = "Grüße aus 東京 und zurück";
-    let organization = Organization::with_agent(&service, Script::says(text)).await;
+    let organization = shop_saying(text).await;
     let client = organization.client();
     let reply = client.chat(organization.shop(), "s", "hi").await;
     reply.complete();
@@ -19,7 +18,7 @@ async fn stored_reply_resumes_at_any_byte_on_any_ingress() {
         "/api/public/messages/{}/stream",
         reply.required_header("x-message-id")
     );
-    for url in service.public_urls() {
+    for url in organization.service().public_urls() {
         let client = organization.client_at(&url);
         for after in 0..=text.len() {
             let response = client
@@ -41,19 +40,11 @@ async fn stored_reply_resumes_at_any_byte_on_any_ingress() {
 
 #[tokio::test]
 async fn second_reader_on_another_ingress_follows_a_running_reply() {
-    let service = SharedService::get().await;
     let script = Script::counts(40, Duration::from_millis(50));
-    let organization = Organization::with_agent(&service, script.clone()).await;
-    let urls = service.public_urls();
+    let organization = shop_with(script.clone()).await;
+    let urls = organization.service().public_urls();
     let client = organization.client_at(&urls[0]);
-    let mut response = client
-        .open_chat(
-            organization.shop(),
-            &json!({"message": "go", "sessionId": "s"}),
-        )
-        .await;
-    let mut reply = Reply::begin(&response);
-    reply.read_at_least(&mut response, 30).await;
+    let (reply, response) = client.begin_chat(organization.shop(), "s", "go", 30).await;
     let path = format!(
         "/api/public/messages/{}/stream?after=12",
         reply.required_header("x-message-id")
@@ -78,11 +69,10 @@ async fn second_reader_on_another_ingress_follows_a_running_reply() {
 
 #[tokio::test]
 async fn events_resume_after_the_last_event_id() {
-    let service = SharedService::get().await;
     let text = "one two three four five";
-    let organization = Organization::with_agent(&service, Script::says(text).chunk_chars(4)).await;
+    let organization = shop_with(Script::says(text).chunk_chars(4)).await;
     let client = organization.client();
-    let whole = client.chat_events(organization.shop(), "s", "hi").await;
+    let whole = organization.chat_events("s", "hi").await;
     let generation = &whole.only("start")["generation"];
     let path = format!(
         "/api/public/messages/{}/stream",
@@ -112,10 +102,9 @@ async fn events_resume_after_the_last_event_id() {
 
 #[tokio::test]
 async fn generations_are_never_concatenated() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("some text")).await;
+    let organization = shop_saying("some text").await;
     let client = organization.client();
-    let reply = client.chat(organization.shop(), "s", "hi").await;
+    let reply = organization.chat("s", "hi").await;
     reply.complete();
     let generation: u64 = reply.required_header("x-reply-generation").parse().unwrap();
     let path = format!(
@@ -132,11 +121,10 @@ async fn generations_are_never_concatenated() {
 
 #[tokio::test]
 async fn events_start_at_the_character_at_or_before_the_offset() {
-    let service = SharedService::get().await;
     let text = "aé東";
-    let organization = Organization::with_agent(&service, Script::says(text)).await;
+    let organization = shop_saying(text).await;
     let client = organization.client();
-    let reply = client.chat(organization.shop(), "s", "hi").await;
+    let reply = organization.chat("s", "hi").await;
     reply.complete();
     let path = format!(
         "/api/public/messages/{}/stream",

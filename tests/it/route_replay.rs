@@ -14,32 +14,28 @@ fn team(routing: &str, billing: &str, technical: &str) -> Value {
     ]})
 }
 
-async fn desk(service: &SharedService, routing: &str) -> Organization {
+async fn desk(routing: &str) -> Organization {
     let document = OrganizationDocument::new()
         .agent("billing", json!({}))
         .agent("technical", json!({}));
     document
         .agent("general", json!({}))
         .team("front", team(routing, BILLING, TECHNICAL))
-        .apply(service)
+        .apply_to_shared()
         .await
 }
 
 /// Stores a conversation whose first message asks for a refund.
-async fn recorded(service: &SharedService, organization: &Organization) {
-    let client = organization.client();
+async fn recorded(organization: &Organization) {
     for message in [ASKED, "42"] {
-        client
-            .team_chat(organization.team("front"), "s", message)
-            .await
-            .complete();
+        organization.team_chat("s", message).await.complete();
     }
     let stored = format!(
         "/api/admin/organizations/{}/conversations?team={}",
         organization.id,
         organization.team("front")
     );
-    let admin = service.admin();
+    let admin = organization.service().admin();
     eventually("both turns are stored", PATIENCE, async || {
         let listed = admin.get(&stored).await.json();
         (listed["items"][0]["messageCount"] == 4).then_some(())
@@ -47,11 +43,8 @@ async fn recorded(service: &SharedService, organization: &Organization) {
     .await;
 }
 
-fn replay(
-    service: &SharedService,
-    organization: &Organization,
-    further: &[&str],
-) -> (bool, String) {
+fn replay(organization: &Organization, further: &[&str]) -> (bool, String) {
+    let service = organization.service();
     let url = service.admin_urls().remove(0);
     let mut arguments = vec![
         "route",
@@ -70,10 +63,9 @@ fn replay(
 
 #[tokio::test]
 async fn unchanged_team_reports_no_changes() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "intent").await;
-    recorded(&service, &organization).await;
-    let (ok, output) = replay(&service, &organization, &[]);
+    let organization = desk("intent").await;
+    recorded(&organization).await;
+    let (ok, output) = replay(&organization, &[]);
     assert!(
         ok && output.contains("messages: 2, would change: 0"),
         "{output}"
@@ -95,10 +87,10 @@ async fn organization_is_optional_for_a_unique_team() {
         .agent("general", json!({}));
     document
         .team(&slug, team("intent", BILLING, TECHNICAL))
-        .apply(&service)
+        .apply_to_shared()
         .await;
     for _ in 0..2 {
-        desk(&service, "intent").await;
+        desk("intent").await;
     }
     let url = service.admin_urls().remove(0);
     let tried = |team: &str| service.command(&["route", "--replay", "--team", team, "--url", &url]);
@@ -116,9 +108,8 @@ async fn organization_is_optional_for_a_unique_team() {
 
 #[tokio::test]
 async fn replayed_document_lists_rerouted_messages_without_text() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "intent").await;
-    recorded(&service, &organization).await;
+    let organization = desk("intent").await;
+    recorded(&organization).await;
     let mut swapped = team("intent", TECHNICAL, BILLING);
     swapped["slug"] = "front".into();
     let files = tempfile::tempdir().unwrap();
@@ -129,7 +120,7 @@ async fn replayed_document_lists_rerouted_messages_without_text() {
     )
     .unwrap();
     let file = file.to_string_lossy();
-    let (ok, output) = replay(&service, &organization, &["-f", &file]);
+    let (ok, output) = replay(&organization, &["-f", &file]);
     assert!(
         ok && output.contains("messages: 2, would change: 1"),
         "{output}"
@@ -143,12 +134,9 @@ async fn replayed_document_lists_rerouted_messages_without_text() {
         "the reason names what the member says: {row}"
     );
     assert!(!output.contains(ASKED), "{output}");
-    let (_, output) = replay(&service, &organization, &["-f", &file, "--show-text"]);
+    let (_, output) = replay(&organization, &["-f", &file, "--show-text"]);
     assert!(output.contains(ASKED), "{output}");
-    let client = organization.client();
-    let reply = client
-        .team_chat(organization.team("front"), "another", ASKED)
-        .await;
+    let reply = organization.team_chat("another", ASKED).await;
     reply.complete();
     assert_eq!(
         reply.required_header("x-agent-id"),
@@ -159,9 +147,8 @@ async fn replayed_document_lists_rerouted_messages_without_text() {
 
 #[tokio::test]
 async fn impossible_replay_is_explained() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "round-robin").await;
-    let (ok, output) = replay(&service, &organization, &[]);
+    let organization = desk("round-robin").await;
+    let (ok, output) = replay(&organization, &[]);
     assert!(
         !ok && output.contains("does not route by intent"),
         "{output}"
@@ -173,7 +160,7 @@ async fn impossible_replay_is_explained() {
         json!({"organizations": [{"teams": [{"slug": "back"}]}]}).to_string(),
     )
     .unwrap();
-    let (ok, output) = replay(&service, &organization, &["-f", &file.to_string_lossy()]);
+    let (ok, output) = replay(&organization, &["-f", &file.to_string_lossy()]);
     assert!(
         !ok && output.contains("contains neither the team"),
         "{output}"

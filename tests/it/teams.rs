@@ -1,59 +1,18 @@
 //! Team chat: routing a message to the member that answers it.
 
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::{
-    FOREIGN_ORIGIN, Organization, OrganizationDocument, Reply, Script, ScriptedModel,
-    SharedService, send,
+    FOREIGN_ORIGIN, Organization, OrganizationDocument, Reply, Script, front_desk, send,
 };
-
-async fn desk(service: &SharedService, routing: &str) -> Organization {
-    let billing = "Invoices, refunds, payments and billing questions";
-    let technical = "Technical problems, crashes, installation and error messages";
-    OrganizationDocument::new()
-        .agent(
-            "billing",
-            json!({"name": "Billing", "description": billing}),
-        )
-        .agent(
-            "technical",
-            json!({"name": "Technik für alle", "description": technical}),
-        )
-        .agent(
-            "general",
-            json!({"name": "General", "description": "Everything else"}),
-        )
-        .team(
-            "front",
-            json!({"routing": routing, "defaultAgent": "general", "members": [
-                {"agent": "billing", "specialization": billing},
-                {"agent": "technical", "specialization": technical}
-            ]}),
-        )
-        .apply(service)
-        .await
-}
-
-async fn chat_in(organization: &Organization, body: Value) -> Reply {
-    let path = format!("/api/public/teams/{}/chat", organization.team("front"));
-    let request = organization
-        .client()
-        .request(Method::POST, &path)
-        .json(&body);
-    Reply::read(request.send().await.unwrap()).await
-}
 
 #[tokio::test]
 async fn round_robin_rotates_through_the_members() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "round-robin").await;
+    let organization = front_desk("round-robin").await;
     let mut agents = vec![];
     for session in ["a", "b", "c", "d"] {
-        let reply = organization
-            .client()
-            .team_chat(organization.team("front"), session, "hi")
-            .await;
+        let reply = organization.team_chat(session, "hi").await;
         reply.complete();
         agents.push(reply.required_header("x-agent-id"));
     }
@@ -63,17 +22,13 @@ async fn round_robin_rotates_through_the_members() {
 
 #[tokio::test]
 async fn random_picks_only_members() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "random").await;
+    let organization = front_desk("random").await;
     let members = [
         organization.agent("billing"),
         organization.agent("technical"),
     ];
     for session in ["a", "b", "c", "d", "e", "f"] {
-        let reply = organization
-            .client()
-            .team_chat(organization.team("front"), session, "hi")
-            .await;
+        let reply = organization.team_chat(session, "hi").await;
         reply.complete();
         assert!(members.contains(&reply.required_header("x-agent-id").as_str()));
     }
@@ -81,14 +36,10 @@ async fn random_picks_only_members() {
 
 #[tokio::test]
 async fn conversation_is_readable_through_any_answering_member() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "intent").await;
+    let organization = front_desk("intent").await;
     let client = organization.client();
     let question = "I want a refund for my last invoice";
-    client
-        .team_chat(organization.team("front"), "s", question)
-        .await
-        .complete();
+    organization.team_chat("s", question).await.complete();
     let conversation = client.history(organization.agent("billing"), "s").await;
     assert_eq!(conversation["messages"][0]["content"], question);
     assert_eq!(
@@ -108,14 +59,11 @@ async fn conversation_is_readable_through_any_answering_member() {
 
 #[tokio::test]
 async fn team_conversation_is_reached_by_id_beside_the_agents_own() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "intent").await;
+    let organization = front_desk("intent").await;
     let client = organization.client();
     let billing = organization.agent("billing");
     let question = "I want a refund for my last invoice";
-    let reply = client
-        .team_chat(organization.team("front"), "s", question)
-        .await;
+    let reply = organization.team_chat("s", question).await;
     let team_conversation = reply.required_header("x-conversation-id");
     client.chat(billing, "s", "for you alone").await.complete();
     let path = format!("/api/public/agents/{billing}/conversations/s");
@@ -147,26 +95,20 @@ async fn team_conversation_is_reached_by_id_beside_the_agents_own() {
 
 #[tokio::test]
 async fn message_length_limit_is_that_of_the_strictest_agent() {
-    let service = SharedService::get().await;
     let short = json!({"limits": {"maxMessageLength": 10, "rateLimitPerMinute": 1000}});
     let organization = OrganizationDocument::new()
         .agent("billing", json!({}))
         .agent("general", short)
         .team("front", json!({"defaultAgent": "general", "members": [{"agent": "billing", "specialization": "all"}]}))
-        .apply(&service)
+        .apply_to_shared().await;
+    let reply = organization
+        .team_reply(json!({"message": "0123456789", "sessionId": "s"}))
         .await;
-    let reply = chat_in(
-        &organization,
-        json!({"message": "0123456789", "sessionId": "s"}),
-    )
-    .await;
     reply.complete();
-    let refused = chat_in(
-        &organization,
-        json!({"message": "0123456789a", "sessionId": "s"}),
-    )
-    .await
-    .into_answer();
+    let refused = organization
+        .team_reply(json!({"message": "0123456789a", "sessionId": "s"}))
+        .await
+        .into_answer();
     let problem = refused.assert_problem(400, None);
     assert_eq!(
         (&problem["param"], &problem["details"]),
@@ -176,31 +118,29 @@ async fn message_length_limit_is_that_of_the_strictest_agent() {
 
 #[tokio::test]
 async fn visitor_rate_limit_is_that_of_the_strictest_agent() {
-    let service = SharedService::get().await;
     let strict = json!({"limits": {"maxMessageLength": 100, "rateLimitPerMinute": 2}});
     let organization = OrganizationDocument::new()
         .agent("billing", json!({}))
         .agent("general", strict)
         .team("front", json!({"defaultAgent": "general", "members": [{"agent": "billing", "specialization": "all"}]}))
-        .apply(&service)
-        .await;
+        .apply_to_shared().await;
     let message =
         |visitor: &str| json!({"message": "hi", "sessionId": visitor, "visitorId": visitor});
     for _ in 0..2 {
-        chat_in(&organization, message("ada")).await.complete();
+        organization.team_reply(message("ada")).await.complete();
     }
-    chat_in(&organization, message("ada"))
+    organization
+        .team_reply(message("ada"))
         .await
         .into_answer()
         .assert_problem(429, Some("RATE_LIMITED"));
-    chat_in(&organization, message("bob")).await.complete();
+    organization.team_reply(message("bob")).await.complete();
 }
 
 #[tokio::test]
 async fn retried_message_is_stored_and_rotated_once() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "round-robin").await;
-    let path = format!("/api/public/teams/{}/chat", organization.team("front"));
+    let organization = front_desk("round-robin").await;
+    let path = organization.team_path();
     let mut agents = vec![];
     for session in ["a", "b", "c"] {
         let mut replies = vec![];
@@ -226,13 +166,14 @@ async fn retried_message_is_stored_and_rotated_once() {
 
 #[tokio::test]
 async fn conversation_id_must_belong_to_the_team_and_session() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "random").await;
-    let first = chat_in(&organization, json!({"message": "hi", "sessionId": "a"})).await;
+    let organization = front_desk("random").await;
+    let first = organization
+        .team_reply(json!({"message": "hi", "sessionId": "a"}))
+        .await;
     first.complete();
     let conversation = first.required_header("x-conversation-id");
     let body = json!({"message": "hi", "sessionId": "a", "conversationId": conversation});
-    let second = chat_in(&organization, body).await;
+    let second = organization.team_reply(body).await;
     second.complete();
     assert_eq!(second.required_header("x-conversation-id"), conversation);
     let foreign = organization
@@ -245,7 +186,8 @@ async fn conversation_id_must_belong_to_the_team_and_session() {
         ("a", "conv_x"),
     ] {
         let body = json!({"message": "hi", "sessionId": session, "conversationId": id});
-        chat_in(&organization, body)
+        organization
+            .team_reply(body)
             .await
             .into_answer()
             .assert_problem(400, None);
@@ -254,13 +196,9 @@ async fn conversation_id_must_belong_to_the_team_and_session() {
 
 #[tokio::test]
 async fn reply_has_its_message_id_and_percent_encoded_names() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "intent").await;
+    let organization = front_desk("intent").await;
     let question = "The installation crashes with an error message";
-    let reply = organization
-        .client()
-        .team_chat(organization.team("front"), "s", question)
-        .await;
+    let reply = organization.team_chat("s", question).await;
     reply.complete();
     assert!(reply.required_header("x-message-id").starts_with("msg_"));
     assert_eq!(
@@ -275,8 +213,7 @@ async fn reply_has_its_message_id_and_percent_encoded_names() {
 
 #[tokio::test]
 async fn blank_team_id_is_404_and_only_invalid_json_has_a_400_code() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "random").await;
+    let organization = front_desk("random").await;
     let client = organization.client();
     let hi = json!({"message": "hi", "sessionId": "s"});
     for team in ["", "%20"] {
@@ -285,7 +222,7 @@ async fn blank_team_id_is_404_and_only_invalid_json_has_a_400_code() {
             .await
             .assert_problem(404, None);
     }
-    let path = format!("/api/public/teams/{}/chat", organization.team("front"));
+    let path = organization.team_path();
     for body in [
         json!([]),
         json!({"message": 5, "sessionId": "s"}),
@@ -307,31 +244,27 @@ async fn blank_team_id_is_404_and_only_invalid_json_has_a_400_code() {
 
 #[tokio::test]
 async fn origins_are_not_checked_for_teams() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({"allowedDomains": ["https://shop.example"]}))
+        .shop(json!({"allowedDomains": ["https://shop.example"]}))
         .team(
             "front",
             json!({"routing": "random", "members": [{"agent": "shop", "specialization": "all"}]}),
         )
-        .apply(&service)
+        .apply_to_shared()
         .await;
-    let path = format!("/api/public/teams/{}/chat", organization.team("front"));
+    let path = organization.team_path();
     let request = organization
         .client()
         .request(Method::POST, &path)
         .header("origin", FOREIGN_ORIGIN);
     let answer = send(request.json(&json!({"message": "hi", "sessionId": "s"}))).await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.assert_status(200);
 }
 
 #[tokio::test]
 async fn team_of_another_organization_is_404_like_an_unknown_one() {
-    let service = SharedService::get().await;
-    let (ours, theirs) = (
-        desk(&service, "random").await,
-        desk(&service, "random").await,
-    );
+    let ours = front_desk("random").await;
+    let theirs = front_desk("random").await;
     let foreign = ours
         .client()
         .team_chat(theirs.team("front"), "s", "hi")
@@ -354,24 +287,17 @@ async fn team_of_another_organization_is_404_like_an_unknown_one() {
 
 #[tokio::test]
 async fn failing_model_has_its_error_code_on_the_team_route() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "random").await;
+    let organization = front_desk("random").await;
     for (status, answered, code) in [(400, 502, "MODEL_ERROR"), (503, 503, "UNAVAILABLE")] {
         organization.script(Script::refuses(status));
-        let reply = organization
-            .client()
-            .team_chat(organization.team("front"), &format!("s{status}"), "hi")
-            .await;
+        let reply = organization.team_chat(&format!("s{status}"), "hi").await;
         reply.into_answer().assert_problem(answered, Some(code));
     }
 }
 
 /// Returns the agent that answers a message, and the reason.
 async fn routed(organization: &Organization, session: &str, message: &str) -> (String, String) {
-    let reply = organization
-        .client()
-        .team_chat(organization.team("front"), session, message)
-        .await;
+    let reply = organization.team_chat(session, message).await;
     reply.complete();
     (
         reply.required_header("x-agent-id"),
@@ -381,8 +307,7 @@ async fn routed(organization: &Organization, session: &str, message: &str) -> (S
 
 #[tokio::test]
 async fn shared_words_decide_without_a_model() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "intent").await;
+    let organization = front_desk("intent").await;
     organization.script(Script::says("Sure."));
     for (session, message, member) in [
         ("a", "You sent me two invoices for one payment", "billing"),
@@ -392,14 +317,13 @@ async fn shared_words_decide_without_a_model() {
         assert_eq!(agent, organization.agent(member), "{message}");
         assert!(reason.ends_with("(by words)"), "{reason}");
     }
-    let requests = ScriptedModel::get().requests(&organization.model);
+    let requests = organization.requests();
     assert_eq!(requests.len(), 2, "only the replies: no model was asked");
 }
 
 #[tokio::test]
 async fn model_decides_messages_in_other_words_and_languages() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "intent").await;
+    let organization = front_desk("intent").await;
     organization.script(Script::says(r#"{"member": "1-billing"}"#));
     for (session, message) in [
         ("en", "you took it twice"),
@@ -416,13 +340,9 @@ const PUZZLING: &str = "the thing from last week does it again, what now?";
 
 #[tokio::test]
 async fn model_decides_uncertain_cases_and_the_reason_says_so() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "intent").await;
+    let organization = front_desk("intent").await;
     organization.script(Script::says(r#"{"member": "2-technical"}"#));
-    let reply = organization
-        .client()
-        .team_chat(organization.team("front"), "s", PUZZLING)
-        .await;
+    let reply = organization.team_chat("s", PUZZLING).await;
     reply.complete();
     assert_eq!(
         reply.required_header("x-agent-id"),
@@ -433,7 +353,7 @@ async fn model_decides_uncertain_cases_and_the_reason_says_so() {
         reason.contains("model") && reason.contains("Technik"),
         "{reason}"
     );
-    let requests = ScriptedModel::get().requests(&organization.model);
+    let requests = organization.requests();
     assert!(
         requests[0].body["response_format"]["json_schema"]["schema"].is_object(),
         "{}",
@@ -443,18 +363,14 @@ async fn model_decides_uncertain_cases_and_the_reason_says_so() {
 
 #[tokio::test]
 async fn local_stage_decides_when_the_model_names_no_member() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "intent").await;
+    let organization = front_desk("intent").await;
     for (session, said) in [
         ("a", "Technical, I would say."),
         ("b", r#"{"member": "9-sales"}"#),
         ("c", ""),
     ] {
         organization.script(Script::says(&format!("{said} ")));
-        let reply = organization
-            .client()
-            .team_chat(organization.team("front"), session, PUZZLING)
-            .await;
+        let reply = organization.team_chat(session, PUZZLING).await;
         assert_eq!(reply.complete(), format!("{said} "));
         assert_eq!(
             reply.required_header("x-agent-id"),
@@ -466,8 +382,7 @@ async fn local_stage_decides_when_the_model_names_no_member() {
 
 #[tokio::test]
 async fn new_agent_gets_the_whole_conversation_after_a_topic_change() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "intent").await;
+    let organization = front_desk("intent").await;
     let ask = async |message: &str| routed(&organization, "s", message).await;
     organization.script(Script::says("Your refund is on its way."));
     let question = "I want a refund for my last invoice";
@@ -476,15 +391,8 @@ async fn new_agent_gets_the_whole_conversation_after_a_topic_change() {
         ask("Something else: the installation crashes with an error message").await;
     assert_eq!(agent, organization.agent("technical"));
     assert!(reason.starts_with("topic change"), "{reason}");
-    let request = ScriptedModel::get()
-        .requests(&organization.model)
-        .pop()
-        .unwrap();
-    let said: Vec<&str> = request
-        .messages
-        .iter()
-        .map(|(_, text)| text.as_str())
-        .collect();
+    let request = organization.requests().pop().unwrap();
+    let said = request.texts();
     let past = said
         .windows(2)
         .any(|pair| pair == [question, "Your refund is on its way."]);

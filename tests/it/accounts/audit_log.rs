@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{PASS, Person, of};
+use super::{PASS, Person};
 use crate::support::{Answer, Organization, OrganizationDocument, SharedService, TestService};
 
 /// An organization with one change each of an agent and a key by its owner, and one by the token.
@@ -17,26 +17,26 @@ struct ChangedOrganization {
 impl ChangedOrganization {
     async fn new(service: &TestService) -> Self {
         let organization = OrganizationDocument::new()
-            .agent("shop", json!({}))
+            .shop(json!({}))
             .apply(service)
             .await;
         let owner = Person::new(service, &organization, "owner").await;
-        let agent = of(&organization, &format!("/agents/{}", organization.shop()));
+        let agent = organization.admin_path(&format!("/agents/{}", organization.shop()));
         let change = json!({"name": "Renamed", "instructions": "canary instructions"});
         let changed = owner
             .browser
             .send(Method::PATCH, &agent, Some(&change))
             .await;
-        assert_eq!(changed.status, 200, "{}", changed.text);
-        let keys = of(&organization, "/keys");
+        changed.assert_status(200);
+        let keys = organization.admin_path("/keys");
         let key = owner
             .browser
             .send(Method::POST, &keys, Some(&json!({"name": "made"})))
             .await;
-        assert_eq!(key.status, 201, "{}", key.text);
+        key.assert_status(201);
         let document = organization.changed_agent("shop", json!({}));
-        let applied = service.admin().post("/api/admin/apply", &document).await;
-        assert_eq!(applied.status, 200, "{}", applied.text);
+        let applied = service.apply(&document).await;
+        applied.assert_status(200);
         Self {
             organization,
             owner,
@@ -46,9 +46,9 @@ impl ChangedOrganization {
 
     /// Returns the response to a request for the audit log.
     async fn audit_log(&self, query: &str) -> Answer {
-        let path = of(&self.organization, &format!("/audit{query}"));
+        let path = self.organization.admin_path(&format!("/audit{query}"));
         let answer = self.owner.browser.get(&path).await;
-        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.assert_status(200);
         answer
     }
 }
@@ -120,23 +120,28 @@ async fn audit_log_is_filtered_by_subject_kind_and_user() {
 
 #[tokio::test]
 async fn pages_of_the_log_join_on_every_ingress() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().apply(&service).await;
-    let owner = Person::new(&service, &organization, "owner").await;
+    let organization = OrganizationDocument::new().apply_to_shared().await;
+    let service = organization.service();
+    let owner = Person::new(service, &organization, "owner").await;
     for name in ["One", "Two", "Three", "Four"] {
         let answer = service
             .admin()
-            .patch(&of(&organization, ""), &json!({"name": name}))
+            .patch(&organization.admin_path(""), &json!({"name": name}))
             .await;
-        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.assert_status(200);
     }
-    let whole = owner.browser.get(&of(&organization, "/audit")).await.json()["items"].clone();
+    let whole = owner
+        .browser
+        .get(&organization.admin_path("/audit"))
+        .await
+        .json()["items"]
+        .clone();
     for url in service.public_urls() {
         let browser = owner.browser.moved_to(&url);
         let (mut walked, mut cursor): (Vec<Value>, _) = (vec![], String::new());
         loop {
             let page = browser
-                .get(&of(&organization, &format!("/audit?limit=3{cursor}")))
+                .get(&organization.admin_path(&format!("/audit?limit=3{cursor}")))
                 .await
                 .json();
             walked.extend(page["items"].as_array().unwrap().clone());

@@ -3,28 +3,26 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{PASS, PASSWORD, Person, SESSION, of};
-use crate::support::{
-    Client, Organization, OrganizationDocument, SharedService, TestService, send,
-};
+use super::{PASS, PASSWORD, Person, SESSION};
+use crate::support::{Client, Organization, send, shop_with_settings};
 
-async fn organization_with_owner(service: &TestService) -> (Organization, Person) {
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
-        .apply(service)
-        .await;
-    let owner = Person::new(service, &organization, "owner").await;
+async fn organization_with_owner() -> (Organization, Person) {
+    let organization = shop_with_settings(json!({})).await;
+    let owner = Person::new(organization.service(), &organization, "owner").await;
     (organization, owner)
 }
 
 fn agent_path(organization: &Organization) -> String {
-    of(organization, &format!("/agents/{}", organization.shop()))
+    organization.admin_path(&format!("/agents/{}", organization.shop()))
 }
 
 /// Returns a request of every kind that would change something for this person.
 fn changes(organization: &Organization, person: &Person) -> Vec<(Method, String, Option<Value>)> {
     let agent = agent_path(organization);
-    let (agents, users) = (of(organization, "/agents"), of(organization, "/users"));
+    let (agents, users) = (
+        organization.admin_path("/agents"),
+        organization.admin_path("/users"),
+    );
     let named = |slug: &str| Some(json!({"slug": slug, "name": "Evil"}));
     let invited = json!({"email": "e@evil.example", "role": "owner"});
     let password = json!({"currentPassword": PASS, "newPassword": "evil evil evil"});
@@ -43,11 +41,10 @@ fn changes(organization: &Organization, person: &Person) -> Vec<(Method, String,
 
 #[tokio::test]
 async fn cross_site_requests_change_nothing() {
-    let service = SharedService::get().await;
-    let (organization, person) = organization_with_owner(&service).await;
+    let (organization, person) = organization_with_owner().await;
     let agent = agent_path(&organization);
     let before = person.browser.get(&agent).await.json();
-    let host = service.public_urls()[0].clone();
+    let host = organization.service().public_urls()[0].clone();
     let evil_port = format!("{host}1");
     for page in [
         &[("sec-fetch-site", "cross-site")][..],
@@ -72,12 +69,11 @@ async fn cross_site_requests_change_nothing() {
 
 #[tokio::test]
 async fn html_forms_of_a_signed_in_browser_change_nothing() {
-    let service = SharedService::get().await;
-    let (organization, person) = organization_with_owner(&service).await;
-    let agents = of(&organization, "/agents");
+    let (organization, person) = organization_with_owner().await;
+    let agents = organization.admin_path("/agents");
     let before = person.browser.get(&agents).await.json();
     for form in ["text/plain", "application/x-www-form-urlencoded"] {
-        let request = Client::new(&service.public_urls()[0])
+        let request = Client::new(&organization.service().public_urls()[0])
             .request(Method::POST, &agents)
             .header("cookie", &person.browser.cookie)
             .header("sec-fetch-site", "same-origin")
@@ -92,9 +88,8 @@ async fn html_forms_of_a_signed_in_browser_change_nothing() {
 
 #[tokio::test]
 async fn browser_without_sec_fetch_site_is_known_by_its_origin() {
-    let service = SharedService::get().await;
-    let (organization, person) = organization_with_owner(&service).await;
-    let host = service.public_urls()[0].clone();
+    let (organization, person) = organization_with_owner().await;
+    let host = organization.service().public_urls()[0].clone();
     let rename = json!({"name": "Ours"});
     let answer = person
         .browser
@@ -105,5 +100,5 @@ async fn browser_without_sec_fetch_site_is_known_by_its_origin() {
             Some(&rename),
         )
         .await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.assert_status(200);
 }

@@ -18,11 +18,6 @@ const LINK: &str = "/api/dashboard/link";
 const PASSWORD: &str = "/api/dashboard/password";
 const PASS: &str = "correct horse battery staple";
 
-/// Returns the admin path of a resource of this organization.
-fn of(organization: &Organization, path: &str) -> String {
-    format!("/api/admin/organizations/{}{path}", organization.id)
-}
-
 /// A browser with one cookie that sends same-origin requests.
 #[derive(Clone)]
 struct Browser {
@@ -108,7 +103,7 @@ impl Person {
         let answer = browser
             .keep(LINK, &json!({"link": link_of(&user), "password": PASS}))
             .await;
-        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.assert_status(200);
         let text = |field: &str| user[field].as_str().unwrap().to_owned();
         Self {
             id: text("id"),
@@ -123,9 +118,9 @@ async fn invited(service: &TestService, organization: &Organization, role: &str)
     let user = json!({"email": format!("{}@people.example", unique("p")), "role": role, "name": "A Person"});
     let answer = service
         .admin()
-        .post(&of(organization, "/users"), &user)
+        .post(&organization.admin_path("/users"), &user)
         .await;
-    assert_eq!(answer.status, 201, "{}", answer.text);
+    answer.assert_status(201);
     answer.json()
 }
 

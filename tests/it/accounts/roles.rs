@@ -3,8 +3,8 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Person, of};
-use crate::support::{Organization, OrganizationDocument, SharedService};
+use super::Person;
+use crate::support::{Organization, OrganizationDocument, SharedService, shop_with_settings};
 
 /// Roles in ascending order of their permissions.
 const ROLES: [&str; 4] = ["viewer", "operator", "editor", "owner"];
@@ -15,7 +15,7 @@ type RoleRequest = (usize, Method, String, Option<Value>);
 
 /// Returns one request of each permission as the given person with this role.
 fn role_requests(organization: &Organization, person: &Person, role: &str) -> Vec<RoleRequest> {
-    let path = |rest: &str| of(organization, rest);
+    let path = |rest: &str| organization.admin_path(rest);
     let agent = path(&format!("/agents/{}", organization.shop()));
     let user = path(&format!("/users/{}", person.id));
     let (organizations, apply) = ("/api/admin/organizations", "/api/admin/apply");
@@ -43,13 +43,9 @@ fn role_requests(organization: &Organization, person: &Person, role: &str) -> Ve
 
 #[tokio::test]
 async fn each_role_has_exactly_its_permissions() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(json!({})).await;
     for (number, role) in ROLES.into_iter().enumerate() {
-        let person = Person::new(&service, &organization, role).await;
+        let person = Person::new(organization.service(), &organization, role).await;
         for (least, method, path, body) in role_requests(&organization, &person, role) {
             let answer = person
                 .browser
@@ -70,19 +66,19 @@ async fn each_role_has_exactly_its_permissions() {
 
 #[tokio::test]
 async fn revoked_role_is_gone_with_the_next_request() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().apply(&service).await;
-    let person = Person::new(&service, &organization, "editor").await;
+    let organization = OrganizationDocument::new().apply_to_shared().await;
+    let service = organization.service();
+    let person = Person::new(service, &organization, "editor").await;
     let rename = json!({"name": "Renamed"});
     assert_eq!(
         person
             .browser
-            .send(Method::PATCH, &of(&organization, ""), Some(&rename))
+            .send(Method::PATCH, &organization.admin_path(""), Some(&rename))
             .await
             .status,
         200
     );
-    let path = of(&organization, &format!("/users/{}", person.id));
+    let path = organization.admin_path(&format!("/users/{}", person.id));
     assert_eq!(
         service
             .admin()
@@ -94,7 +90,7 @@ async fn revoked_role_is_gone_with_the_next_request() {
     for url in service.public_urls() {
         let browser = person.browser.moved_to(&url);
         let answer = browser
-            .send(Method::PATCH, &of(&organization, ""), Some(&rename))
+            .send(Method::PATCH, &organization.admin_path(""), Some(&rename))
             .await;
         answer.assert_problem(403, Some("INSUFFICIENT_SCOPE"));
     }
@@ -103,10 +99,10 @@ async fn revoked_role_is_gone_with_the_next_request() {
 #[tokio::test]
 async fn users_of_one_organization_see_nothing_of_another() {
     let service = SharedService::get().await;
-    let document = || OrganizationDocument::new().agent("shop", json!({"instructions": "canary"}));
+    let document = || OrganizationDocument::new().shop(json!({"instructions": "canary"}));
     let (ours, other) = (
-        document().apply(&service).await,
-        document().apply(&service).await,
+        document().apply_to_shared().await,
+        document().apply_to_shared().await,
     );
     let (owner, foreign) = (
         Person::new(&service, &ours, "owner").await,
@@ -141,7 +137,7 @@ async fn users_of_one_organization_see_nothing_of_another() {
     ] {
         let answer = owner
             .browser
-            .send(method, &of(&other, &rest), body.as_ref())
+            .send(method, &other.admin_path(&rest), body.as_ref())
             .await;
         answer.assert_problem(404, Some("NOT_FOUND"));
         assert!(!answer.text.contains("canary"));
@@ -150,7 +146,7 @@ async fn users_of_one_organization_see_nothing_of_another() {
     for rest in [agent, user] {
         owner
             .browser
-            .get(&of(&ours, &rest))
+            .get(&ours.admin_path(&rest))
             .await
             .assert_problem(404, Some("NOT_FOUND"));
     }
@@ -163,10 +159,10 @@ async fn users_of_one_organization_see_nothing_of_another() {
 
 #[tokio::test]
 async fn last_owner_cannot_be_removed() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().apply(&service).await;
-    let owner = Person::new(&service, &organization, "owner").await;
-    let path = of(&organization, &format!("/users/{}", owner.id));
+    let organization = OrganizationDocument::new().apply_to_shared().await;
+    let service = organization.service();
+    let owner = Person::new(service, &organization, "owner").await;
+    let path = organization.admin_path(&format!("/users/{}", owner.id));
     for (method, body) in [
         (Method::PATCH, Some(json!({"role": "viewer"}))),
         (Method::PATCH, Some(json!({"state": "disabled"}))),
@@ -178,7 +174,7 @@ async fn last_owner_cannot_be_removed() {
             .await
             .assert_problem(409, Some("CONFLICT"));
     }
-    Person::new(&service, &organization, "owner").await;
+    Person::new(service, &organization, "owner").await;
     assert_eq!(
         owner.browser.send(Method::DELETE, &path, None).await.status,
         204

@@ -5,12 +5,10 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::json;
 
-use super::{Browser, PASS, PASSWORD, Person, SESSION, of};
-use crate::support::{OrganizationDocument, PATIENCE, SharedService, TestService, eventually};
-
-/// Time until a session ends on every ingress: the promised two seconds and half a second of slack
-/// for a busy machine.
-const PROMISED: Duration = Duration::from_millis(2_500);
+use super::{Browser, PASS, PASSWORD, Person, SESSION};
+use crate::support::{
+    OrganizationDocument, PATIENCE, PROMISED, TestService, eventually, shop_with_settings,
+};
 
 async fn refused_everywhere(service: &TestService, browser: &Browser) {
     for url in service.public_urls() {
@@ -61,30 +59,30 @@ async fn session_has_an_idle_and_an_absolute_expiry() {
 
 #[tokio::test]
 async fn sign_out_ends_the_session_on_every_ingress() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().apply(&service).await;
-    let person = Person::new(&service, &organization, "owner").await;
+    let organization = OrganizationDocument::new().apply_to_shared().await;
+    let service = organization.service();
+    let person = Person::new(service, &organization, "owner").await;
     let elsewhere = person
         .browser
         .moved_to(service.public_urls().last().unwrap());
     assert!(elsewhere.is_signed_in().await);
     let answer = person.browser.send(Method::DELETE, SESSION, None).await;
-    assert_eq!(answer.status, 204, "{}", answer.text);
-    refused_everywhere(&service, &person.browser).await;
+    answer.assert_status(204);
+    refused_everywhere(service, &person.browser).await;
 }
 
 #[tokio::test]
 async fn account_changes_end_all_sessions_on_every_ingress() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().apply(&service).await;
+    let organization = OrganizationDocument::new().apply_to_shared().await;
+    let service = organization.service();
     let admin = service.admin();
     let last = service.public_urls().last().unwrap().clone();
     for way in ["password", "disabled", "removed"] {
-        let mut person = Person::new(&service, &organization, "viewer").await;
+        let mut person = Person::new(service, &organization, "viewer").await;
         let mut second = Browser::at(&last);
         assert_eq!(second.sign_in(&person.email, PASS).await.status, 200);
         let old = person.browser.clone();
-        let path = of(&organization, &format!("/users/{}", person.id));
+        let path = organization.admin_path(&format!("/users/{}", person.id));
         let answer = match way {
             "password" => {
                 let body = json!({"currentPassword": PASS, "newPassword": "another correct horse"});
@@ -94,8 +92,8 @@ async fn account_changes_end_all_sessions_on_every_ingress() {
             _ => admin.delete(&path).await,
         };
         assert!(answer.status < 300, "{way}: {}", answer.text);
-        refused_everywhere(&service, &old).await;
-        refused_everywhere(&service, &second).await;
+        refused_everywhere(service, &old).await;
+        refused_everywhere(service, &second).await;
         assert_eq!(
             person.browser.is_signed_in().await,
             way == "password",
@@ -111,21 +109,18 @@ async fn account_changes_end_all_sessions_on_every_ingress() {
 
 #[tokio::test]
 async fn sessions_and_api_keys_are_not_interchangeable() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
-        .apply(&service)
-        .await;
-    let person = Person::new(&service, &organization, "owner").await;
+    let organization = shop_with_settings(json!({})).await;
+    let service = organization.service();
+    let person = Person::new(service, &organization, "owner").await;
     let token = person.browser.cookie.split_once('=').unwrap().1;
-    let config = format!("/api/public/agents/{}", organization.shop());
+    let config = organization.path("");
     let with_token = service.client().with_key(token);
     with_token
         .get(&config)
         .await
         .assert_problem(401, Some("INVALID_API_KEY"));
     with_token
-        .get(&of(&organization, "/agents"))
+        .get(&organization.admin_path("/agents"))
         .await
         .assert_problem(401, Some("INVALID_API_KEY"));
     with_token
@@ -144,7 +139,7 @@ async fn sessions_and_api_keys_are_not_interchangeable() {
     };
     as_cookie.get(SESSION).await.assert_problem(401, None);
     as_cookie
-        .get(&of(&organization, "/agents"))
+        .get(&organization.admin_path("/agents"))
         .await
         .assert_problem(401, None);
     organization

@@ -3,17 +3,17 @@
 use serde_json::json;
 
 use super::{Browser, PASS, Person, SESSION, invited};
-use crate::support::{OrganizationDocument, SharedService};
+use crate::support::OrganizationDocument;
 
 #[tokio::test]
 async fn session_is_valid_on_every_ingress() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().apply(&service).await;
-    let person = Person::new(&service, &organization, "editor").await;
+    let organization = OrganizationDocument::new().apply_to_shared().await;
+    let service = organization.service();
+    let person = Person::new(service, &organization, "editor").await;
     let urls = service.public_urls();
     let mut browser = Browser::at(urls.last().unwrap());
     let answer = browser.sign_in(&person.email.to_uppercase(), PASS).await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.assert_status(200);
     let cookie = answer.header("set-cookie").unwrap();
     assert!(
         cookie.starts_with("switchboard=") && cookie.contains("; HttpOnly; SameSite=Lax; "),
@@ -21,7 +21,7 @@ async fn session_is_valid_on_every_ingress() {
     );
     for url in urls {
         let who = browser.moved_to(&url).get(SESSION).await;
-        assert_eq!(who.status, 200, "{}", who.text);
+        who.assert_status(200);
         let who = who.json();
         assert_eq!(
             (&who["user"]["email"], &who["user"]["role"]),
@@ -40,10 +40,10 @@ async fn session_is_valid_on_every_ingress() {
 
 #[tokio::test]
 async fn wrong_password_and_unknown_address_get_the_same_answer() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().apply(&service).await;
-    let person = Person::new(&service, &organization, "owner").await;
-    let waiting = invited(&service, &organization, "owner").await;
+    let organization = OrganizationDocument::new().apply_to_shared().await;
+    let service = organization.service();
+    let person = Person::new(service, &organization, "owner").await;
+    let waiting = invited(service, &organization, "owner").await;
     let mut told = vec![];
     for email in [
         person.email.as_str(),
@@ -62,9 +62,9 @@ async fn wrong_password_and_unknown_address_get_the_same_answer() {
 
 #[tokio::test]
 async fn guesses_are_counted_across_ingresses_for_any_account() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().apply(&service).await;
-    let person = Person::new(&service, &organization, "owner").await;
+    let organization = OrganizationDocument::new().apply_to_shared().await;
+    let service = organization.service();
+    let person = Person::new(service, &organization, "owner").await;
     let urls = service.public_urls();
     let unknown = crate::support::unique("unknown") + "@people.example";
     for email in [&person.email, &unknown] {
@@ -88,9 +88,8 @@ async fn guesses_are_counted_across_ingresses_for_any_account() {
 
 #[tokio::test]
 async fn sign_in_never_reuses_an_existing_session_token() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().apply(&service).await;
-    let person = Person::new(&service, &organization, "owner").await;
+    let organization = OrganizationDocument::new().apply_to_shared().await;
+    let person = Person::new(organization.service(), &organization, "owner").await;
     let before = person.browser.clone();
     let mut after = before.clone();
     assert_eq!(after.sign_in(&person.email, PASS).await.status, 200);

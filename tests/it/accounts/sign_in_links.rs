@@ -2,18 +2,16 @@
 
 use serde_json::json;
 
-use super::{Browser, LINK, PASS, Person, SESSION, invited, link_of, of};
-use crate::support::{
-    OrganizationDocument, PATIENCE, Profile, SharedService, TestService, eventually,
-};
+use super::{Browser, LINK, PASS, Person, SESSION, invited, link_of};
+use crate::support::{OrganizationDocument, PATIENCE, Profile, TestService, eventually};
 
 #[tokio::test]
 async fn link_used_on_two_ingresses_at_once_signs_in_one_user() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().apply(&service).await;
+    let organization = OrganizationDocument::new().apply_to_shared().await;
+    let service = organization.service();
     let urls = service.public_urls();
     for _ in 0..5 {
-        let user = invited(&service, &organization, "viewer").await;
+        let user = invited(service, &organization, "viewer").await;
         let body = json!({"link": link_of(&user), "password": PASS});
         let (mut one, mut two) = (Browser::at(&urls[0]), Browser::at(urls.last().unwrap()));
         let (left, right) = tokio::join!(one.keep(LINK, &body), two.keep(LINK, &body));
@@ -31,16 +29,16 @@ async fn link_used_on_two_ingresses_at_once_signs_in_one_user() {
     assert!(
         !service
             .logs()
-            .contains(&link_of(&invited(&service, &organization, "viewer").await))
+            .contains(&link_of(&invited(service, &organization, "viewer").await))
     );
 }
 
 #[tokio::test]
 async fn reset_link_sets_a_password_and_replaces_earlier_links() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().apply(&service).await;
-    let person = Person::new(&service, &organization, "viewer").await;
-    let path = of(&organization, &format!("/users/{}/link", person.id));
+    let organization = OrganizationDocument::new().apply_to_shared().await;
+    let service = organization.service();
+    let person = Person::new(service, &organization, "viewer").await;
+    let path = organization.admin_path(&format!("/users/{}/link", person.id));
     let (first, second) = (
         service.admin().post(&path, &json!({})).await,
         service.admin().post(&path, &json!({})).await,
@@ -96,8 +94,8 @@ async fn expired_link_is_refused() {
 
 #[tokio::test]
 async fn admin_link_command_works_while_the_service_runs() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().apply(&service).await;
+    let organization = OrganizationDocument::new().apply_to_shared().await;
+    let service = organization.service();
     let slug = organization.document["organizations"][0]["slug"]
         .as_str()
         .unwrap()
@@ -118,7 +116,7 @@ async fn admin_link_command_works_while_the_service_runs() {
         let text = output.trim().split_once("/dashboard/link#").unwrap().1;
         let mut browser = Browser::at(service.public_urls().last().unwrap());
         let answer = browser.keep(LINK, &json!({"link": text})).await;
-        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.assert_status(200);
         let who = browser.get(SESSION).await.json();
         assert_eq!(
             (&who["user"]["email"], &who["user"]["role"]),
@@ -153,7 +151,7 @@ async fn fresh_installation_prints_a_working_link_at_every_start() {
         assert!(!used.contains(&shown));
         let mut browser = Browser::at(&service.public_urls()[0]);
         let answer = browser.keep(LINK, &json!({"link": shown})).await;
-        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.assert_status(200);
         let who = browser.get(SESSION).await.json();
         assert_eq!(
             (&who["organization"]["slug"], &who["user"]["role"]),

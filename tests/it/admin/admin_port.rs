@@ -13,11 +13,7 @@ const ORGANIZATIONS: &str = "/api/admin/organizations";
 async fn admin_port_serves_only_the_admin_api() {
     let service = TestService::start_with_admin_port().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    organization
-        .client()
-        .chat(organization.shop(), "s", "hi")
-        .await
-        .complete();
+    organization.chat("s", "hi").await.complete();
     for url in service.public_urls() {
         let public = Client::new(&url).with_key(ADMIN_TOKEN);
         public
@@ -32,7 +28,7 @@ async fn admin_port_serves_only_the_admin_api() {
     for url in service.admin_urls() {
         let admin = Client::new(&url).with_key(ADMIN_TOKEN);
         assert_eq!(admin.get(ORGANIZATIONS).await.status, 200);
-        let agent = format!("/api/public/agents/{}", organization.shop());
+        let agent = organization.path("");
         let with_key = organization.client_at(&url);
         for path in [
             agent.as_str(),

@@ -4,15 +4,14 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{PROMISED, of};
-use crate::support::{Client, Organization, PATIENCE, Script, SharedService, eventually};
+use crate::support::{Client, Organization, PATIENCE, PROMISED, eventually, shop_saying};
 
 /// Number of keys created twice at the same time; a missing lock shows in one of a few.
 const RACES: usize = 8;
 
 async fn made(organization: &Organization, admin: &Client, key: Value) -> (String, String) {
-    let answer = admin.post(&of(organization, "/keys"), &key).await;
-    assert_eq!(answer.status, 201, "{}", answer.text);
+    let answer = admin.post(&organization.admin_path("/keys"), &key).await;
+    answer.assert_status(201);
     let key = answer.json();
     (
         key["id"].as_str().unwrap().to_owned(),
@@ -22,10 +21,10 @@ async fn made(organization: &Organization, admin: &Client, key: Value) -> (Strin
 
 #[tokio::test]
 async fn key_name_is_unique_until_the_key_is_deleted() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
     let (one, two) = (service.admin(), service.admin());
-    let path = of(&organization, "/keys");
+    let path = organization.admin_path("/keys");
     for number in 0..RACES {
         let key = json!({"name": format!("key {number}")});
         let (first, second) = tokio::join!(one.post(&path, &key), two.post(&path, &key));
@@ -47,15 +46,15 @@ async fn key_name_is_unique_until_the_key_is_deleted() {
 
 #[tokio::test]
 async fn key_value_is_shown_once_and_its_restrictions_hold() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
     let admin = service.admin();
     let limits =
         json!({"chatPerMinute": null, "configPerMinute": 2, "conversationsPerMinute": null});
     let key = json!({"name": "narrow", "scopes": ["config"], "limits": limits});
     let (id, value) = made(&organization, &admin, key).await;
     let client = service.client().with_key(&value);
-    let config = format!("/api/public/agents/{}", organization.shop());
+    let config = organization.path("");
     client
         .get(&format!("{config}/conversations/s"))
         .await
@@ -72,8 +71,10 @@ async fn key_value_is_shown_once_and_its_restrictions_hold() {
         .await
         .assert_problem(429, Some("RATE_LIMITED"));
     let (one, all) = (
-        admin.get(&of(&organization, &format!("/keys/{id}"))).await,
-        admin.get(&of(&organization, "/keys")).await,
+        admin
+            .get(&organization.admin_path(&format!("/keys/{id}")))
+            .await,
+        admin.get(&organization.admin_path("/keys")).await,
     );
     assert_eq!(
         one.json()["lastFour"].as_str().unwrap(),
@@ -86,11 +87,11 @@ async fn key_value_is_shown_once_and_its_restrictions_hold() {
     );
     let patched = admin
         .patch(
-            &of(&organization, &format!("/keys/{id}")),
+            &organization.admin_path(&format!("/keys/{id}")),
             &json!({"expiresAt": "2020-01-01T00:00:00Z"}),
         )
         .await;
-    assert_eq!(patched.status, 200, "{}", patched.text);
+    patched.assert_status(200);
     for url in service.public_urls() {
         let client = Client::new(&url).with_key(&value);
         eventually("the key has expired", PROMISED, async || {
@@ -102,11 +103,11 @@ async fn key_value_is_shown_once_and_its_restrictions_hold() {
 
 #[tokio::test]
 async fn deleted_key_is_refused_everywhere_within_two_seconds() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
     let admin = service.admin();
     let (id, value) = made(&organization, &admin, json!({"name": "short-lived"})).await;
-    let config = format!("/api/public/agents/{}", organization.shop());
+    let config = organization.path("");
     for url in service.public_urls() {
         assert_eq!(
             Client::new(&url).with_key(&value).get(&config).await.status,
@@ -115,7 +116,7 @@ async fn deleted_key_is_refused_everywhere_within_two_seconds() {
     }
     assert_eq!(
         admin
-            .delete(&of(&organization, &format!("/keys/{id}")))
+            .delete(&organization.admin_path(&format!("/keys/{id}")))
             .await
             .status,
         204
@@ -131,8 +132,8 @@ async fn deleted_key_is_refused_everywhere_within_two_seconds() {
 
 #[tokio::test]
 async fn rotated_key_works_beside_its_successor() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
     let admin = service.admin();
     let (id, old) = made(
         &organization,
@@ -140,13 +141,13 @@ async fn rotated_key_works_beside_its_successor() {
         json!({"name": "site", "scopes": ["config"]}),
     )
     .await;
-    let path = of(&organization, &format!("/keys/{id}"));
+    let path = organization.admin_path(&format!("/keys/{id}"));
     let answer = admin
         .post(&format!("{path}/rotate"), &json!({"overlapSeconds": 600}))
         .await;
-    assert_eq!(answer.status, 201, "{}", answer.text);
+    answer.assert_status(201);
     let new = answer.json();
-    let config = format!("/api/public/agents/{}", organization.shop());
+    let config = organization.path("");
     for url in service.public_urls() {
         for key in [&old, new["value"].as_str().unwrap()] {
             assert_eq!(
@@ -167,14 +168,14 @@ async fn rotated_key_works_beside_its_successor() {
 
 #[tokio::test]
 async fn last_use_is_reported_without_changing_the_key_version() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
     let admin = service.admin();
     let (id, value) = made(&organization, &admin, json!({"name": "watched"})).await;
-    let path = of(&organization, &format!("/keys/{id}"));
+    let path = organization.admin_path(&format!("/keys/{id}"));
     let unused = admin.get(&path).await.json();
     assert_eq!(unused["lastUsedAt"], Value::Null);
-    let config = format!("/api/public/agents/{}", organization.shop());
+    let config = organization.path("");
     assert_eq!(
         service.client().with_key(&value).get(&config).await.status,
         200
@@ -189,7 +190,7 @@ async fn last_use_is_reported_without_changing_the_key_version() {
         "{used}"
     );
     assert_eq!(used["version"], unused["version"]);
-    let all = admin.get(&of(&organization, "/keys")).await.json();
+    let all = admin.get(&organization.admin_path("/keys")).await.json();
     let listed = all["items"]
         .as_array()
         .unwrap()
@@ -199,5 +200,5 @@ async fn last_use_is_reported_without_changing_the_key_version() {
     assert_eq!(listed["lastUsedAt"], used["lastUsedAt"]);
     // A resource can be sent back exactly as it was read.
     let written = admin.put(&path, &unused).await;
-    assert_eq!(written.status, 200, "{}", written.text);
+    written.assert_status(200);
 }

@@ -2,16 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::of;
-use crate::support::{
-    Client, Organization, OrganizationDocument, PATIENCE, Script, SharedService, eventually,
-};
+use crate::support::{Client, Organization, OrganizationDocument, PATIENCE, Script, eventually};
 
 async fn items(admin: &Client, organization: &Organization, query: &str) -> Vec<Value> {
     let answer = admin
-        .get(&of(organization, &format!("/conversations{query}")))
+        .get(&organization.admin_path(&format!("/conversations{query}")))
         .await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.assert_status(200);
     answer.json()["items"].as_array().unwrap().clone()
 }
 
@@ -24,12 +21,12 @@ fn sessions(items: &[Value]) -> Vec<&str> {
 
 #[tokio::test]
 async fn conversations_are_filtered_and_listed_latest_first() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .agent("help", json!({}))
-        .apply(&service)
+        .apply_to_shared()
         .await;
+    let service = organization.service();
     organization.script(Script::says("canary answer"));
     let client = organization.client();
     for (agent, session) in [("shop", "one"), ("help", "two"), ("shop", "three")] {
@@ -38,10 +35,7 @@ async fn conversations_are_filtered_and_listed_latest_first() {
             .await
             .complete();
     }
-    let path = format!(
-        "/api/public/agents/{}/conversations/one",
-        organization.shop()
-    );
+    let path = organization.path("/conversations/one");
     let changes = json!({"rating": 2, "visitorEmail": "a@shop.example"});
     assert_eq!(client.patch(&path, &changes).await.status, 200);
     let admin = service.admin();
@@ -69,7 +63,7 @@ async fn conversations_are_filtered_and_listed_latest_first() {
     let mut query = "?limit=1".to_owned();
     while walked.len() < 3 {
         let page = admin
-            .get(&of(&organization, &format!("/conversations{query}")))
+            .get(&organization.admin_path(&format!("/conversations{query}")))
             .await
             .json();
         walked.extend(page["items"].as_array().unwrap().clone());
@@ -79,11 +73,11 @@ async fn conversations_are_filtered_and_listed_latest_first() {
         );
     }
     assert_eq!(walked, all);
-    let other = OrganizationDocument::new().apply(&service).await;
+    let other = OrganizationDocument::new().apply(service).await;
     assert_eq!(items(&admin, &other, "").await, [] as [Value; 0]);
     let id = all[0]["id"].as_str().unwrap();
     let foreign = admin
-        .get(&of(&other, &format!("/conversations/{id}")))
+        .get(&other.admin_path(&format!("/conversations/{id}")))
         .await;
     foreign.assert_problem(404, Some("NOT_FOUND"));
     assert!(!foreign.text.contains("canary"));
@@ -91,20 +85,14 @@ async fn conversations_are_filtered_and_listed_latest_first() {
 
 #[tokio::test]
 async fn transcript_names_the_answering_agent_and_the_reason() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("billing", json!({}))
         .agent("technical", json!({}))
         .team("front", json!({"routing": "round-robin", "members": [{"agent": "billing"}, {"agent": "technical"}]}))
-        .apply(&service)
-        .await;
+        .apply_to_shared().await;
     organization.script(Script::says("answered"));
-    organization
-        .client()
-        .team_chat(organization.team("front"), "s", "hi")
-        .await
-        .complete();
-    let admin = service.admin();
+    organization.team_chat("s", "hi").await.complete();
+    let admin = organization.service().admin();
     let listed = items(
         &admin,
         &organization,
@@ -112,10 +100,10 @@ async fn transcript_names_the_answering_agent_and_the_reason() {
     )
     .await;
     assert_eq!(listed[0]["teamId"], organization.team("front"));
-    let path = of(
-        &organization,
-        &format!("/conversations/{}", listed[0]["id"].as_str().unwrap()),
-    );
+    let path = organization.admin_path(&format!(
+        "/conversations/{}",
+        listed[0]["id"].as_str().unwrap()
+    ));
     let transcript = eventually("both messages are there", PATIENCE, async || {
         let transcript = admin.get(&path).await.json();
         (transcript["messages"]["total"] == 2).then_some(transcript)
@@ -154,7 +142,6 @@ async fn transcript_names_the_answering_agent_and_the_reason() {
 
 #[tokio::test]
 async fn transcript_shows_the_routing_decision_of_each_reply() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("billing", json!({}))
         .agent("technical", json!({}))
@@ -165,7 +152,7 @@ async fn transcript_shows_the_routing_decision_of_each_reply() {
                 {"agent": "technical", "specialization": "Crashes, installation and error messages"}
             ]}),
         )
-        .apply(&service)
+        .apply_to_shared()
         .await;
     let front = organization.team("front");
     organization
@@ -173,12 +160,12 @@ async fn transcript_shows_the_routing_decision_of_each_reply() {
         .team_chat(front, "s", "I want a refund for my last invoice")
         .await
         .complete();
-    let admin = service.admin();
+    let admin = organization.service().admin();
     let listed = items(&admin, &organization, &format!("?team={front}")).await;
-    let path = of(
-        &organization,
-        &format!("/conversations/{}", listed[0]["id"].as_str().unwrap()),
-    );
+    let path = organization.admin_path(&format!(
+        "/conversations/{}",
+        listed[0]["id"].as_str().unwrap()
+    ));
     let transcript = eventually("both messages are there", PATIENCE, async || {
         let transcript = admin.get(&path).await.json();
         (transcript["messages"]["total"] == 2).then_some(transcript)

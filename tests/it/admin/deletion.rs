@@ -6,15 +6,17 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::of;
 use crate::support::{
-    Client, Organization, OrganizationDocument, PATIENCE, Reply, Script, ScriptedModel,
-    SharedService, TestService, eventually,
+    Client, Organization, OrganizationDocument, PATIENCE, Script, ScriptedModel, SharedService,
+    TestService, eventually, shop_saying, shop_with,
 };
 
 /// Returns the session ids of the listed conversations.
 async fn listed(admin: &Client, organization: &Organization) -> Vec<(String, String)> {
-    let items = admin.get(&of(organization, "/conversations")).await.json()["items"]
+    let items = admin
+        .get(&organization.admin_path("/conversations"))
+        .await
+        .json()["items"]
         .as_array()
         .unwrap()
         .clone();
@@ -36,7 +38,7 @@ async fn id_of(admin: &Client, organization: &Organization, session: &str) -> St
 
 /// Deletes a conversation and waits until its worker has stopped.
 async fn delete(admin: &Client, organization: &Organization, id: &str) {
-    let path = of(organization, &format!("/conversations/{id}"));
+    let path = organization.admin_path(&format!("/conversations/{id}"));
     let answer = admin.delete(&path).await;
     assert!([202, 204].contains(&answer.status), "{}", answer.text);
     eventually("the conversation is gone", PATIENCE, async || {
@@ -65,7 +67,7 @@ impl DeletedConversation {
         let history = format!("/api/public/agents/{agent}/conversations/gone");
         let rating = json!({"rating": 1, "visitorEmail": "ada@example.com"});
         let rated = client.patch(&history, &rating).await;
-        assert_eq!(rated.status, 200, "{}", rated.text);
+        rated.assert_status(200);
         let id = id_of(&service.admin(), &organization, "gone").await;
         delete(&service.admin(), &organization, &id).await;
         Self {
@@ -97,10 +99,9 @@ async fn deleted_conversation_is_not_found_on_any_route() {
             .await
             .assert_problem(404, Some("MESSAGE_NOT_FOUND"));
     }
-    let path = of(
-        &deleted.organization,
-        &format!("/conversations/{}", deleted.id),
-    );
+    let path = deleted
+        .organization
+        .admin_path(&format!("/conversations/{}", deleted.id));
     admin
         .delete(&path)
         .await
@@ -110,9 +111,8 @@ async fn deleted_conversation_is_not_found_on_any_route() {
 
 #[tokio::test]
 async fn other_conversations_of_an_agent_survive_a_deletion() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let (client, admin) = (organization.client(), service.admin());
+    let organization = shop_saying("ok").await;
+    let (client, admin) = (organization.client(), organization.service().admin());
     let agent = organization.shop();
     for session in ["gone", "stays"] {
         client.chat(agent, session, "hi").await.complete();
@@ -154,17 +154,16 @@ async fn session_of_a_deleted_conversation_starts_over() {
         (&Value::Null, &Value::Null)
     );
     let rated = client.patch(&deleted.history, &json!({"rating": 5})).await;
-    assert_eq!(rated.status, 200, "{}", rated.text);
+    rated.assert_status(200);
     let history = client.history(agent, "gone").await;
     assert_eq!(history["metadata"]["rating"], 5);
 }
 
 #[tokio::test]
 async fn retry_of_a_deleted_message_is_refused() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("canary answer")).await;
-    let (client, admin) = (organization.client(), service.admin());
-    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let organization = shop_saying("canary answer").await;
+    let (client, admin) = (organization.client(), organization.service().admin());
+    let path = organization.path("/chat");
     let ask = async || {
         let body = json!({"message": "canary question", "sessionId": "s", "stream": false});
         client
@@ -189,51 +188,36 @@ async fn retry_of_a_deleted_message_is_refused() {
 
 #[tokio::test]
 async fn deletion_stops_a_running_reply_and_leaves_nothing() {
-    let service = SharedService::get().await;
-    let organization =
-        Organization::with_agent(&service, Script::counts(400, Duration::from_millis(50))).await;
-    let (client, admin) = (organization.client(), service.admin());
-    let mut response = client
-        .open_chat(
-            organization.shop(),
-            &json!({"message": "go", "sessionId": "s"}),
-        )
-        .await;
-    let mut reply = Reply::begin(&response);
-    reply.read_at_least(&mut response, 12).await;
+    let organization = shop_with(Script::counts(400, Duration::from_millis(50))).await;
+    let (client, admin) = (organization.client(), organization.service().admin());
+    let (reply, response) = client.begin_chat(organization.shop(), "s", "go", 12).await;
     let id = id_of(&admin, &organization, "s").await;
     delete(&admin, &organization, &id).await;
     eventually("the model call stops", PATIENCE, async || {
-        let open = ScriptedModel::get()
-            .requests(&organization.model)
+        let open = organization
+            .requests()
             .iter()
             .any(|request| request.is_open());
         (!open).then_some(())
     })
     .await;
     assert!(!reply.continue_reading(response).await.ended_cleanly);
-    let history = client
-        .get(&format!(
-            "/api/public/agents/{}/conversations/s",
-            organization.shop()
-        ))
-        .await;
+    let history = client.get(&organization.path("/conversations/s")).await;
     history.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
 }
 
 #[tokio::test]
 async fn team_conversation_is_deleted_with_its_routing_decisions() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("billing", json!({}))
         .team(
             "front",
             json!({"routing": "round-robin", "members": [{"agent": "billing"}]}),
         )
-        .apply(&service)
+        .apply_to_shared()
         .await;
     organization.script(Script::says("answered"));
-    let (client, admin) = (organization.client(), service.admin());
+    let (client, admin) = (organization.client(), organization.service().admin());
     client
         .team_chat(organization.team("front"), "s", "hi")
         .await
@@ -264,23 +248,19 @@ async fn team_conversation_is_deleted_with_its_routing_decisions() {
 
 #[tokio::test]
 async fn deletion_is_audited_and_limited_to_the_organization() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let other = OrganizationDocument::new().apply(&service).await;
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
+    let other = OrganizationDocument::new().apply(service).await;
     let admin = service.admin();
-    organization
-        .client()
-        .chat(organization.shop(), "s", "canary question")
-        .await
-        .complete();
+    organization.chat("s", "canary question").await.complete();
     let id = id_of(&admin, &organization, "s").await;
     admin
-        .delete(&of(&other, &format!("/conversations/{id}")))
+        .delete(&other.admin_path(&format!("/conversations/{id}")))
         .await
         .assert_problem(404, Some("NOT_FOUND"));
     delete(&admin, &organization, &id).await;
     let log = admin
-        .get(&of(&organization, "/audit?kind=conversation"))
+        .get(&organization.admin_path("/audit?kind=conversation"))
         .await;
     let entry = &log.json()["items"][0];
     assert_eq!(

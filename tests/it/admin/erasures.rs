@@ -2,20 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::of;
-use crate::support::{
-    Client, Organization, OrganizationDocument, PATIENCE, Script, SharedService, eventually,
-};
+use crate::support::{Client, Organization, OrganizationDocument, PATIENCE, Script, eventually};
 
 /// Creates an organization with conversations of an agent and a team.
-async fn visited(service: &SharedService, sessions: &[(&str, Value)]) -> Organization {
+async fn visited(sessions: &[(&str, Value)]) -> Organization {
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .team(
             "front",
             json!({"routing": "random", "members": [{"agent": "shop"}]}),
         )
-        .apply(service)
+        .apply_to_shared()
         .await;
     organization.script(Script::says("ok"));
     let client = organization.client();
@@ -25,26 +22,31 @@ async fn visited(service: &SharedService, sessions: &[(&str, Value)]) -> Organiz
             .unwrap()
             .extend(visitor.as_object().unwrap().clone());
         let path = if session.starts_with("team") {
-            format!("/api/public/teams/{}/chat", organization.team("front"))
+            organization.team_path()
         } else {
-            format!("/api/public/agents/{}/chat", organization.shop())
+            organization.path("/chat")
         };
         let answer = client.post(&path, &body).await;
-        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.assert_status(200);
     }
     organization
 }
 
 /// Repeats the erasure until its receipt is final.
 async fn erase(admin: &Client, organization: &Organization, visitor: &Value) -> Value {
-    let begun = admin.post(&of(organization, "/erasures"), visitor).await;
-    assert_eq!(begun.status, 201, "{}", begun.text);
+    let begun = admin
+        .post(&organization.admin_path("/erasures"), visitor)
+        .await;
+    begun.assert_status(201);
     let id = begun.json()["id"].as_str().unwrap().to_owned();
     eventually("the erasure is finished", PATIENCE, async || {
         let receipt = admin
-            .post(&of(organization, &format!("/erasures/{id}")), visitor)
+            .post(
+                &organization.admin_path(&format!("/erasures/{id}")),
+                visitor,
+            )
             .await;
-        assert_eq!(receipt.status, 200, "{}", receipt.text);
+        receipt.assert_status(200);
         let receipt = receipt.json();
         (receipt["state"] == "finished").then_some(receipt)
     })
@@ -52,7 +54,10 @@ async fn erase(admin: &Client, organization: &Organization, visitor: &Value) -> 
 }
 
 async fn sessions(admin: &Client, organization: &Organization) -> Vec<String> {
-    let page = admin.get(&of(organization, "/conversations")).await.json();
+    let page = admin
+        .get(&organization.admin_path("/conversations"))
+        .await
+        .json();
     let mut sessions: Vec<String> = page["items"]
         .as_array()
         .unwrap()
@@ -65,24 +70,21 @@ async fn sessions(admin: &Client, organization: &Organization) -> Vec<String> {
 
 #[tokio::test]
 async fn visitor_is_erased_by_either_identifier_and_others_stay() {
-    let service = SharedService::get().await;
-    let organization = visited(
-        &service,
-        &[
-            ("by-id", json!({"visitorId": "ada-1"})),
-            ("by-mail", json!({"visitorEmail": "Ada@Example.com"})),
-            (
-                "team-both",
-                json!({"visitorId": "ada-1", "visitorEmail": "ada@example.com"}),
-            ),
-            (
-                "other",
-                json!({"visitorId": "ada-10", "visitorEmail": "bob@example.com"}),
-            ),
-            ("nobody", json!({})),
-        ],
-    )
+    let organization = visited(&[
+        ("by-id", json!({"visitorId": "ada-1"})),
+        ("by-mail", json!({"visitorEmail": "Ada@Example.com"})),
+        (
+            "team-both",
+            json!({"visitorId": "ada-1", "visitorEmail": "ada@example.com"}),
+        ),
+        (
+            "other",
+            json!({"visitorId": "ada-10", "visitorEmail": "bob@example.com"}),
+        ),
+        ("nobody", json!({})),
+    ])
     .await;
+    let service = organization.service();
     let admin = service.admin();
     let receipt = erase(
         &admin,
@@ -106,8 +108,8 @@ async fn visitor_is_erased_by_either_identifier_and_others_stay() {
 
 #[tokio::test]
 async fn erasure_receipt_is_anonymous_and_readable_on_every_ingress() {
-    let service = SharedService::get().await;
-    let organization = visited(&service, &[("s", json!({"visitorId": "canary-id"}))]).await;
+    let organization = visited(&[("s", json!({"visitorId": "canary-id"}))]).await;
+    let service = organization.service();
     let admin = service.admin();
     let receipt = erase(&admin, &organization, &json!({"visitorId": "canary-id"})).await;
     let id = receipt["id"].as_str().unwrap();
@@ -115,15 +117,17 @@ async fn erasure_receipt_is_anonymous_and_readable_on_every_ingress() {
         let admin = Client::new(&url).with_key(crate::support::ADMIN_TOKEN);
         assert_eq!(
             admin
-                .get(&of(&organization, &format!("/erasures/{id}")))
+                .get(&organization.admin_path(&format!("/erasures/{id}")))
                 .await
                 .json(),
             receipt
         );
     }
-    let list = admin.get(&of(&organization, "/erasures")).await;
+    let list = admin.get(&organization.admin_path("/erasures")).await;
     assert_eq!(list.json()["items"], json!([receipt]));
-    let log = admin.get(&of(&organization, "/audit?kind=erasure")).await;
+    let log = admin
+        .get(&organization.admin_path("/audit?kind=erasure"))
+        .await;
     assert_eq!(
         log.json()["items"].as_array().unwrap().last().unwrap()["subject"],
         id
@@ -131,30 +135,24 @@ async fn erasure_receipt_is_anonymous_and_readable_on_every_ingress() {
     for text in [list.text, log.text, receipt.to_string()] {
         assert!(!text.contains("canary"), "{text}");
     }
-    let other = OrganizationDocument::new().apply(&service).await;
+    let other = OrganizationDocument::new().apply(service).await;
     admin
-        .get(&of(&other, &format!("/erasures/{id}")))
+        .get(&other.admin_path(&format!("/erasures/{id}")))
         .await
         .assert_problem(404, Some("NOT_FOUND"));
 }
 
 #[tokio::test]
 async fn erasure_is_resumed_only_with_the_visitor_identifier() {
-    let service = SharedService::get().await;
-    let organization = visited(
-        &service,
-        &[
-            ("s", json!({"visitorId": "ada"})),
-            ("t", json!({"visitorId": "bob"})),
-        ],
-    )
+    let organization = visited(&[
+        ("s", json!({"visitorId": "ada"})),
+        ("t", json!({"visitorId": "bob"})),
+    ])
     .await;
+    let service = organization.service();
     let admin = service.admin();
     let receipt = erase(&admin, &organization, &json!({"visitorId": "ada"})).await;
-    let path = of(
-        &organization,
-        &format!("/erasures/{}", receipt["id"].as_str().unwrap()),
-    );
+    let path = organization.admin_path(&format!("/erasures/{}", receipt["id"].as_str().unwrap()));
     admin
         .post(&path, &json!({"visitorId": "bob"}))
         .await
@@ -170,7 +168,9 @@ async fn erasure_is_resumed_only_with_the_visitor_identifier() {
         json!({"visitorId": "  "}),
         json!({"visitorEmail": 7}),
     ] {
-        let answer = admin.post(&of(&organization, "/erasures"), &body).await;
+        let answer = admin
+            .post(&organization.admin_path("/erasures"), &body)
+            .await;
         answer.assert_problem(400, Some("INVALID_REQUEST_DATA"));
     }
 }

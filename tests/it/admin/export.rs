@@ -3,16 +3,15 @@
 
 use serde_json::{Value, json};
 
-use super::of;
-use crate::support::{Client, Organization, OrganizationDocument, Script, SharedService};
+use crate::support::{Client, Organization, OrganizationDocument, Script, shop_saying};
 
 const HOSTILE: &str = "=HYPERLINK(\"http://evil.example\";\"x\"), \"quoted\"\nsecond line";
 
-async fn talked(service: &SharedService) -> Organization {
+async fn talked() -> Organization {
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .agent("help", json!({}))
-        .apply(service)
+        .apply_to_shared()
         .await;
     organization.script(Script::says("an answer"));
     for (agent, session, message) in [
@@ -34,9 +33,9 @@ async fn file(
     media_type: &str,
 ) -> String {
     let answer = admin
-        .get(&of(organization, &format!("/conversations/export?{query}")))
+        .get(&organization.admin_path(&format!("/conversations/export?{query}")))
         .await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.assert_status(200);
     assert_eq!(answer.header("content-type"), Some(media_type));
     assert!(
         answer
@@ -49,11 +48,10 @@ async fn file(
 
 #[tokio::test]
 async fn json_lines_hold_every_filtered_conversation_in_full() {
-    let service = SharedService::get().await;
-    let organization = talked(&service).await;
+    let organization = talked().await;
     let query = format!("format=jsonl&agent={}", organization.shop());
     let text = file(
-        &service.admin(),
+        &organization.service().admin(),
         &organization,
         &query,
         "application/x-ndjson",
@@ -96,10 +94,9 @@ async fn json_lines_hold_every_filtered_conversation_in_full() {
 
 #[tokio::test]
 async fn csv_has_a_row_for_each_message_and_no_formula_cells() {
-    let service = SharedService::get().await;
-    let organization = talked(&service).await;
+    let organization = talked().await;
     let text = file(
-        &service.admin(),
+        &organization.service().admin(),
         &organization,
         "format=csv",
         "text/csv; charset=utf-8",
@@ -122,9 +119,8 @@ async fn csv_has_a_row_for_each_message_and_no_formula_cells() {
 
 #[tokio::test]
 async fn export_is_streamed_and_audited() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let (client, admin) = (organization.client(), service.admin());
+    let organization = shop_saying("ok").await;
+    let (client, admin) = (organization.client(), organization.service().admin());
     // More messages than the export holds in memory.
     for _ in 0..55 {
         client
@@ -145,11 +141,13 @@ async fn export_is_streamed_and_audited() {
     assert_eq!(text, "");
     let text = file(&admin, &organization, "", "application/x-ndjson").await;
     assert_eq!(text.lines().count(), 1 + 110);
-    let log = admin.get(&of(&organization, "/audit?action=export")).await;
+    let log = admin
+        .get(&organization.admin_path("/audit?action=export"))
+        .await;
     assert_eq!(log.json()["items"].as_array().unwrap().len(), 2);
     assert!(!log.text.contains("canary"));
     let wrong = admin
-        .get(&of(&organization, "/conversations/export?format=xls"))
+        .get(&organization.admin_path("/conversations/export?format=xls"))
         .await;
     assert_eq!(
         wrong.assert_problem(400, Some("INVALID_REQUEST_DATA"))["param"],

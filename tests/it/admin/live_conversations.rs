@@ -5,21 +5,19 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::of;
 use crate::support::{
-    Client, Events, Organization, OrganizationDocument, PATIENCE, Reply, Script, SharedService,
-    eventually,
+    Client, Events, Organization, OrganizationDocument, PATIENCE, Script, eventually, shop_with,
 };
 
 async fn transcript(admin: &Client, organization: &Organization, messages: u64) -> Value {
-    let listed = admin.get(&of(organization, "/conversations")).await.json();
-    let path = of(
-        organization,
-        &format!(
-            "/conversations/{}",
-            listed["items"][0]["id"].as_str().unwrap()
-        ),
-    );
+    let listed = admin
+        .get(&organization.admin_path("/conversations"))
+        .await
+        .json();
+    let path = organization.admin_path(&format!(
+        "/conversations/{}",
+        listed["items"][0]["id"].as_str().unwrap()
+    ));
     eventually("the messages are there", PATIENCE, async || {
         let transcript = admin.get(&path).await.json();
         (transcript["messages"]["total"] == messages).then_some(transcript)
@@ -29,18 +27,10 @@ async fn transcript(admin: &Client, organization: &Organization, messages: u64) 
 
 #[tokio::test]
 async fn running_reply_is_followed_to_its_end_on_any_ingress() {
-    let service = SharedService::get().await;
     let script = Script::counts(40, Duration::from_millis(50));
-    let organization = Organization::with_agent(&service, script.clone()).await;
-    let client = organization.client();
-    let mut response = client
-        .open_chat(
-            organization.shop(),
-            &json!({"message": "go", "sessionId": "s"}),
-        )
-        .await;
-    let mut reply = Reply::begin(&response);
-    reply.read_at_least(&mut response, 12).await;
+    let organization = shop_with(script.clone()).await;
+    let service = organization.service();
+    let (reply, response) = organization.begin_chat("s", "go", 12).await;
     let running = transcript(&service.admin(), &organization, 1).await;
     let message = running["activeMessageId"].as_str().unwrap();
     let path = format!(
@@ -50,7 +40,7 @@ async fn running_reply_is_followed_to_its_end_on_any_ingress() {
     let url = service.admin_urls().pop().unwrap();
     let admin = Client::new(&url).with_key(crate::support::ADMIN_TOKEN);
     let following = admin
-        .request(Method::GET, &of(&organization, &path))
+        .request(Method::GET, &organization.admin_path(&path))
         .send()
         .await
         .unwrap();
@@ -63,30 +53,25 @@ async fn running_reply_is_followed_to_its_end_on_any_ingress() {
         &format!("conv_{}", "0".repeat(26)),
     );
     admin
-        .get(&of(&organization, &elsewhere))
+        .get(&organization.admin_path(&elsewhere))
         .await
         .assert_problem(404, Some("NOT_FOUND"));
 }
 
 #[tokio::test]
 async fn reply_timeline_lists_its_steps_in_order() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .team(
             "front",
             json!({"routing": "round-robin", "members": [{"agent": "shop"}]}),
         )
-        .apply(&service)
+        .apply_to_shared()
         .await;
     // The model is slow, so that the first token arrives well after the request.
     organization.script(Script::says("one two three").paced(Duration::from_millis(200)));
-    organization
-        .client()
-        .team_chat(organization.team("front"), "s", "hi")
-        .await
-        .complete();
-    let transcript = transcript(&service.admin(), &organization, 2).await;
+    organization.team_chat("s", "hi").await.complete();
+    let transcript = transcript(&organization.service().admin(), &organization, 2).await;
     let reply = &transcript["messages"]["items"][1];
     let timeline = reply["timeline"].as_array().unwrap();
     let steps: Vec<&str> = timeline
@@ -122,14 +107,10 @@ async fn reply_timeline_lists_its_steps_in_order() {
 
 #[tokio::test]
 async fn unanswered_message_shows_the_reason() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::refuses(400)).await;
-    let answer = organization
-        .client()
-        .chat_json(organization.shop(), "s", "hi")
-        .await;
+    let organization = shop_with(Script::refuses(400)).await;
+    let answer = organization.chat_json("s", "hi").await;
     answer.assert_problem(502, Some("MODEL_ERROR"));
-    let transcript = transcript(&service.admin(), &organization, 1).await;
+    let transcript = transcript(&organization.service().admin(), &organization, 1).await;
     let question = &transcript["messages"]["items"][0];
     let unanswered = &question["unanswered"];
     assert_eq!(

@@ -6,20 +6,15 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::of;
 use crate::support::{
-    Answer, Events, Organization, OrganizationDocument, PATIENCE, Script, ScriptedModel,
-    SharedService, TestService, eventually,
+    Answer, Events, Organization, OrganizationDocument, PATIENCE, Script, eventually, shop_saying,
+    shop_with,
 };
 
-async fn tried(
-    service: &TestService,
-    organization: &Organization,
-    agent: &str,
-    body: Value,
-) -> Events {
-    let path = of(organization, &format!("/agents/{agent}/try"));
-    let response = service
+async fn tried(organization: &Organization, agent: &str, body: Value) -> Events {
+    let path = organization.admin_path(&format!("/agents/{agent}/try"));
+    let response = organization
+        .service()
         .admin()
         .request(Method::POST, &path)
         .json(&body)
@@ -29,36 +24,31 @@ async fn tried(
     Events::read(response).await
 }
 
-async fn asked_who(
-    service: &TestService,
-    organization: &Organization,
-    team: &str,
-    body: Value,
-) -> Answer {
-    service
+async fn asked_who(organization: &Organization, team: &str, body: Value) -> Answer {
+    organization
+        .service()
         .admin()
-        .post(&of(organization, &format!("/teams/{team}/try")), &body)
+        .post(
+            &organization.admin_path(&format!("/teams/{team}/try")),
+            &body,
+        )
         .await
 }
 
 /// Returns the text of each message in the last request to the organization's model.
 fn told(organization: &Organization) -> Vec<String> {
-    let request = ScriptedModel::get()
-        .requests(&organization.model)
-        .pop()
-        .unwrap();
+    let request = organization.requests().pop().unwrap();
     request.messages.into_iter().map(|(_, text)| text).collect()
 }
 
 #[tokio::test]
 async fn draft_answers_as_edited_and_the_saved_agent_is_unchanged() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("Ahoy there.")).await;
+    let organization = shop_saying("Ahoy there.").await;
     let draft = json!({"instructions": "Be a pirate.", "status": "draft", "public": false});
     let history =
         json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ahoy"}]);
     let body = json!({"message": "Who are you?", "draft": draft, "history": history});
-    let events = tried(&service, &organization, organization.shop(), body).await;
+    let events = tried(&organization, organization.shop(), body).await;
     assert_eq!(
         (events.status, events.names()),
         (200, vec!["start", "delta", "done"]),
@@ -77,7 +67,6 @@ async fn draft_answers_as_edited_and_the_saved_agent_is_unchanged() {
     );
 
     let events = tried(
-        &service,
         &organization,
         organization.shop(),
         json!({"message": "And you?"}),
@@ -93,16 +82,15 @@ async fn draft_answers_as_edited_and_the_saved_agent_is_unchanged() {
 
 #[tokio::test]
 async fn draft_products_are_found_and_tool_calls_are_reported() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(
-        &service,
-        Script::in_turn(vec![Script::searches("lamp"), Script::says("One lamp.")]),
-    )
+    let organization = shop_with(Script::in_turn(vec![
+        Script::searches("lamp"),
+        Script::says("One lamp."),
+    ]))
     .await;
     let lamp = json!({"title": "Desk Lamp", "price": "$39", "image": "", "url": "https://shop.example/lamp"});
     let draft = json!({"ecommerce": {"enabled": true, "products": [lamp]}});
     let body = json!({"message": "A lamp?", "draft": draft});
-    let events = tried(&service, &organization, organization.shop(), body).await;
+    let events = tried(&organization, organization.shop(), body).await;
     assert_eq!(events.only("ui")["data"], json!([lamp]));
     let tools: Vec<_> = events
         .events
@@ -116,20 +104,20 @@ async fn draft_products_are_found_and_tool_calls_are_reported() {
 
 #[tokio::test]
 async fn unsaved_agent_can_be_run_and_is_not_stored() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().apply(&service).await;
+    let organization = OrganizationDocument::new().apply_to_shared().await;
     organization.script(Script::says("New here."));
     let draft =
         json!({"slug": "idea", "name": "Idea", "provider": "main", "instructions": "Have ideas."});
     let body = json!({"message": "Hello", "draft": draft});
-    let events = tried(&service, &organization, "new", body).await;
+    let events = tried(&organization, "new", body).await;
     assert_eq!(
         (events.text().as_str(), &events.only("start")["agentName"]),
         ("New here.", &json!("Idea"))
     );
-    let agents = service
+    let agents = organization
+        .service()
         .admin()
-        .get(&of(&organization, "/agents"))
+        .get(&organization.admin_path("/agents"))
         .await
         .json();
     assert_eq!(agents["total"], 0);
@@ -137,21 +125,17 @@ async fn unsaved_agent_can_be_run_and_is_not_stored() {
 
 #[tokio::test]
 async fn playground_run_is_neither_listed_nor_counted() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
     let client = organization.client();
     let trial = tried(
-        &service,
         &organization,
         organization.shop(),
         json!({"message": "a trial"}),
     )
     .await;
     assert_eq!(trial.text(), "ok");
-    client
-        .chat(organization.shop(), "s", "a visitor")
-        .await
-        .complete();
+    organization.chat("s", "a visitor").await.complete();
     // This message came later, so a stored playground run would be visible by now.
     let listed = eventually(
         "the visitor's conversation is listed",
@@ -159,7 +143,7 @@ async fn playground_run_is_neither_listed_nor_counted() {
         async || {
             let listed = service
                 .admin()
-                .get(&of(&organization, "/conversations"))
+                .get(&organization.admin_path("/conversations"))
                 .await
                 .json();
             (!listed["items"].as_array().unwrap().is_empty()).then_some(listed)
@@ -173,7 +157,7 @@ async fn playground_run_is_neither_listed_nor_counted() {
         "{listed}"
     );
     let conversation = trial.only("start")["conversationId"].as_str().unwrap();
-    let path = of(&organization, &format!("/conversations/{conversation}"));
+    let path = organization.admin_path(&format!("/conversations/{conversation}"));
     assert_eq!(service.admin().get(&path).await.status, 404);
     let message = trial.only("start")["messageId"].as_str().unwrap();
     assert_eq!(
@@ -187,16 +171,12 @@ async fn playground_run_is_neither_listed_nor_counted() {
 
 #[tokio::test]
 async fn leaving_a_playground_run_stops_its_model_call() {
-    let service = SharedService::get().await;
     // Longer than the test waits, so that the call does not end on its own.
-    let organization =
-        Organization::with_agent(&service, Script::counts(4000, Duration::from_millis(50))).await;
-    let path = of(
-        &organization,
-        &format!("/agents/{}/try", organization.shop()),
-    );
+    let organization = shop_with(Script::counts(4000, Duration::from_millis(50))).await;
+    let path = organization.admin_path(&format!("/agents/{}/try", organization.shop()));
     let body = json!({"message": "count"});
-    let mut response = service
+    let mut response = organization
+        .service()
         .admin()
         .request(Method::POST, &path)
         .json(&body)
@@ -204,8 +184,8 @@ async fn leaving_a_playground_run_stops_its_model_call() {
         .await
         .unwrap();
     let is_open = || {
-        ScriptedModel::get()
-            .requests(&organization.model)
+        organization
+            .requests()
             .iter()
             .any(|request| request.is_open())
     };
@@ -221,8 +201,7 @@ async fn leaving_a_playground_run_stops_its_model_call() {
 
 #[tokio::test]
 async fn invalid_draft_is_rejected_before_any_model_call() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("never")).await;
+    let organization = shop_saying("never").await;
     for (agent, body, status, param) in [
         (
             organization.shop(),
@@ -256,8 +235,8 @@ async fn invalid_draft_is_rejected_before_any_model_call() {
             None,
         ),
     ] {
-        let path = of(&organization, &format!("/agents/{agent}/try"));
-        let answer = service.admin().post(&path, &body).await;
+        let path = organization.admin_path(&format!("/agents/{agent}/try"));
+        let answer = organization.service().admin().post(&path, &body).await;
         assert_eq!(
             (answer.status, answer.json()["param"].as_str()),
             (status, param),
@@ -265,16 +244,11 @@ async fn invalid_draft_is_rejected_before_any_model_call() {
             answer.text
         );
     }
-    assert!(
-        ScriptedModel::get()
-            .requests(&organization.model)
-            .is_empty()
-    );
+    assert!(organization.requests().is_empty());
 }
 
 #[tokio::test]
 async fn team_run_scores_each_member_without_a_conversation() {
-    let service = SharedService::get().await;
     let members = json!([
         {"agent": "orders", "specialization": "orders, delivery, refunds"},
         {"agent": "wine", "specialization": "red and white wine"},
@@ -288,13 +262,14 @@ async fn team_run_scores_each_member_without_a_conversation() {
             "desk",
             json!({"members": members, "status": "draft", "public": false}),
         )
-        .apply(&service)
+        .apply_to_shared()
         .await;
+    let service = organization.service();
     organization.script(Script::says("{}"));
     let team = organization.team("desk");
     let body = json!({"message": "Where is the delivery of my order?"});
-    let answer = asked_who(&service, &organization, team, body).await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
+    let answer = asked_who(&organization, team, body).await;
+    answer.assert_status(200);
     let verdict = answer.json();
     assert_eq!(
         (&verdict["agent"]["slug"], &verdict["agent"]["name"]),
@@ -318,7 +293,7 @@ async fn team_run_scores_each_member_without_a_conversation() {
 
     let draft = json!({"routing": "round-robin"});
     let body = json!({"message": "Where is the delivery of my order?", "draft": draft});
-    let drafted = asked_who(&service, &organization, team, body).await.json();
+    let drafted = asked_who(&organization, team, body).await.json();
     assert_eq!(
         (&drafted["stage"], &drafted["members"][0]["permille"]),
         (&json!("strategy"), &Value::Null),
@@ -327,14 +302,14 @@ async fn team_run_scores_each_member_without_a_conversation() {
     assert_eq!(
         service
             .admin()
-            .get(&of(&organization, "/conversations"))
+            .get(&organization.admin_path("/conversations"))
             .await
             .json()["items"],
         json!([])
     );
     let keys = service
         .admin()
-        .get(&of(&organization, "/keys"))
+        .get(&organization.admin_path("/keys"))
         .await
         .json();
     assert_eq!(keys["total"], 1, "the document's own key alone");
@@ -342,7 +317,6 @@ async fn team_run_scores_each_member_without_a_conversation() {
 
 #[tokio::test]
 async fn team_run_continues_the_given_conversation() {
-    let service = SharedService::get().await;
     let members = json!([
         {"agent": "orders", "specialization": "orders, delivery, refunds"},
         {"agent": "wine", "specialization": "red and white wine"}
@@ -351,7 +325,7 @@ async fn team_run_continues_the_given_conversation() {
         .agent("orders", json!({}))
         .agent("wine", json!({}))
         .team("desk", json!({"members": members}))
-        .apply(&service)
+        .apply_to_shared()
         .await;
     organization.script(Script::says("{}"));
     let history = json!([
@@ -359,6 +333,6 @@ async fn team_run_continues_the_given_conversation() {
         {"role": "assistant", "content": "White or red?", "agentId": organization.agent("wine")}
     ]);
     let body = json!({"message": "the first one", "history": history});
-    let answer = asked_who(&service, &organization, organization.team("desk"), body).await;
+    let answer = asked_who(&organization, organization.team("desk"), body).await;
     assert_eq!(answer.json()["agent"]["slug"], "wine", "{}", answer.text);
 }

@@ -4,15 +4,14 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{PROMISED, of};
 use crate::support::{
-    ADMIN_TOKEN, Client, Organization, OrganizationDocument, Script, ScriptedModel, SharedService,
-    eventually, unique,
+    ADMIN_TOKEN, Client, OrganizationDocument, PROMISED, Script, ScriptedModel, SharedService,
+    eventually, shop_saying, unique,
 };
 
 async fn made(admin: &Client, path: &str, thing: Value) -> Value {
     let answer = admin.post(path, &thing).await;
-    assert_eq!(answer.status, 201, "{}", answer.text);
+    answer.assert_status(201);
     answer.json()
 }
 
@@ -62,19 +61,18 @@ async fn organization_created_step_by_step_answers_visitors() {
 
 #[tokio::test]
 async fn change_is_live_on_every_ingress_within_two_seconds() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let urls = service.public_urls();
-    let config = format!("/api/public/agents/{}", organization.shop());
+    let organization = shop_saying("ok").await;
+    let urls = organization.service().public_urls();
+    let config = organization.path("");
     for url in &urls {
         assert_eq!(organization.client_at(url).get(&config).await.status, 200);
     }
     let admin = Client::new(&urls[0]).with_key(ADMIN_TOKEN);
-    let agent = of(&organization, &format!("/agents/{}", organization.shop()));
+    let agent = organization.admin_path(&format!("/agents/{}", organization.shop()));
     let answer = admin
         .patch(&agent, &json!({"welcomeMessage": "changed"}))
         .await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.assert_status(200);
     for url in urls.iter().rev() {
         let client = organization.client_at(url);
         eventually("the new greeting is there", PROMISED, async || {
@@ -97,11 +95,11 @@ async fn change_is_live_on_every_ingress_within_two_seconds() {
 async fn ids_of_another_organization_are_unknown_and_unchanged() {
     let service = SharedService::get().await;
     let theirs = OrganizationDocument::new()
-        .agent("shop", json!({"instructions": "canary-prompt"}))
+        .shop(json!({"instructions": "canary-prompt"}))
         .team("front", json!({"members": [{"agent": "shop"}]}))
-        .apply(&service)
+        .apply_to_shared()
         .await;
-    let ours = OrganizationDocument::new().apply(&service).await;
+    let ours = OrganizationDocument::new().apply_to_shared().await;
     let (admin, key) = (
         service.admin(),
         theirs.answer["organizations"][0]["keys"][0]["id"]
@@ -117,7 +115,7 @@ async fn ids_of_another_organization_are_unknown_and_unchanged() {
         format!("/keys/{key}"),
         format!("/providers/{provider}"),
     ] {
-        let path = of(&ours, &path);
+        let path = ours.admin_path(&path);
         let name = json!({"name": "Taken", "slug": "shop"});
         for answer in [
             admin.get(&path).await,
@@ -130,7 +128,7 @@ async fn ids_of_another_organization_are_unknown_and_unchanged() {
         }
     }
     for list in ["agents", "teams", "keys", "providers"] {
-        let answer = admin.get(&of(&ours, &format!("/{list}"))).await;
+        let answer = admin.get(&ours.admin_path(&format!("/{list}"))).await;
         assert_eq!(answer.status, 200);
         assert!(
             !answer.text.contains(&theirs.id) && !answer.text.contains("canary"),
@@ -140,7 +138,7 @@ async fn ids_of_another_organization_are_unknown_and_unchanged() {
     }
     assert_eq!(
         admin
-            .get(&of(&theirs, &format!("/agents/{}", theirs.shop())))
+            .get(&theirs.admin_path(&format!("/agents/{}", theirs.shop())))
             .await
             .json()["name"],
         "Agent shop"
@@ -149,9 +147,9 @@ async fn ids_of_another_organization_are_unknown_and_unchanged() {
 
 #[tokio::test]
 async fn concurrent_edits_of_one_version_conflict() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let path = of(&organization, &format!("/agents/{}", organization.shop()));
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
+    let path = organization.admin_path(&format!("/agents/{}", organization.shop()));
     for round in 0..5 {
         let (one, two) = (service.admin(), service.admin());
         let etag = one.get(&path).await.header("etag").unwrap().to_owned();
@@ -176,9 +174,9 @@ async fn concurrent_edits_of_one_version_conflict() {
 
 #[tokio::test]
 async fn simultaneous_patches_of_different_fields_are_all_kept() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let path = of(&organization, &format!("/agents/{}", organization.shop()));
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
+    let path = organization.admin_path(&format!("/agents/{}", organization.shop()));
     let fields = [
         "description",
         "instructions",
@@ -199,19 +197,15 @@ async fn simultaneous_patches_of_different_fields_are_all_kept() {
 
 #[tokio::test]
 async fn referenced_resources_cannot_be_deleted() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .team("front", json!({"members": [{"agent": "shop"}]}))
-        .apply(&service)
+        .apply_to_shared()
         .await;
-    let admin = service.admin();
+    let admin = organization.service().admin();
     let ids = &organization.answer["organizations"][0];
     let path = |list: &str| {
-        of(
-            &organization,
-            &format!("/{list}/{}", ids[list][0]["id"].as_str().unwrap()),
-        )
+        organization.admin_path(&format!("/{list}/{}", ids[list][0]["id"].as_str().unwrap()))
     };
     let refused = admin
         .delete(&path("agents"))
@@ -227,16 +221,16 @@ async fn referenced_resources_cannot_be_deleted() {
         .assert_problem(409, Some("CONFLICT"));
     assert_eq!(refused["details"]["usedBy"][0]["slug"], "shop");
     admin
-        .delete(&of(&organization, ""))
+        .delete(&organization.admin_path(""))
         .await
         .assert_problem(409, Some("CONFLICT"));
     for list in ["teams", "agents", "providers", "keys"] {
         let answer = admin.delete(&path(list)).await;
         assert_eq!(answer.status, 204, "{list}: {}", answer.text);
     }
-    assert_eq!(admin.delete(&of(&organization, "")).await.status, 204);
+    assert_eq!(admin.delete(&organization.admin_path("")).await.status, 204);
     admin
-        .get(&of(&organization, ""))
+        .get(&organization.admin_path(""))
         .await
         .assert_problem(404, Some("NOT_FOUND"));
 }

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::counting_proxy::CountingProxy;
 use crate::support::{
-    Browser, End, Organization, OrganizationDocument, Page, Script, SharedService,
+    Browser, End, Organization, OrganizationDocument, Page, Script, shop_saying, shop_with,
+    shop_with_settings,
 };
 
 const PAGE: &str = "<!doctype html><meta charset=utf-8><title>A shop</title>";
@@ -26,10 +27,10 @@ const READ_ALL: &str = "
     return {status: response.status, headers: Object.fromEntries(response.headers), text: await response.text()};";
 
 /// Returns the input of `SEND` for a chat request to the organization's shop.
-fn chat(service: &SharedService, organization: &Organization, key: &str, session: &str) -> Value {
+fn chat(organization: &Organization, key: &str, session: &str) -> Value {
     let url = format!(
         "{}/api/public/agents/{}/chat",
-        service.public_urls()[0],
+        &organization.service().public_urls()[0],
         organization.shop()
     );
     json!({"url": url, "key": organization.key_text(key), "body": {"message": "hi", "sessionId": session}})
@@ -46,16 +47,12 @@ fn code(answer: &Value) -> String {
 
 #[tokio::test]
 async fn page_reads_a_reply_chunk_by_chunk_as_it_is_generated() {
-    let service = SharedService::get().await;
     let (script, gate) = Script::says("one   two   three ").chunk_chars(6).gated();
-    let organization = Organization::with_agent(&service, script).await;
+    let organization = shop_with(script).await;
     let browser = Browser::at(&Page::serve(PAGE).origin()).await;
     gate.open(1);
     let begun = browser
-        .run(
-            &format!("{SEND}{BEGIN}"),
-            chat(&service, &organization, "all", "s"),
-        )
+        .run(&format!("{SEND}{BEGIN}"), chat(&organization, "all", "s"))
         .await;
     assert_eq!(begun["status"], 200);
     for (number, expected) in ["one   ", "two   ", "three "].into_iter().enumerate() {
@@ -72,10 +69,9 @@ async fn page_reads_a_reply_chunk_by_chunk_as_it_is_generated() {
 
 #[tokio::test]
 async fn page_can_read_the_specified_headers() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let browser = Browser::at(&Page::serve(PAGE).origin()).await;
-    let answer = send(&browser, chat(&service, &organization, "all", "s")).await;
+    let answer = send(&browser, chat(&organization, "all", "s")).await;
     assert_eq!(
         (&answer["status"], &answer["text"]),
         (&json!(200), &json!("ok"))
@@ -102,8 +98,8 @@ fn listing(page: &Page) -> Value {
 }
 
 /// Returns the input of `SEND` for a chat request with some of its fields replaced.
-fn changed_chat(service: &SharedService, organization: &Organization, changes: &Value) -> Value {
-    let mut request = chat(service, organization, "all", "s");
+fn changed_chat(organization: &Organization, changes: &Value) -> Value {
+    let mut request = chat(organization, "all", "s");
     let fields = request.as_object_mut().unwrap();
     fields.extend(changes.as_object().unwrap().clone());
     request
@@ -111,25 +107,24 @@ fn changed_chat(service: &SharedService, organization: &Organization, changes: &
 
 #[tokio::test]
 async fn page_can_read_the_refusal_reason() {
-    let service = SharedService::get().await;
     let page = Page::serve(PAGE);
     let organization = OrganizationDocument::new()
-        .agent("shop", listing(&page))
+        .shop(listing(&page))
         .key("reading", &["config"])
         .key_with("limited", json!({"limits": {"chatPerMinute": 1}}))
-        .apply(&service)
+        .apply_to_shared()
         .await;
     organization.script(Script::says("ok"));
     let browser = Browser::at(&page.origin()).await;
     let config = format!(
         "{}/api/public/agents/{}",
-        service.public_urls()[0],
+        &organization.service().public_urls()[0],
         organization.shop()
     );
     let reading = organization.key_text("reading");
     let limited = json!({"key": organization.key_text("limited")});
     let huge = json!({"message": "x".repeat(300_000), "sessionId": "s"});
-    let first = changed_chat(&service, &organization, &limited);
+    let first = changed_chat(&organization, &limited);
     assert_eq!(send(&browser, first).await["status"], 200);
     for (changes, status, expected) in [
         (json!({"key": "wrong"}), 401, "INVALID_API_KEY"),
@@ -152,7 +147,7 @@ async fn page_can_read_the_refusal_reason() {
         ),
         (limited, 429, "RATE_LIMITED"),
     ] {
-        let request = changed_chat(&service, &organization, &changes);
+        let request = changed_chat(&organization, &changes);
         let answer = send(&browser, request).await;
         assert_eq!(
             (answer["status"].as_u64(), code(&answer).as_str()),
@@ -169,15 +164,11 @@ async fn page_can_read_the_refusal_reason() {
 
 #[tokio::test]
 async fn page_of_an_unlisted_domain_can_read_its_refusal() {
-    let service = SharedService::get().await;
     let page = Page::serve(PAGE);
-    let organization = OrganizationDocument::new()
-        .agent("shop", listing(&page))
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(listing(&page)).await;
     organization.script(Script::says("ok"));
     let browser = Browser::at(&page.origin()).await;
-    let request = chat(&service, &organization, "all", "s");
+    let request = chat(&organization, "all", "s");
     assert_eq!(send(&browser, request.clone()).await["status"], 200);
     browser.visit(&page.other_origin()).await;
     let answer = send(&browser, request).await;
@@ -190,19 +181,15 @@ async fn page_of_an_unlisted_domain_can_read_its_refusal() {
 
 #[tokio::test]
 async fn page_detects_an_interrupted_reply() {
-    let service = SharedService::get().await;
     let (script, gate) = Script::says("halfrest")
         .chunk_chars(4)
         .ends(End::Cut)
         .gated();
-    let organization = Organization::with_agent(&service, script).await;
+    let organization = shop_with(script).await;
     let browser = Browser::at(&Page::serve(PAGE).origin()).await;
     gate.open(1);
     browser
-        .run(
-            &format!("{SEND}{BEGIN}"),
-            chat(&service, &organization, "all", "s"),
-        )
+        .run(&format!("{SEND}{BEGIN}"), chat(&organization, "all", "s"))
         .await;
     // A browser drops unread data when a transfer breaks, so the break waits for the page.
     assert_eq!(browser.run(READ_CHUNK, json!({})).await, json!("half"));
@@ -219,12 +206,11 @@ async fn page_detects_an_interrupted_reply() {
 
 #[tokio::test]
 async fn page_resumes_an_event_stream_where_it_stopped() {
-    let service = SharedService::get().await;
     let (script, gate) = Script::says("one   two   ").chunk_chars(6).gated();
-    let organization = Organization::with_agent(&service, script).await;
+    let organization = shop_with(script).await;
     let browser = Browser::at(&Page::serve(PAGE).origin()).await;
     gate.open(1);
-    let mut request = chat(&service, &organization, "all", "s");
+    let mut request = chat(&organization, "all", "s");
     request["headers"] = json!({"accept": "text/event-stream"});
     // Reads until the first text, keeps the id of its event, and disconnects.
     let first = "
@@ -244,7 +230,7 @@ async fn page_resumes_an_event_stream_where_it_stopped() {
     gate.open(1);
     let url = format!(
         "{}/api/public/messages/{}/stream",
-        service.public_urls()[0],
+        &organization.service().public_urls()[0],
         left["message"].as_str().unwrap()
     );
     let rest = send(
@@ -266,18 +252,13 @@ async fn page_resumes_an_event_stream_where_it_stopped() {
 
 #[tokio::test]
 async fn page_patches_a_conversation_and_cancels_a_reply() {
-    let service = SharedService::get().await;
-    let organization =
-        Organization::with_agent(&service, Script::says("begun").ends(End::Silence)).await;
+    let organization = shop_with(Script::says("begun").ends(End::Silence)).await;
     let browser = Browser::at(&Page::serve(PAGE).origin()).await;
     let begun = browser
-        .run(
-            &format!("{SEND}{BEGIN}"),
-            chat(&service, &organization, "all", "s"),
-        )
+        .run(&format!("{SEND}{BEGIN}"), chat(&organization, "all", "s"))
         .await;
     let (base, key) = (
-        format!("{}/api/public", service.public_urls()[0]),
+        format!("{}/api/public", &organization.service().public_urls()[0]),
         organization.key_text("all"),
     );
     let message = begun["headers"]["x-message-id"].as_str().unwrap();
@@ -294,11 +275,10 @@ async fn page_patches_a_conversation_and_cancels_a_reply() {
 
 #[tokio::test]
 async fn preflight_is_cached_for_later_requests() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let proxy = CountingProxy::before(&service.public_urls()[0]);
+    let organization = shop_saying("ok").await;
+    let proxy = CountingProxy::before(&organization.service().public_urls()[0]);
     let browser = Browser::at(&Page::serve(PAGE).origin()).await;
-    let mut request = chat(&service, &organization, "all", "s");
+    let mut request = chat(&organization, "all", "s");
     request["url"] = json!(format!(
         "{}/api/public/agents/{}/chat",
         proxy.url,
@@ -312,12 +292,11 @@ async fn preflight_is_cached_for_later_requests() {
 
 #[tokio::test]
 async fn sandboxed_frame_with_opaque_origin_can_read_responses() {
-    let service = SharedService::get().await;
     let listed = json!({"allowedDomains": ["https://shop.example"]});
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .agent("listed", listed)
-        .apply(&service)
+        .apply_to_shared()
         .await;
     organization.script(Script::says("ok"));
     let browser = Browser::at(&Page::serve(PAGE).origin()).await;
@@ -335,7 +314,7 @@ async fn sandboxed_frame_with_opaque_origin_can_read_responses() {
         const told = new Promise(resolve => addEventListener('message', event => resolve(event.data), {once: true}));
         document.body.append(frame);
         return await told;";
-    let request = chat(&service, &organization, "all", "s");
+    let request = chat(&organization, "all", "s");
     assert_eq!(
         browser.run(in_frame, request.clone()).await,
         json!({"status": 200, "text": "ok"})
@@ -343,7 +322,7 @@ async fn sandboxed_frame_with_opaque_origin_can_read_responses() {
     let mut refused = request;
     let url = format!(
         "{}/api/public/agents/{}/chat",
-        service.public_urls()[0],
+        &organization.service().public_urls()[0],
         organization.agent("listed")
     );
     refused["url"] = json!(url);

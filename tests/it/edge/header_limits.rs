@@ -1,12 +1,11 @@
 //! Limits of the request head.
 
-use super::{config_request, url};
-use crate::support::{Organization, RawConnection, Script, SharedService};
+use super::{config_request, connect};
+use crate::support::shop_saying;
 
 #[tokio::test]
 async fn head_beyond_the_limit_is_refused_and_closes_the_connection() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let wide = format!("x-wide: {}\r\n", "x".repeat(64 << 10));
     let many: String = (0..1_000)
         .map(|number| format!("x-{number}: y\r\n"))
@@ -17,7 +16,7 @@ async fn head_beyond_the_limit_is_refused_and_closes_the_connection() {
         config_request(&organization, &many),
         long_path,
     ] {
-        let mut connection = RawConnection::open(&url(&service)).await;
+        let mut connection = connect(&organization).await;
         connection.write(&request).await;
         let told = String::from_utf8(connection.read_to_end().await).unwrap();
         let status = told.split(' ').nth(1).unwrap_or_default();
@@ -32,9 +31,8 @@ async fn head_beyond_the_limit_is_refused_and_closes_the_connection() {
 
 #[tokio::test]
 async fn head_with_many_browser_cookies_is_accepted() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let mut connection = RawConnection::open(&url(&service)).await;
+    let organization = shop_saying("ok").await;
+    let mut connection = connect(&organization).await;
     connection
         .write(config_request(
             &organization,
@@ -49,10 +47,12 @@ async fn head_with_many_browser_cookies_is_accepted() {
 
 #[tokio::test]
 async fn overlong_key_is_invalid_and_no_server_error() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let path = format!("/api/public/agents/{}", organization.shop());
-    let client = service.client().with_key(&"k".repeat(8 << 10));
+    let organization = shop_saying("ok").await;
+    let path = organization.path("");
+    let client = organization
+        .service()
+        .client()
+        .with_key(&"k".repeat(8 << 10));
     client
         .get(&path)
         .await

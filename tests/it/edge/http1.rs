@@ -2,16 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::{chat_head, chat_request, config_request, url};
+use super::{chat_head, chat_request, config_request, connect};
 use crate::support::{
-    End, Organization, Process, RawConnection, Script, SharedService, TestService,
+    End, Organization, Process, RawConnection, Script, TestService, shop_saying, shop_with,
 };
 
 #[tokio::test]
 async fn pipelined_requests_are_answered_in_order() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let mut connection = RawConnection::open(&url(&service)).await;
+    let organization = shop_saying("ok").await;
+    let mut connection = connect(&organization).await;
     let unknown = "GET /nothing HTTP/1.1\r\nhost: x\r\n\r\n";
     let requests = [
         config_request(&organization, ""),
@@ -38,9 +37,8 @@ async fn pipelined_requests_are_answered_in_order() {
 
 #[tokio::test]
 async fn connection_stays_open_after_an_error() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let mut connection = RawConnection::open(&url(&service)).await;
+    let organization = shop_saying("ok").await;
+    let mut connection = connect(&organization).await;
     for (request, status) in [
         ("GET /nothing HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(), 404),
         (
@@ -67,10 +65,9 @@ async fn connection_stays_open_after_an_error() {
 
 #[tokio::test]
 async fn half_closed_connection_ends_while_its_reply_is_finished() {
-    let service = SharedService::get().await;
     let (script, gate) = Script::says("one   two   ").chunk_chars(6).gated();
-    let organization = Organization::with_agent(&service, script).await;
-    let mut connection = RawConnection::open(&url(&service)).await;
+    let organization = shop_with(script).await;
+    let mut connection = connect(&organization).await;
     connection.write(chat_request(&organization, "s", "")).await;
     gate.open(1);
     assert_eq!(
@@ -89,21 +86,17 @@ async fn half_closed_connection_ends_while_its_reply_is_finished() {
         String::from_utf8_lossy(&rest)
     );
     gate.open(1);
-    let history = organization
-        .client()
-        .settled_history(organization.shop(), "s", 2)
-        .await;
+    let history = organization.settled_history("s", 2).await;
     assert_eq!(history["messages"][1]["content"], "one   two   ");
 }
 
 #[tokio::test]
 async fn expect_continue_is_answered_only_for_accepted_requests() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let body = json!({"message": "hi", "sessionId": "s"}).to_string();
     let expecting =
         |length: usize| format!("expect: 100-continue\r\ncontent-length: {length}\r\n\r\n");
-    let mut connection = RawConnection::open(&url(&service)).await;
+    let mut connection = connect(&organization).await;
     connection
         .write(format!(
             "{}{}",
@@ -122,7 +115,7 @@ async fn expect_continue_is_answered_only_for_accepted_requests() {
         (keyless, body.len(), 401),
         (chat_head(&organization, ""), 300_000, 413),
     ] {
-        let mut connection = RawConnection::open(&url(&service)).await;
+        let mut connection = connect(&organization).await;
         connection
             .write(format!("{head}{}", expecting(length)))
             .await;
@@ -139,8 +132,7 @@ async fn expect_continue_is_answered_only_for_accepted_requests() {
 
 #[tokio::test]
 async fn head_is_answered_like_get_without_the_body() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let (base, key) = ("/api/public/agents", organization.key_text("all"));
     let known = format!("x-api-key: {key}\r\n");
     for (path, headers, status) in [
@@ -163,7 +155,7 @@ async fn head_is_answered_like_get_without_the_body() {
         ),
         ("/nothing".to_owned(), "", 404),
     ] {
-        let mut connection = RawConnection::open(&url(&service)).await;
+        let mut connection = connect(&organization).await;
         connection
             .write(format!("GET {path} HTTP/1.1\r\nhost: x\r\n{headers}\r\n"))
             .await;
@@ -197,9 +189,8 @@ async fn head_is_answered_like_get_without_the_body() {
 
 #[tokio::test]
 async fn body_of_a_get_is_not_parsed_as_a_request() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let mut connection = RawConnection::open(&url(&service)).await;
+    let organization = shop_saying("ok").await;
+    let mut connection = connect(&organization).await;
     let hidden = "GET /nothing HTTP/1.1\r\nhost: x\r\n\r\n";
     let with_body = config_request(
         &organization,
@@ -220,8 +211,7 @@ async fn body_of_a_get_is_not_parsed_as_a_request() {
 
 #[tokio::test]
 async fn body_of_a_refused_request_is_not_parsed_as_a_request() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let hidden = config_request(&organization, "");
     let huge = hidden.repeat(300_000 / hidden.len());
     let chat = chat_head(&organization, "");
@@ -231,7 +221,7 @@ async fn body_of_a_refused_request_is_not_parsed_as_a_request() {
         (keyless, &hidden, 401),
         (chat, &hidden, 400),
     ] {
-        let mut connection = RawConnection::open(&url(&service)).await;
+        let mut connection = connect(&organization).await;
         connection
             .write(format!(
                 "{head}connection: close\r\ncontent-length: {}\r\n\r\n",
@@ -247,9 +237,8 @@ async fn body_of_a_refused_request_is_not_parsed_as_a_request() {
 
 #[tokio::test]
 async fn http_1_0_client_gets_the_whole_reply() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("a whole reply")).await;
-    let mut connection = RawConnection::open(&url(&service)).await;
+    let organization = shop_saying("a whole reply").await;
+    let mut connection = connect(&organization).await;
     connection
         .write(chat_request(&organization, "s", "").replace("HTTP/1.1", "HTTP/1.0"))
         .await;
@@ -262,7 +251,7 @@ async fn http_1_0_client_gets_the_whole_reply() {
         "{head}"
     );
     assert_eq!(body, "a whole reply");
-    connection = RawConnection::open(&url(&service)).await;
+    connection = connect(&organization).await;
     connection.write("GET /nothing HTTP/1.0\r\n\r\n").await;
     let answer = connection
         .read_answer()
@@ -276,10 +265,8 @@ async fn http_1_0_client_gets_the_whole_reply() {
 
 #[tokio::test]
 async fn http_1_0_client_detects_an_interrupted_reply() {
-    let service = SharedService::get().await;
-    let organization =
-        Organization::with_agent(&service, Script::says("half").ends(End::Cut)).await;
-    let mut connection = RawConnection::open(&url(&service)).await;
+    let organization = shop_with(Script::says("half").ends(End::Cut)).await;
+    let mut connection = connect(&organization).await;
     connection
         .write(chat_request(&organization, "s", "").replace("HTTP/1.1", "HTTP/1.0"))
         .await;

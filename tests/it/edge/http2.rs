@@ -13,7 +13,9 @@ use super::{
     },
     url,
 };
-use crate::support::{Answer, End, Organization, Reply, Script, SharedService};
+use crate::support::{
+    Answer, End, Organization, Reply, Script, TestService, shop_saying, shop_with,
+};
 
 /// Concurrent streams that the server allows on one connection.
 const STREAMS_MAX: u32 = 100;
@@ -29,7 +31,7 @@ fn http2() -> reqwest::Client {
 
 async fn chat(
     http: &reqwest::Client,
-    service: &SharedService,
+    service: &TestService,
     organization: &Organization,
     session: &str,
 ) -> Reply {
@@ -44,7 +46,7 @@ async fn chat(
 
 fn chat_builder(
     http: &reqwest::Client,
-    service: &SharedService,
+    service: &TestService,
     organization: &Organization,
     body: serde_json::Value,
 ) -> reqwest::RequestBuilder {
@@ -58,9 +60,9 @@ fn chat_builder(
         .json(&body)
 }
 
-async fn still_serves(service: &SharedService, organization: &Organization) {
+async fn still_serves(organization: &Organization) {
     assert_eq!(
-        chat(&http2(), service, organization, "after")
+        chat(&http2(), organization.service(), organization, "after")
             .await
             .complete(),
         "ok"
@@ -69,13 +71,12 @@ async fn still_serves(service: &SharedService, organization: &Organization) {
 
 #[tokio::test]
 async fn reply_arrives_chunk_by_chunk() {
-    let service = SharedService::get().await;
     let (script, gate) = Script::says("one   two   three ").chunk_chars(6).gated();
-    let organization = Organization::with_agent(&service, script).await;
+    let organization = shop_with(script).await;
     gate.open(1);
     let request = chat_builder(
         &http2(),
-        &service,
+        organization.service(),
         &organization,
         json!({"message": "hi", "sessionId": "s"}),
     );
@@ -96,33 +97,31 @@ async fn reply_arrives_chunk_by_chunk() {
 
 #[tokio::test]
 async fn interrupted_reply_resets_the_stream() {
-    let service = SharedService::get().await;
-    let organization =
-        Organization::with_agent(&service, Script::says("half").ends(End::Cut)).await;
+    let organization = shop_with(Script::says("half").ends(End::Cut)).await;
+    let service = organization.service();
     let http = http2();
-    let reply = chat(&http, &service, &organization, "s").await;
+    let reply = chat(&http, service, &organization, "s").await;
     assert_eq!(
         (reply.status, reply.ended_cleanly, reply.text().as_str()),
         (200, false, "half")
     );
     organization.script(Script::says("whole"));
     assert_eq!(
-        chat(&http, &service, &organization, "t").await.complete(),
+        chat(&http, service, &organization, "t").await.complete(),
         "whole"
     );
 }
 
 #[tokio::test]
 async fn errors_are_the_same_as_over_http_1_1() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let http = http2();
     let huge = json!({"message": "x".repeat(300_000), "sessionId": "s"});
     for (body, status, code) in [
         (json!({"message": "hi"}), 400, "INVALID_REQUEST_DATA"),
         (huge, 413, "PAYLOAD_TOO_LARGE"),
     ] {
-        let request = chat_builder(&http, &service, &organization, body);
+        let request = chat_builder(&http, organization.service(), &organization, body);
         let answer = Answer::read(request.send().await.unwrap()).await.unwrap();
         answer.assert_problem(status, Some(code));
     }
@@ -130,14 +129,13 @@ async fn errors_are_the_same_as_over_http_1_1() {
 
 #[tokio::test]
 async fn more_requests_than_streams_are_all_answered() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let http = http2();
     let sessions: Vec<_> = (0..150).map(|number| format!("s{number}")).collect();
     let replies = join_all(
         sessions
             .iter()
-            .map(|session| chat(&http, &service, &organization, session)),
+            .map(|session| chat(&http, organization.service(), &organization, session)),
     )
     .await;
     for reply in replies {
@@ -147,9 +145,8 @@ async fn more_requests_than_streams_are_all_answered() {
 
 #[tokio::test]
 async fn stream_beyond_the_announced_limit_is_refused_alone() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let mut connection = Http2::open(&url(&service), &[]).await;
+    let organization = shop_saying("ok").await;
+    let mut connection = Http2::open(&url(organization.service()), &[]).await;
     let settings = connection.read_kind(SETTINGS).await.unwrap().settings();
     assert!(
         settings.contains(&(SETTING_MAX_CONCURRENT_STREAMS, STREAMS_MAX)),
@@ -193,10 +190,9 @@ async fn stream_beyond_the_announced_limit_is_refused_alone() {
 
 #[tokio::test]
 async fn rapid_reset_client_is_disconnected() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let headers = chat_block(&organization);
-    let mut connection = Http2::open(&url(&service), &[]).await;
+    let mut connection = Http2::open(&url(organization.service()), &[]).await;
     let flood = (0..2_000).flat_map(|number| {
         let id = 2 * number + 1;
         [frame(HEADERS, END_HEADERS, id, &headers), reset(id, CANCEL)].concat()
@@ -208,14 +204,13 @@ async fn rapid_reset_client_is_disconnected() {
         .expect("the connection is given up");
     assert_eq!(farewell.error(), ENHANCE_YOUR_CALM);
     assert!(connection.raw.read_to_end().await.is_empty(), "and closed");
-    still_serves(&service, &organization).await;
+    still_serves(&organization).await;
 }
 
 #[tokio::test]
 async fn endless_headers_time_out() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let mut connection = Http2::open(&url(&service), &[]).await;
+    let organization = shop_saying("ok").await;
+    let mut connection = Http2::open(&url(organization.service()), &[]).await;
     connection
         .raw
         .write(frame(HEADERS, END_STREAM, 1, &config_block(&organization)))
@@ -236,17 +231,17 @@ async fn endless_headers_time_out() {
         answered |= frame.is_ok();
     }
     assert!(!answered, "and the connection is closed");
-    still_serves(&service, &organization).await;
+    still_serves(&organization).await;
 }
 
 #[tokio::test]
 async fn oversized_header_list_is_refused_without_a_disconnect() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
     let http = http2();
     let body = json!({"message": "hi", "sessionId": "s"});
     let request =
-        chat_builder(&http, &service, &organization, body).header("x-wide", "x".repeat(20 << 10));
+        chat_builder(&http, service, &organization, body).header("x-wide", "x".repeat(20 << 10));
     let status = request
         .send()
         .await
@@ -256,17 +251,16 @@ async fn oversized_header_list_is_refused_without_a_disconnect() {
         "{status:?}"
     );
     assert_eq!(
-        chat(&http, &service, &organization, "s").await.complete(),
+        chat(&http, service, &organization, "s").await.complete(),
         "ok"
     );
 }
 
 #[tokio::test]
 async fn reply_is_finished_after_its_stream_is_reset() {
-    let service = SharedService::get().await;
     let (script, gate) = Script::says("one   two   ").chunk_chars(6).gated();
-    let organization = Organization::with_agent(&service, script).await;
-    let mut connection = Http2::open(&url(&service), &[]).await;
+    let organization = shop_with(script).await;
+    let mut connection = Http2::open(&url(organization.service()), &[]).await;
     let body = json!({"message": "hi", "sessionId": "s"}).to_string();
     connection
         .raw
@@ -297,19 +291,19 @@ async fn reply_is_finished_after_its_stream_is_reset() {
         "the connection goes on: {answer:?}"
     );
     gate.open(1);
-    let history = organization
-        .client()
-        .settled_history(organization.shop(), "s", 2)
-        .await;
+    let history = organization.settled_history("s", 2).await;
     assert_eq!(history["messages"][1]["content"], "one   two   ");
 }
 
 #[tokio::test]
 async fn unread_stream_does_not_block_the_others() {
-    let service = SharedService::get().await;
     let text = "0123456789".repeat(10);
-    let organization = Organization::with_agent(&service, Script::says(&text)).await;
-    let mut connection = Http2::open(&url(&service), &[(SETTING_INITIAL_WINDOW_SIZE, 10)]).await;
+    let organization = shop_saying(&text).await;
+    let mut connection = Http2::open(
+        &url(organization.service()),
+        &[(SETTING_INITIAL_WINDOW_SIZE, 10)],
+    )
+    .await;
     let body = json!({"message": "hi", "sessionId": "s"}).to_string();
     connection
         .raw
@@ -347,8 +341,7 @@ async fn unread_stream_does_not_block_the_others() {
 
 #[tokio::test]
 async fn requests_ambiguous_in_http_1_1_are_reset() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let body = json!({"message": "hi", "sessionId": "s"}).to_string();
     let longer = (body.len() + 1).to_string();
     for further in [
@@ -359,7 +352,7 @@ async fn requests_ambiguous_in_http_1_1_are_reset() {
         &[("x-break", "a\r\nx-smuggled: b")],
         &[(":path", "/second")],
     ] {
-        let mut connection = Http2::open(&url(&service), &[]).await;
+        let mut connection = Http2::open(&url(organization.service()), &[]).await;
         let headers = [chat_block(&organization), block(further)].concat();
         connection
             .raw

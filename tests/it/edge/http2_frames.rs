@@ -153,17 +153,13 @@ pub(super) fn block(headers: &[(&str, &str)]) -> Vec<u8> {
 
 /// Returns the header block of a chat request with a body.
 pub(super) fn chat_block(organization: &Organization) -> Vec<u8> {
-    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let path = organization.path("/chat");
     request_block("POST", &path, organization)
 }
 
 /// Returns the header block of a request for the agent's configuration.
 pub(super) fn config_block(organization: &Organization) -> Vec<u8> {
-    request_block(
-        "GET",
-        &format!("/api/public/agents/{}", organization.shop()),
-        organization,
-    )
+    request_block("GET", &organization.path(""), organization)
 }
 
 fn request_block(method: &str, path: &str, organization: &Organization) -> Vec<u8> {

@@ -11,7 +11,7 @@ mod slow_clients;
 
 use serde_json::json;
 
-use crate::support::{Organization, SharedService};
+use crate::support::{Organization, RawConnection, TestService};
 
 /// Returns a complete HTTP/1.1 chat request with additional header lines.
 fn chat_request(organization: &Organization, session: &str, headers: &str) -> String {
@@ -39,6 +39,10 @@ fn config_request(organization: &Organization, headers: &str) -> String {
     )
 }
 
-fn url(service: &SharedService) -> String {
+async fn connect(organization: &Organization) -> RawConnection {
+    RawConnection::open(&url(organization.service())).await
+}
+
+fn url(service: &TestService) -> String {
     service.public_urls().remove(0)
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::url;
 use crate::support::{
     Client, Events, Organization, OrganizationDocument, PATIENCE, Program, RawConnection, Reply,
-    Script, SharedService, eventually, free_port, report,
+    Script, SharedService, TestService, eventually, free_port, report, shop_saying, shop_with,
 };
 
 /// The contract's limit of all headers together.
@@ -31,7 +31,7 @@ struct Nginx {
 }
 
 impl Nginx {
-    async fn before(service: &SharedService) -> Self {
+    async fn before(service: &TestService) -> Self {
         let (plain, keeping) = (
             format!("127.0.0.1:{}", free_port()),
             format!("127.0.0.1:{}", free_port()),
@@ -91,7 +91,7 @@ fn told(way: &str, mut gaps: Vec<Duration>) {
 }
 
 async fn send(organization: &Organization, url: &str, accept: &str) -> reqwest::Response {
-    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let path = organization.path("/chat");
     let session = crate::support::unique("s");
     let request = organization
         .client_at(url)
@@ -114,7 +114,7 @@ async fn text_chunks_arrive_one_by_one() {
     ] {
         let (script, gate) = Script::counts(CHUNKS, Duration::ZERO).gated();
         let text = script.text.clone();
-        let organization = Organization::with_agent(&service, script).await;
+        let organization = shop_with(script).await;
         gate.open(1);
         let mut response = send(&organization, url, "text/plain").await;
         let (mut reply, mut gaps) = (Reply::begin(&response), vec![]);
@@ -143,7 +143,7 @@ async fn events_arrive_one_by_one() {
         ("events, HTTP/1.1 to us", &nginx.keeping),
     ] {
         let (script, gate) = Script::counts(CHUNKS, Duration::ZERO).gated();
-        let organization = Organization::with_agent(&service, script).await;
+        let organization = shop_with(script).await;
         // The stream starts at acceptance, before the model sends anything.
         let mut response = send(&organization, url, "text/event-stream").await;
         let (mut reply, mut gaps) = (Reply::begin(&response), vec![]);
@@ -173,7 +173,7 @@ async fn interrupted_reply_is_interrupted_behind_nginx() {
     let service = SharedService::get().await;
     let nginx = Nginx::before(&service).await;
     let script = Script::says("half").ends(crate::support::End::Cut);
-    let organization = Organization::with_agent(&service, script).await;
+    let organization = shop_with(script).await;
     for url in [&nginx.plain, &nginx.keeping] {
         let reply = Reply::read(send(&organization, url, "text/plain").await).await;
         assert_eq!(
@@ -196,22 +196,19 @@ async fn largest_heads_fit_the_proxy_buffer_and_the_contract() {
     let long = "🦀".repeat(200);
     let model = format!("{}{}", crate::support::unique("model"), "é".repeat(300));
     let organization = OrganizationDocument::new()
-        .agent(
-            "shop",
-            json!({"name": long, "description": long, "model": model}),
-        )
+        .shop(json!({"name": long, "description": long, "model": model}))
         .team(
             "front",
             json!({"members": [{"agent": "shop", "specialization": long}], "defaultAgent": "shop"}),
         )
-        .apply(&service)
+        .apply_to_shared()
         .await;
     let (key, body) = (
         organization.key_text("all"),
         json!({"message": long, "sessionId": "s"}).to_string(),
     );
     let origin = format!("https://{}.example", ["a".repeat(60).as_str(); 4].join("."));
-    let path = format!("/api/public/teams/{}/chat", organization.team("front"));
+    let path = organization.team_path();
     let request = format!(
         "POST {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\norigin: {origin}\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
@@ -243,8 +240,8 @@ async fn largest_heads_fit_the_proxy_buffer_and_the_contract() {
 async fn refusals_pass_unchanged() {
     let service = SharedService::get().await;
     let nginx = Nginx::before(&service).await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let organization = shop_saying("ok").await;
+    let path = organization.path("/chat");
     for url in [&nginx.plain, &nginx.keeping] {
         let client = organization.client_at(url);
         let large = json!({"message": "x".repeat(300_000), "sessionId": "s"});

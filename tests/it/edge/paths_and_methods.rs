@@ -2,17 +2,16 @@
 
 use reqwest::Method;
 
-use super::url;
-use crate::support::{Organization, RawConnection, Script, SharedService};
+use super::{connect, url};
+use crate::support::{RawConnection, SharedService, shop_saying};
 
 #[tokio::test]
 async fn unsupported_methods_are_refused_with_an_allow_header() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let organization = shop_saying("ok").await;
+    let path = organization.path("");
     for method in ["TRACE", "PUT", "DELETE", "PROPFIND", "BREW"] {
         for (path, allowed) in [(path.clone(), "GET"), (format!("{path}/chat"), "POST")] {
-            let mut connection = RawConnection::open(&url(&service)).await;
+            let mut connection = connect(&organization).await;
             let key = organization.key_text("all");
             let request = format!(
                 "{method} {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\nx-canary: c4n4ry\r\n\r\n"
@@ -55,8 +54,7 @@ async fn connect_never_opens_a_tunnel() {
 
 #[tokio::test]
 async fn path_has_one_spelling() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let agent = organization.shop();
     for path in [
         format!("//api/public/agents/{agent}"),
@@ -73,7 +71,7 @@ async fn path_has_one_spelling() {
         "/api/public/agents/../../admin/apply".to_owned(),
         "/api/public/%2e%2e/admin/apply".to_owned(),
     ] {
-        let mut connection = RawConnection::open(&url(&service)).await;
+        let mut connection = connect(&organization).await;
         let key = organization.key_text("all");
         connection
             .write(format!(
@@ -87,8 +85,7 @@ async fn path_has_one_spelling() {
 
 #[tokio::test]
 async fn session_id_is_decoded_once_and_compared_byte_for_byte() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let client = organization.client();
     // The session id in the body, and in the path.
     let sessions = [
@@ -106,17 +103,14 @@ async fn session_id_is_decoded_once_and_compared_byte_for_byte() {
         ("?#&=", "%3F%23%26%3D"),
     ];
     for (number, (session, _)) in sessions.iter().enumerate() {
-        client
-            .chat(organization.shop(), session, &format!("message {number}"))
+        organization
+            .chat(session, &format!("message {number}"))
             .await
             .complete();
     }
     for (number, (session, segment)) in sessions.iter().enumerate() {
         let answer = client
-            .get(&format!(
-                "/api/public/agents/{}/conversations/{segment}",
-                organization.shop()
-            ))
+            .get(&organization.path(&format!("/conversations/{segment}")))
             .await;
         assert_eq!(answer.status, 200, "{session}: {}", answer.text);
         let conversation = answer.json();
@@ -134,9 +128,8 @@ async fn session_id_is_decoded_once_and_compared_byte_for_byte() {
 
 #[tokio::test]
 async fn path_without_a_valid_session_id_matches_no_session() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let base = format!("/api/public/agents/{}/conversations", organization.shop());
+    let organization = shop_saying("ok").await;
+    let base = organization.path("/conversations");
     for segment in ["a%00b", "a%0D%0Ab", &"s".repeat(257), &"%C3%A9".repeat(200)] {
         for method in [Method::GET, Method::PATCH] {
             let request = organization
@@ -162,8 +155,7 @@ async fn path_without_a_valid_session_id_matches_no_session() {
 
 #[tokio::test]
 async fn path_that_is_not_utf_8_is_not_found() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let client = organization.client();
     for path in ["agents/%FF", "agents/x/conversations/%C3"] {
         client

@@ -1,15 +1,14 @@
 //! Request smuggling: a request whose end is ambiguous to a proxy must never be answered as two
 //! requests.
 
-use super::{chat_head, config_request, url};
-use crate::support::{Organization, RawConnection, Script, SharedService};
+use super::{chat_head, config_request, connect, url};
+use crate::support::{RawConnection, SharedService, shop_saying};
 
 const BODY: &str = r#"{"message":"hi","sessionId":"s"}"#;
 
 #[tokio::test]
 async fn request_with_two_lengths_is_the_last_of_its_connection() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let (chunked, hidden) = (
         format!("{:x}\r\n{BODY}\r\n0\r\n\r\n", BODY.len()),
         config_request(&organization, ""),
@@ -23,7 +22,7 @@ async fn request_with_two_lengths_is_the_last_of_its_connection() {
             "content-length: {whole}\r\ncontent-length: {whole}\r\ntransfer-encoding: chunked\r\n"
         ),
     ] {
-        let mut connection = RawConnection::open(&url(&service)).await;
+        let mut connection = connect(&organization).await;
         connection
             .write(format!(
                 "{}{headers}\r\n{chunked}{hidden}",
@@ -37,8 +36,7 @@ async fn request_with_two_lengths_is_the_last_of_its_connection() {
 
 #[tokio::test]
 async fn ambiguous_length_is_refused_and_closes_the_connection() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let (length, hidden) = (BODY.len(), config_request(&organization, ""));
     let longer = length + hidden.len();
     let tables = [
@@ -63,7 +61,7 @@ async fn ambiguous_length_is_refused_and_closes_the_connection() {
         format!("x: a\0b\r\ncontent-length: {length}\r\n"),
     ];
     for headers in tables {
-        let mut connection = RawConnection::open(&url(&service)).await;
+        let mut connection = connect(&organization).await;
         connection
             .write(format!(
                 "{}{headers}\r\n{BODY}{hidden}",
@@ -78,8 +76,7 @@ async fn ambiguous_length_is_refused_and_closes_the_connection() {
 
 #[tokio::test]
 async fn malformed_chunks_end_the_request_and_the_connection() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let (hidden, size) = (config_request(&organization, ""), BODY.len());
     for body in [
         format!("{size:x}\n{BODY}\r\n0\r\n\r\n"),
@@ -91,7 +88,7 @@ async fn malformed_chunks_end_the_request_and_the_connection() {
         format!("\r\n{BODY}\r\n0\r\n\r\n"),
         format!("{size:x};{}\r\n{BODY}\r\n0\r\n\r\n", "x".repeat(100_000)),
     ] {
-        let mut connection = RawConnection::open(&url(&service)).await;
+        let mut connection = connect(&organization).await;
         let head = format!(
             "{}transfer-encoding: chunked\r\n\r\n",
             chat_head(&organization, "")

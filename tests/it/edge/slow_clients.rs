@@ -13,7 +13,7 @@ use super::{
     },
 };
 use crate::support::{
-    Organization, PATIENCE, RawConnection, Script, SharedService, TestService, eventually, report,
+    Organization, PATIENCE, RawConnection, Script, TestService, eventually, report, shop_with,
 };
 
 /// Number of connections with unfinished heads.
@@ -207,21 +207,17 @@ async fn answer_pings_until_closed(connection: &mut Http2) {
 
 #[tokio::test]
 async fn pausing_client_gets_the_rest_of_its_reply() {
-    let service = SharedService::get().await;
     let text = "0123456789abcde ".repeat(3_000);
-    let organization =
-        Organization::with_agent(&service, Script::says(&text).chunk_chars(100)).await;
-    let mut connection = RawConnection::open_with_small_window(&service.public_urls()[0]).await;
+    let organization = shop_with(Script::says(&text).chunk_chars(100)).await;
+    let mut connection =
+        RawConnection::open_with_small_window(&organization.service().public_urls()[0]).await;
     connection
         .write(super::chat_request(&organization, "s", ""))
         .await;
     let head = connection.read_head().await.expect("the reply begins");
     assert_eq!(head.status, 200);
     // The reply is complete before the client resumes reading, so only buffered bytes can reach it.
-    organization
-        .client()
-        .settled_history(organization.shop(), "s", 2)
-        .await;
+    organization.settled_history("s", 2).await;
     let mut received = vec![];
     loop {
         match connection.read_chunk().await.expect("the transfer goes on") {
@@ -242,10 +238,7 @@ async fn clients_that_never_read_cost_little_and_are_dropped() {
     let ingress = service.ops_urls().remove(0).0;
     let memory = || service.with_process(&ingress, |process| resident_bytes(process.id()));
     let before = (memory(), open_connections(&service).await);
-    let path = format!(
-        "/api/public/agents/{}/conversations/large",
-        organization.shop()
-    );
+    let path = organization.path("/conversations/large");
     let key = organization.key_text("all");
     // 30 KB each, 30 MB for each client.
     let requests =

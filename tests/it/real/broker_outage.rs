@@ -4,13 +4,10 @@
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use serde_json::json;
 use switchboard_schemas::message_event::EventBody;
 
 use super::{kafka::Witness, own_services::OwnKafka, start_cluster};
-use crate::support::{
-    Organization, PATIENCE, Reply, Script, ScriptedModel, TestService, eventually, report,
-};
+use crate::support::{Organization, PATIENCE, Reply, Script, TestService, eventually, report};
 
 const OUTAGE: Duration = Duration::from_secs(20);
 /// Publish timeout, grace period, void record, and slack for a busy machine.
@@ -51,16 +48,13 @@ async fn replies_finish_without_a_broker_and_service_resumes() {
             script.text_that_begins(&text),
             "reply {number} is whole"
         );
-        let history = organization
-            .client()
-            .settled_history(organization.shop(), &format!("s{number}"), 2)
-            .await;
+        let history = organization.settled_history(&format!("s{number}"), 2).await;
         assert_eq!(history["totalMessages"], 2, "{history}");
         assert_eq!(history["messages"][1]["content"], text);
         assert_announced(&Witness::at(&kafka.brokers()), &service, reply).await;
     }
     let calls = ["short", "long"].map(|kind| format!("[[{kind}]]"));
-    let requests = ScriptedModel::get().requests(&organization.model);
+    let requests = organization.requests();
     let calls = requests
         .iter()
         .filter(|request| calls.iter().any(|kind| request.question().contains(kind)))
@@ -95,10 +89,14 @@ async fn begin_reply(
     } else {
         "long"
     };
-    let body = json!({"message": format!("[[{word}]] please"), "sessionId": format!("s{number}")});
-    let mut response = client.open_chat(organization.shop(), &body).await;
-    let mut reply = Reply::begin(&response);
-    reply.read_at_least(&mut response, 9).await;
+    let (reply, response) = client
+        .begin_chat(
+            organization.shop(),
+            &format!("s{number}"),
+            &format!("[[{word}]] please"),
+            9,
+        )
+        .await;
     (reply, response)
 }
 
@@ -109,8 +107,7 @@ async fn refused_during(organization: &Organization) -> Vec<Duration> {
         let sent = Instant::now();
         let session = format!("refused-{}", took.len());
         let reply = organization
-            .client()
-            .chat(organization.shop(), &session, "is anyone there?")
+            .chat(&session, "is anyone there?")
             .await
             .into_answer();
         reply.assert_problem(503, Some("UNAVAILABLE"));
@@ -133,10 +130,7 @@ async fn resume(organization: &Organization, kafka: &OwnKafka) -> Duration {
     organization.script(Script::says("back to normal"));
     for session in 0..8 {
         eventually("new replies stream again", PATIENCE, async || {
-            let client = organization.client();
-            let reply = client
-                .chat(organization.shop(), &format!("after-{session}"), "hi")
-                .await;
+            let reply = organization.chat(&format!("after-{session}"), "hi").await;
             (reply.status == 200 && reply.ended_cleanly).then_some(())
         })
         .await;

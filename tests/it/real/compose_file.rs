@@ -140,7 +140,7 @@ async fn assert_a_chat_is_answered(url: &str) {
         .with_key(ADMIN_TOKEN)
         .post("/api/admin/apply", &document)
         .await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.assert_status(200);
     let answer = answer.json();
     let organization = &answer["organizations"][0];
     let client = Client::new(url).with_key(organization["keys"][0]["value"].as_str().unwrap());

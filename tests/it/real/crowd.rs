@@ -34,7 +34,7 @@ async fn crowd_is_answered_once_each_in_session_order() {
     let organization = Organization::with_agent(&service, script.clone()).await;
     let urls = service.public_urls();
     let sessions = crowd_sessions(&organization, &urls).await;
-    let sample_requests = ScriptedModel::get().requests(&organization.model).len();
+    let sample_requests = organization.requests().len();
     let began = Instant::now();
     let chats = send_crowd(&organization, &urls, sessions).await;
     report(&format!(
@@ -65,8 +65,7 @@ async fn crowd_is_answered_once_each_in_session_order() {
     assert_eq!(asked.len(), sessions);
     for (session, chats) in of_session {
         let history = organization
-            .client()
-            .settled_history(organization.shop(), session, 2 * CHATS_PER_SESSION)
+            .settled_history(session, 2 * CHATS_PER_SESSION)
             .await;
         let stored = assert_stored_as_streamed(&history, &chats);
         // The n-th call of a session got exactly the messages before its question.

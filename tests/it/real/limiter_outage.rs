@@ -29,13 +29,13 @@ async fn ingresses_limit_alone_without_redis_and_together_after_it() {
     let redis = OwnRedis::start();
     let service = start_cluster(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .key_with("healthy", json!({}))
         .key_with("outage", json!({"limits": {"configPerMinute": LIMIT}}))
         .key_with("after", json!({"limits": {"configPerMinute": LIMIT}}))
         .apply(&service)
         .await;
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let path = organization.path("");
     let urls = service.public_urls();
     let read = async |key: &str, number: usize| {
         let client = Client::new(&urls[number % urls.len()]).with_key(organization.key_text(key));

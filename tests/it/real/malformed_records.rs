@@ -20,10 +20,7 @@ async fn still_answers(service: &TestService) {
     let organization = Organization::with_agent(service, Script::says("still here")).await;
     for session in 0..8 {
         // Enough conversations to reach every partition with malformed records.
-        let reply = organization
-            .client()
-            .chat(organization.shop(), &format!("s{session}"), "hi")
-            .await;
+        let reply = organization.chat(&format!("s{session}"), "hi").await;
         assert_eq!(reply.complete(), "still here");
     }
     service.complain();

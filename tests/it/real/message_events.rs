@@ -64,7 +64,7 @@ async fn rating_is_published_after_its_messages() {
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let client = organization.client();
     let (_, reply) = talk(&client, organization.shop(), &["hi"]).await;
-    let path = format!("/api/public/agents/{}/conversations/s", organization.shop());
+    let path = organization.path("/conversations/s");
     assert_eq!(
         client
             .patch(&path, &json!({"rating": 5, "metadata": {"plan": "pro"}}))

@@ -14,22 +14,18 @@ async fn real_model_reply_is_stored_as_streamed() {
     let service = shared_cluster().await;
     let organization = OrganizationDocument::new()
         .provider(json!({"slug": "real", "baseUrl": base_url, "apiKey": "none", "model": "gemma"}))
-        .agent(
-            "shop",
-            json!({"provider": "real", "instructions": "You are brief.", "maxOutputTokens": 60}),
-        )
+        .shop(json!({"provider": "real", "instructions": "You are brief.", "maxOutputTokens": 60}))
         .apply(&service)
         .await;
-    let client = organization.client();
     for (number, question) in ["Name three colours.", "Name one more."]
         .into_iter()
         .enumerate()
     {
-        let reply = client.chat(organization.shop(), "s", question).await;
+        let reply = organization.chat("s", question).await;
         let text = reply.complete();
         assert!(!text.trim().is_empty());
         assert!(reply.chunks.len() > 1, "it is streamed");
-        let history = client.history(organization.shop(), "s").await;
+        let history = organization.history("s").await;
         assert_eq!(history["messages"][2 * number + 1]["content"], text);
     }
 }
@@ -42,7 +38,7 @@ async fn five_real_model_turns_are_published_as_streamed() {
         .provider(
             json!({"slug": "real", "baseUrl": base_url, "apiKey": "none", "model": "real", "continuesPrefix": true}),
         )
-        .agent("shop", json!({"provider": "real", "instructions": "You are brief.", "maxOutputTokens": 40}))
+        .shop(json!({"provider": "real", "instructions": "You are brief.", "maxOutputTokens": 40}))
         .apply(&service)
         .await;
     let questions = [
@@ -57,10 +53,7 @@ async fn five_real_model_turns_are_published_as_streamed() {
     assert_eq!(events.iter().map(content).collect::<Vec<_>>(), said);
     let positions: Vec<_> = events.iter().map(position).collect();
     assert_eq!(positions, (0..10).map(Some).collect::<Vec<_>>());
-    let history = organization
-        .client()
-        .settled_history(organization.shop(), "s", 10)
-        .await;
+    let history = organization.settled_history("s", 10).await;
     let stored: Vec<_> = history["messages"]
         .as_array()
         .unwrap()

@@ -6,9 +6,7 @@ use futures::future::join_all;
 use serde_json::json;
 
 use super::{own_services::OwnRedis, start_cluster};
-use crate::support::{
-    Organization, PATIENCE, Reply, Script, ScriptedModel, TestService, eventually, report,
-};
+use crate::support::{Organization, PATIENCE, Reply, Script, TestService, eventually, report};
 
 const REPLIES: usize = 50;
 /// Time that replies continue after the outage, including start-up and lag.
@@ -56,24 +54,18 @@ async fn assert_replies_survive_without_redis_for(outage: Duration) {
             "reply {number} is one call's text"
         );
         assert!(text.len() > before[number]);
-        let history = organization
-            .client()
-            .settled_history(organization.shop(), &format!("s{number}"), 2)
-            .await;
+        let history = organization.settled_history(&format!("s{number}"), 2).await;
         assert_eq!(history["totalMessages"], 2, "{history}");
         assert_eq!(history["messages"][1]["content"], text);
         assert_eq!(history["messages"][1]["status"], "completed");
     }
-    let calls = ScriptedModel::get().requests(&organization.model).len();
+    let calls = organization.requests().len();
     report(&format!(
         "Redis away for {outage:?}: {REPLIES} of {REPLIES} replies whole, {calls} model calls"
     ));
     organization.script(Script::says("back to normal"));
     eventually("new replies stream again", PATIENCE, async || {
-        let reply = organization
-            .client()
-            .chat(organization.shop(), "after", "hi")
-            .await;
+        let reply = organization.chat("after", "hi").await;
         (reply.status == 200 && reply.ended_cleanly).then_some(())
     })
     .await;
@@ -103,17 +95,14 @@ async fn retry_after_redis_data_loss_calls_no_model() {
     })
     .await;
     let before = client.history(agent, "s").await;
-    let calls = ScriptedModel::get().requests(&organization.model).len();
+    let calls = organization.requests().len();
     let repeated = eventually("the repeat is answered", PATIENCE, async || {
         let reply = keyed().await;
         (reply.status == 200).then_some(reply)
     })
     .await;
     assert_eq!(repeated.complete(), answered);
-    assert_eq!(
-        ScriptedModel::get().requests(&organization.model).len(),
-        calls
-    );
+    assert_eq!(organization.requests().len(), calls);
     assert_eq!(
         client.history(agent, "s").await["messages"],
         before["messages"]
@@ -179,9 +168,8 @@ async fn begin_reply(
 ) -> (Reply, reqwest::Response) {
     let urls = service.public_urls();
     let client = organization.client_at(&urls[number % urls.len()]);
-    let body = json!({"message": "go", "sessionId": format!("s{number}")});
-    let mut response = client.open_chat(organization.shop(), &body).await;
-    let mut reply = Reply::begin(&response);
-    reply.read_at_least(&mut response, 9).await;
+    let (reply, response) = client
+        .begin_chat(organization.shop(), &format!("s{number}"), "go", 9)
+        .await;
     (reply, response)
 }

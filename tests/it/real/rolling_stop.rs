@@ -6,7 +6,7 @@ use futures::future::join_all;
 use serde_json::json;
 
 use super::start_cluster;
-use crate::support::{Organization, Reply, Script, ScriptedModel};
+use crate::support::{Organization, Reply, Script};
 
 const LONG_REPLIES: usize = 6;
 const NEW_CHATS: usize = 20;
@@ -46,8 +46,5 @@ async fn draining_worker_finishes_its_replies_and_takes_no_new_ones() {
     for (reply, response) in open {
         assert_eq!(reply.continue_reading(response).await.complete(), long.text);
     }
-    assert_eq!(
-        ScriptedModel::get().requests(&organization.model).len(),
-        LONG_REPLIES + NEW_CHATS
-    );
+    assert_eq!(organization.requests().len(), LONG_REPLIES + NEW_CHATS);
 }

@@ -62,10 +62,7 @@ async fn round_robin_stays_even_while_a_routing_worker_is_killed() {
 
 async fn answered_by(organization: &Organization, round: usize, chat: usize) -> String {
     let session = format!("r{round}c{chat}");
-    let reply = organization
-        .client()
-        .team_chat(organization.team("front"), &session, "hi")
-        .await;
+    let reply = organization.team_chat(&session, "hi").await;
     reply.complete();
     reply.required_header("x-agent-id")
 }

@@ -6,9 +6,7 @@ use futures::future::join_all;
 use serde_json::json;
 
 use super::start_cluster;
-use crate::support::{
-    Organization, OrganizationDocument, Reply, Script, ScriptedModel, TestService, report,
-};
+use crate::support::{Organization, OrganizationDocument, Reply, Script, TestService, report};
 
 const KILLS: usize = 10;
 const CHATS_PER_KILL: usize = 8;
@@ -31,7 +29,7 @@ async fn transfer_continues_after_each_of_ten_worker_kills() {
     let script = Script::counts_by_call(WORDS, WORD_INTERVAL).continues_prefix();
     let organization = OrganizationDocument::new()
         .continuing()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .apply(&service)
         .await;
     organization.script(script.clone());
@@ -162,10 +160,7 @@ async fn busiest_worker(service: &TestService) -> String {
 }
 
 async fn assert_stored_once(organization: &Organization, survivor: &Survivor, status: &str) {
-    let history = organization
-        .client()
-        .settled_history(organization.shop(), &survivor.session, 2)
-        .await;
+    let history = organization.settled_history(&survivor.session, 2).await;
     assert_eq!(
         history["totalMessages"], 2,
         "one question, one answer: {history}"
@@ -214,7 +209,7 @@ async fn every_message_is_answered_once_while_workers_die() {
     let script = Script::counts_by_call(10, Duration::from_millis(30)).continues_prefix();
     let organization = OrganizationDocument::new()
         .continuing()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .apply(&service)
         .await;
     organization.script(script.clone());
@@ -247,7 +242,7 @@ async fn every_message_is_answered_once_while_workers_die() {
             "{history}"
         );
     }
-    let calls = ScriptedModel::get().requests(&organization.model).len();
+    let calls = organization.requests().len();
     report(&format!(
         "{MESSAGES} messages, 3 kills: all answered once, {calls} model calls"
     ));

@@ -6,7 +6,7 @@ mod tool_calls;
 
 use serde_json::{Value, json};
 
-use crate::support::{Organization, OrganizationDocument, Reply, ScriptedModel, TestService};
+use crate::support::{Organization, OrganizationDocument, Reply};
 
 fn product(title: &str, price: &str) -> Value {
     let name = title.to_lowercase().replace(' ', "-");
@@ -31,13 +31,11 @@ fn catalog() -> Vec<Value> {
         .collect()
 }
 
-async fn shop(service: &TestService, products: Vec<Value>) -> Organization {
+fn shop(products: Vec<Value>) -> OrganizationDocument {
     let ecommerce = json!({"enabled": true, "products": products});
     OrganizationDocument::new()
         .continuing()
-        .agent("shop", json!({ "ecommerce": ecommerce }))
-        .apply(service)
-        .await
+        .shop(json!({ "ecommerce": ecommerce }))
 }
 
 fn titles(spec: &Value) -> Vec<&str> {
@@ -58,10 +56,7 @@ fn header(reply: &Reply) -> Option<Value> {
 
 /// Returns the tool results in the last request to the model.
 fn tool_results(organization: &Organization) -> Vec<String> {
-    let request = ScriptedModel::get()
-        .requests(&organization.model)
-        .pop()
-        .unwrap();
+    let request = organization.requests().pop().unwrap();
     request
         .messages
         .into_iter()

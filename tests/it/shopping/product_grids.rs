@@ -3,9 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{catalog, header, product, shop, titles, tool_results};
-use crate::support::{
-    Events, Organization, Profile, Raw, Reply, Script, ScriptedModel, SharedService, TestService,
-};
+use crate::support::{Events, Organization, Profile, Raw, Reply, Script, TestService};
 
 /// Sets the scripts of a dialogue: a greeting, two searches, a follow-up and a search in vain.
 fn script_dialogue(organization: &Organization) {
@@ -59,8 +57,7 @@ fn stored_grids(history: &Value) -> Vec<Option<&Value>> {
 
 #[tokio::test]
 async fn shopping_dialogue_shows_the_products_of_each_turn() {
-    let service = SharedService::get().await;
-    let organization = shop(&service, catalog()).await;
+    let organization = shop(catalog()).apply_to_shared().await;
     let (client, agent) = (organization.client(), organization.shop());
     script_dialogue(&organization);
 
@@ -93,10 +90,7 @@ async fn shopping_dialogue_shows_the_products_of_each_turn() {
         (second.complete().as_str(), header(&second)),
         ("The second one is the Lamp „Süd“.", None)
     );
-    let asked = ScriptedModel::get()
-        .requests(&organization.model)
-        .pop()
-        .unwrap();
+    let asked = organization.requests().pop().unwrap();
     assert!(
         asked.messages[0].1.contains("Reading Lamp"),
         "the model knows what is shown: {:?}",
@@ -122,17 +116,14 @@ async fn shopping_dialogue_shows_the_products_of_each_turn() {
 
 #[tokio::test]
 async fn catalog_details_are_sent_to_the_model_and_not_shown() {
-    let service = SharedService::get().await;
-    let organization = shop(&service, Vec::new()).await;
+    let organization = shop(Vec::new()).apply_to_shared().await;
     let (client, agent) = (organization.client(), organization.shop());
-    let path = format!(
-        "/api/admin/organizations/{}/agents/{agent}/products",
-        organization.id
-    );
+    let path = organization.admin_path(&format!("/agents/{agent}/products"));
     let csv = "title;price;link;description;weight;waterproof\n\
         Alpine tent;99 EUR;https://shop.example/alpine;<p>Two doors,</p> see https://shop.example/manual.;2 kg;yes\n\
         Beach tent;49 EUR;https://shop.example/beach;;1 kg;no\n";
-    let upload = service
+    let upload = organization
+        .service()
         .admin()
         .request(reqwest::Method::PUT, &path)
         .header("content-type", "text/csv")
@@ -169,10 +160,7 @@ async fn catalog_details_are_sent_to_the_model_and_not_shown() {
     assert_eq!(*told, [alpine, beach]);
 
     client.chat(agent, "s", "and now?").await.complete();
-    let asked = ScriptedModel::get()
-        .requests(&organization.model)
-        .pop()
-        .unwrap();
+    let asked = organization.requests().pop().unwrap();
     let instructions = &asked.messages[0].1;
     assert!(
         instructions.contains("Beach tent") && !instructions.contains("waterproof"),
@@ -182,11 +170,10 @@ async fn catalog_details_are_sent_to_the_model_and_not_shown() {
 
 #[tokio::test]
 async fn grid_truncated_in_the_headers_is_whole_elsewhere() {
-    let service = SharedService::get().await;
     let products: Vec<_> = (0..40)
         .map(|number| product(&format!("Lamp number {number} {}", "é".repeat(60)), "$1"))
         .collect();
-    let organization = shop(&service, products).await;
+    let organization = shop(products).apply_to_shared().await;
     let (client, agent) = (organization.client(), organization.shop());
     let call = Raw::call(0, "search_products", &json!({"query": "lamp", "limit": 20}));
     let search = Script::raw(vec![call, Raw::Finish("tool_calls")]);
@@ -216,23 +203,18 @@ async fn grid_truncated_in_the_headers_is_whole_elsewhere() {
 
 #[tokio::test]
 async fn grid_with_an_oversized_first_product_is_not_in_headers() {
-    let service = SharedService::get().await;
     let mut long = product("Lamp lamp", "$1");
     long["url"] = format!("https://shop.example/{}", "a".repeat(1_950)).into();
-    let organization = shop(&service, vec![long, product("Floor Lamp", "$89")]).await;
+    let organization = shop(vec![long, product("Floor Lamp", "$89")])
+        .apply_to_shared()
+        .await;
     organization.script(Script::in_turn(vec![
         Script::searches("lamp"),
         Script::says("Lamps."),
     ]));
-    let reply = organization
-        .client()
-        .chat(organization.shop(), "s", "lamps")
-        .await;
+    let reply = organization.chat("s", "lamps").await;
     let headers = (header(&reply), reply.header("x-ui-spec-truncated"));
-    let history = organization
-        .client()
-        .history(organization.shop(), "s")
-        .await;
+    let history = organization.history("s").await;
     let whole = &history["messages"][1]["uiSpec"];
     assert_eq!(titles(whole), ["Lamp lamp", "Floor Lamp"]);
     assert_eq!(headers, (None, Some("true")));
@@ -240,11 +222,10 @@ async fn grid_with_an_oversized_first_product_is_not_in_headers() {
 
 #[tokio::test]
 async fn models_cannot_set_links_and_bad_links_are_not_shown() {
-    let service = SharedService::get().await;
     let mut products = catalog();
     products.push(product("<b>Odd</b> Lamp", "$2"));
     (products[6]["url"], products[6]["image"]) = ("https://shop.example/odd".into(), "".into());
-    let organization = shop(&service, products).await;
+    let organization = shop(products).apply_to_shared().await;
     let mut bad = catalog();
     bad[0]["url"] = "javascript:alert(1)".into();
     let document = organization.changed_agent(
@@ -252,29 +233,19 @@ async fn models_cannot_set_links_and_bad_links_are_not_shown() {
         json!({"ecommerce": {"enabled": true, "products": bad}}),
     );
     assert_eq!(
-        service
-            .admin()
-            .post("/api/admin/apply", &document)
-            .await
-            .status,
+        organization.service().apply(&document).await.status,
         400,
         "such a link is never kept"
     );
     let spec = r#"X-UI-Spec: {"type":"product-grid","data":[{"title":"Free","url":"https://evil.example"}]}"#;
     organization.script_for("claims", Script::says(spec));
-    let claims = organization
-        .client()
-        .chat(organization.shop(), "s", "hi [[claims]]")
-        .await;
+    let claims = organization.chat("s", "hi [[claims]]").await;
     assert_eq!((claims.complete().as_str(), header(&claims)), (spec, None));
     organization.script_for(
         "lamps",
         Script::in_turn(vec![Script::searches("lamp"), Script::says("Lamps.")]),
     );
-    let reply = organization
-        .client()
-        .chat(organization.shop(), "s", "hi [[lamps]]")
-        .await;
+    let reply = organization.chat("s", "hi [[lamps]]").await;
     let shown = header(&reply).unwrap();
     assert!(
         titles(&shown).contains(&"Odd Lamp") && !shown.to_string().contains('<'),
@@ -289,7 +260,7 @@ async fn models_cannot_set_links_and_bad_links_are_not_shown() {
 #[tokio::test]
 async fn reply_of_a_killed_worker_keeps_products_and_searches_once() {
     let service = TestService::start().await;
-    let organization = shop(&service, catalog()).await;
+    let organization = shop(catalog()).apply(&service).await;
     let text: String = (0..60).map(|word| format!("w{word:02} ")).collect();
     let (answer, gate) = Script::says(&text)
         .chunk_chars(4)
@@ -311,12 +282,7 @@ async fn reply_of_a_killed_worker_keeps_products_and_searches_once() {
     let mut begun = Reply::begin(&response);
     assert_eq!(titles(&header(&begun).unwrap()).len(), 4);
     begun.read_at_least(&mut response, 20).await;
-    for name in service.inference_processes() {
-        service.with_process(&name, |process| process.kill());
-    }
-    for name in service.inference_processes() {
-        service.restart(&name).await;
-    }
+    service.kill_and_restart_workers().await;
     gate.open(1_000);
     let history = client.settled_history(agent, "s", 2).await;
     let answer = &history["messages"][1];
@@ -326,7 +292,7 @@ async fn reply_of_a_killed_worker_keeps_products_and_searches_once() {
         "{answer}"
     );
     assert!(answer["content"].as_str().unwrap().len() >= 20);
-    let requests = ScriptedModel::get().requests(&organization.model);
+    let requests = organization.requests();
     let searches = requests.iter().filter(|request| {
         request
             .messages

@@ -5,14 +5,11 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{catalog, header, product, shop, titles, tool_results};
-use crate::support::{
-    OrganizationDocument, PATIENCE, Raw, Reply, Script, ScriptedModel, SharedService, eventually,
-};
+use crate::support::{OrganizationDocument, PATIENCE, Raw, Reply, Script, eventually};
 
 #[tokio::test]
 async fn price_limit_within_the_query_is_applied_and_reported() {
-    let service = SharedService::get().await;
-    let organization = shop(&service, catalog()).await;
+    let organization = shop(catalog()).apply_to_shared().await;
     let (client, agent) = (organization.client(), organization.shop());
     for (session, words, shown, limits) in [
         (
@@ -53,8 +50,7 @@ async fn price_limit_within_the_query_is_applied_and_reported() {
 
 #[tokio::test]
 async fn parallel_tool_calls_are_shown_together() {
-    let service = SharedService::get().await;
-    let organization = shop(&service, catalog()).await;
+    let organization = shop(catalog()).apply_to_shared().await;
     let empty = |index: u32| json!({"index": index, "id": format!("c{index}"), "type": "function", "function": {"name": "search_products", "arguments": ""}});
     let interleaved = Script::raw(vec![
         Raw::Delta(json!({"role": "assistant", "content": null, "tool_calls": [empty(0)]})),
@@ -69,10 +65,7 @@ async fn parallel_tool_calls_are_shown_together() {
         interleaved,
         Script::says("A table and a chair."),
     ]));
-    let reply = organization
-        .client()
-        .chat(organization.shop(), "s", "table and chair")
-        .await;
+    let reply = organization.chat("s", "table and chair").await;
     assert_eq!(reply.complete(), "A table and a chair.");
     assert_eq!(
         titles(&header(&reply).unwrap()),
@@ -83,8 +76,7 @@ async fn parallel_tool_calls_are_shown_together() {
 
 #[tokio::test]
 async fn failing_tool_never_fails_the_reply() {
-    let service = SharedService::get().await;
-    let organization = shop(&service, catalog()).await;
+    let organization = shop(catalog()).apply_to_shared().await;
     let raw_call = |name: &str, arguments: &str| {
         let call =
             json!({"index": 0, "id": "c", "function": {"name": name, "arguments": arguments}});
@@ -124,10 +116,7 @@ async fn failing_tool_never_fails_the_reply() {
             call,
             Script::says("Sorry, I could not look."),
         ]));
-        let events = organization
-            .client()
-            .chat_events(organization.shop(), session, "lamps")
-            .await;
+        let events = organization.chat_events(session, "lamps").await;
         assert_eq!(events.text(), "Sorry, I could not look.", "{session}");
         assert_eq!(events.names().last(), Some(&"done"), "{session}");
         assert!(!events.names().contains(&"ui"), "{session}");
@@ -148,8 +137,7 @@ async fn failing_tool_never_fails_the_reply() {
 
 #[tokio::test]
 async fn five_tool_rounds_run_and_a_sixth_is_refused() {
-    let service = SharedService::get().await;
-    let organization = shop(&service, catalog()).await;
+    let organization = shop(catalog()).apply_to_shared().await;
     let (client, agent) = (organization.client(), organization.shop());
     let mut scripts = vec![Script::searches("lamp"); 5];
     scripts.push(Script::says("Enough of lamps."));
@@ -157,7 +145,7 @@ async fn five_tool_rounds_run_and_a_sixth_is_refused() {
     let reply = client.chat(agent, "answers", "lamps").await;
     assert_eq!(reply.complete(), "Enough of lamps.");
     assert!(header(&reply).is_some());
-    assert_eq!(ScriptedModel::get().requests(&organization.model).len(), 6);
+    assert_eq!(organization.requests().len(), 6);
     assert_eq!(tool_results(&organization).len(), 5);
 
     organization.script(Script::searches("lamp"));
@@ -171,9 +159,7 @@ async fn five_tool_rounds_run_and_a_sixth_is_refused() {
         ),
         (listed, 4)
     );
-    let requests = ScriptedModel::get()
-        .requests(&organization.model)
-        .split_off(6);
+    let requests = organization.requests().split_off(6);
     assert_eq!(
         requests.len(),
         6,
@@ -189,28 +175,20 @@ async fn five_tool_rounds_run_and_a_sixth_is_refused() {
 
 #[tokio::test]
 async fn tool_loop_without_text_or_products_is_an_error() {
-    let service = SharedService::get().await;
-    let organization = shop(&service, catalog()).await;
+    let organization = shop(catalog()).apply_to_shared().await;
     organization.script(Script::searches("sofa"));
-    let reply = organization
-        .client()
-        .chat(organization.shop(), "never", "sofas for ever")
-        .await;
+    let reply = organization.chat("never", "sofas for ever").await;
     reply.into_answer().assert_problem(502, Some("MODEL_ERROR"));
 }
 
 #[tokio::test]
 async fn later_search_reports_the_products_shown_so_far() {
-    let service = SharedService::get().await;
-    let organization = shop(&service, catalog()).await;
+    let organization = shop(catalog()).apply_to_shared().await;
     let rounds = ["lamp", "table", "sofa"].map(Script::searches);
     organization.script(Script::in_turn(
         [&rounds[..], &[Script::says("An oak table.")]].concat(),
     ));
-    let reply = organization
-        .client()
-        .chat(organization.shop(), "s", "a lamp, a table and a sofa")
-        .await;
+    let reply = organization.chat("s", "a lamp, a table and a sofa").await;
     assert_eq!(titles(&header(&reply).unwrap()), ["Oak Table"]);
     let results = tool_results(&organization);
     let sees: Vec<_> = results
@@ -227,17 +205,16 @@ async fn later_search_reports_the_products_shown_so_far() {
 
 #[tokio::test]
 async fn search_tool_is_limited_to_ecommerce_agents_and_their_goods() {
-    let service = SharedService::get().await;
     let sells =
         |products: Vec<Value>| json!({"ecommerce": {"enabled": true, "products": products}});
     let organization = OrganizationDocument::new()
-        .agent("shop", sells(catalog()))
+        .shop(sells(catalog()))
         .agent("other", sells(vec![product("Garden Lamp", "$5")]))
         .agent(
             "off",
             json!({"ecommerce": {"enabled": false, "products": catalog()}}),
         )
-        .apply(&service)
+        .apply_to_shared()
         .await;
     organization.script(Script::in_turn(vec![
         Script::searches("lamp"),
@@ -252,7 +229,7 @@ async fn search_tool_is_limited_to_ecommerce_agents_and_their_goods() {
     ]));
     let off = client.chat(organization.agent("off"), "s", "lamps").await;
     assert_eq!(off.header("x-ui-spec"), None);
-    let requests = ScriptedModel::get().requests(&organization.model);
+    let requests = organization.requests();
     let offered: BTreeSet<_> = requests
         .iter()
         .map(|request| request.body["tools"].as_array().map_or(0, Vec::len))
@@ -262,8 +239,7 @@ async fn search_tool_is_limited_to_ecommerce_agents_and_their_goods() {
 
 #[tokio::test]
 async fn cancel_during_the_tool_loop_stops_the_model() {
-    let service = SharedService::get().await;
-    let organization = shop(&service, catalog()).await;
+    let organization = shop(catalog()).apply_to_shared().await;
     organization.script(Script::in_turn(vec![
         Script::searches("lamp"),
         Script::silent(),
@@ -279,18 +255,13 @@ async fn cancel_during_the_tool_loop_stops_the_model() {
         .await
         .into_answer();
     let message = accepted.json()["messageId"].as_str().unwrap().to_owned();
-    let asked = || ScriptedModel::get().requests(&organization.model);
+    let asked = || organization.requests();
     eventually("the model has its results", PATIENCE, async || {
         (asked().len() == 2).then_some(())
     })
     .await;
-    let cancelled = client
-        .post(
-            &format!("/api/public/messages/{message}/cancel"),
-            &json!({}),
-        )
-        .await;
-    assert_eq!(cancelled.status, 200, "{}", cancelled.text);
+    let cancelled = client.cancel(&message).await;
+    cancelled.assert_status(200);
     eventually("the model is let go", PATIENCE, async || {
         (!asked()[1].is_open()).then_some(())
     })

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Organization, OrganizationDocument, SharedService};
+use crate::support::{Organization, shop_with_settings};
 
-async fn configured(service: &SharedService) -> Organization {
+async fn configured() -> Organization {
     let settings = json!({
         "name": "Shop ☕", "description": "Sells.", "instructions": "a secret prompt", "welcomeMessage": "Welcome!",
         "placeholderText": "Ask…",
@@ -12,25 +12,18 @@ async fn configured(service: &SharedService) -> Organization {
             "enableRating": false, "enableLeadCapture": true},
         "limits": {"maxMessageLength": 321, "rateLimitPerMinute": 12}
     });
-    OrganizationDocument::new()
-        .agent("shop", settings)
-        .apply(service)
-        .await
+    shop_with_settings(settings).await
 }
 
 async fn view(organization: &Organization) -> Value {
-    let answer = organization
-        .client()
-        .get(&format!("/api/public/agents/{}", organization.shop()))
-        .await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
+    let answer = organization.client().get(&organization.path("")).await;
+    answer.assert_status(200);
     answer.json()
 }
 
 #[tokio::test]
 async fn public_agent_view_has_exactly_eight_fields() {
-    let service = SharedService::get().await;
-    let organization = configured(&service).await;
+    let organization = configured().await;
     let agent = view(&organization).await;
     let mut fields: Vec<_> = agent
         .as_object()
@@ -55,8 +48,7 @@ async fn public_agent_view_has_exactly_eight_fields() {
 
 #[tokio::test]
 async fn texts_of_the_agent_are_strings() {
-    let service = SharedService::get().await;
-    let organization = configured(&service).await;
+    let organization = configured().await;
     let agent = view(&organization).await;
     assert_eq!(agent["id"], organization.shop());
     assert_eq!(agent["name"], "Shop ☕");
@@ -67,8 +59,7 @@ async fn texts_of_the_agent_are_strings() {
 
 #[tokio::test]
 async fn features_are_five_boolean_flags() {
-    let service = SharedService::get().await;
-    let organization = configured(&service).await;
+    let organization = configured().await;
     let expected = json!({"enableMarkdown": false, "enableFileUpload": true, "enableEmailCapture": true,
         "enableRating": false, "enableLeadCapture": true});
     assert_eq!(view(&organization).await["features"], expected);
@@ -76,8 +67,7 @@ async fn features_are_five_boolean_flags() {
 
 #[tokio::test]
 async fn limits_are_max_message_length_and_rate_limit_per_minute() {
-    let service = SharedService::get().await;
-    let organization = configured(&service).await;
+    let organization = configured().await;
     assert_eq!(
         view(&organization).await["limits"],
         json!({"maxMessageLength": 321, "rateLimitPerMinute": 12})

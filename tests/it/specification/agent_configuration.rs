@@ -1,11 +1,10 @@
 //! Section "3. GET /api/public/agents/{agentId}". `agent.rs` and `theme.rs` test its fields.
 
-use crate::support::{Endpoint, Endpoints, SharedService};
+use crate::support::{Endpoint, Endpoints};
 
 #[tokio::test]
 async fn response_is_the_public_agent_configuration_object() {
-    let service = SharedService::get().await;
-    let endpoints = Endpoints::prepare(&service).await;
+    let endpoints = Endpoints::prepare().await;
     let answer = endpoints.succeed(Endpoint::AgentConfiguration).await;
     assert_eq!(
         (answer.status, answer.header("content-type")),
@@ -16,8 +15,7 @@ async fn response_is_the_public_agent_configuration_object() {
 
 #[tokio::test]
 async fn errors_are_the_five_listed_ones() {
-    let service = SharedService::get().await;
-    let endpoints = Endpoints::prepare(&service).await;
+    let endpoints = Endpoints::prepare().await;
     let listed = [
         (400, "INVALID_AGENT_ID"),
         (401, "MISSING_API_KEY"),
@@ -25,10 +23,7 @@ async fn errors_are_the_five_listed_ones() {
         (403, "AGENT_INACTIVE"),
         (404, "AGENT_NOT_FOUND"),
     ];
-    for (status, code) in listed {
-        endpoints
-            .provoke(Endpoint::AgentConfiguration, code)
-            .await
-            .assert_problem(status, Some(code));
-    }
+    endpoints
+        .assert_errors(Endpoint::AgentConfiguration, &listed)
+        .await;
 }

@@ -2,14 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Organization, OrganizationDocument, Script, SharedService};
+use crate::support::{OrganizationDocument, shop_saying, shop_with_settings};
 
 #[tokio::test]
 async fn name_is_a_label_given_at_creation() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .key("a label, of any kind", &[])
-        .apply(&service)
+        .apply_to_shared()
         .await;
     let keys = organization.answer["organizations"][0]["keys"]
         .as_array()
@@ -22,16 +21,11 @@ async fn name_is_a_label_given_at_creation() {
 
 #[tokio::test]
 async fn scopes_are_a_subset_of_chat_config_and_conversations() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().apply(&service).await;
+    let organization = OrganizationDocument::new().apply_to_shared().await;
     let apply = async |scopes: Value| {
         let mut document = organization.document.clone();
         document["organizations"][0]["keys"] = json!([{"name": "k", "scopes": scopes}]);
-        service
-            .admin()
-            .post("/api/admin/apply", &document)
-            .await
-            .status
+        organization.service().apply(&document).await.status
     };
     for good in [
         json!([]),
@@ -48,11 +42,7 @@ async fn scopes_are_a_subset_of_chat_config_and_conversations() {
 
 #[tokio::test]
 async fn key_is_bound_to_the_owning_organization() {
-    let service = SharedService::get().await;
-    let (ours, theirs) = tokio::join!(
-        Organization::with_agent(&service, Script::says("ours")),
-        Organization::with_agent(&service, Script::says("theirs"))
-    );
+    let (ours, theirs) = tokio::join!(shop_saying("ours"), shop_saying("theirs"));
     assert_eq!(
         ours.client()
             .get(&format!("/api/public/agents/{}", ours.shop()))
@@ -69,10 +59,9 @@ async fn key_is_bound_to_the_owning_organization() {
 
 #[tokio::test]
 async fn value_is_svc_live_and_32_random_characters() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .key("second", &[])
-        .apply(&service)
+        .apply_to_shared()
         .await;
     let values = ["all", "second"].map(|name| organization.key_text(name).to_owned());
     for value in &values {
@@ -88,22 +77,19 @@ async fn value_is_svc_live_and_32_random_characters() {
 
 #[tokio::test]
 async fn value_is_displayed_once_at_creation() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(json!({})).await;
     assert!(organization.key_text("all").starts_with("svc_live_"));
-    let again = service
+    let again = organization
+        .service()
         .admin()
         .post("/api/admin/apply", &organization.document)
         .await;
-    assert_eq!(again.status, 200, "{}", again.text);
+    again.assert_status(200);
     assert!(!again.text.contains("svc_live_"), "a value is told again");
     assert_eq!(
         organization
             .client()
-            .get(&format!("/api/public/agents/{}", organization.shop()))
+            .get(&organization.path(""))
             .await
             .status,
         200

@@ -7,11 +7,8 @@ use serde_json::json;
 
 use crate::support::{
     Answer, Client, Endpoint, Endpoints, FOREIGN_ORIGIN, Organization, OrganizationDocument,
-    PATIENCE, Script, SharedService, eventually, report, send,
+    PATIENCE, PROMISED, eventually, report, send, shop_saying, shop_with_settings,
 };
-
-/// The two seconds promised by the contract, and half a second of slack for a busy machine.
-const REFUSED_WITHIN: Duration = Duration::from_millis(2_500);
 
 async fn read(client: &Client, path: &str, headers: &[(&str, &str)]) -> Answer {
     let mut request = client.request(Method::GET, path);
@@ -23,8 +20,7 @@ async fn read(client: &Client, path: &str, headers: &[(&str, &str)]) -> Answer {
 
 #[tokio::test]
 async fn every_public_endpoint_requires_an_api_key() {
-    let service = SharedService::get().await;
-    let endpoints = Endpoints::prepare(&service).await;
+    let endpoints = Endpoints::prepare().await;
     for endpoint in Endpoint::ALL {
         endpoints
             .provoke(endpoint, "MISSING_API_KEY")
@@ -40,8 +36,8 @@ async fn every_public_endpoint_requires_an_api_key() {
 
 #[tokio::test]
 async fn key_value_cannot_be_retrieved_afterwards() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
     let value = organization.key_text("all");
     let again = service
         .admin()
@@ -58,9 +54,9 @@ async fn key_value_cannot_be_retrieved_afterwards() {
 
 #[tokio::test]
 async fn keys_start_with_svc_live_and_svc_test_is_unavailable() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
+    let path = organization.path("");
     let live = organization.key_text("all");
     assert!(live.starts_with("svc_live_"));
     let test = live.replacen("svc_live_", "svc_test_", 1);
@@ -75,9 +71,9 @@ async fn keys_start_with_svc_live_and_svc_test_is_unavailable() {
 
 #[tokio::test]
 async fn key_is_sent_in_one_of_two_equivalent_headers() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
+    let path = organization.path("");
     let key = organization.key_text("all");
     let bearer = read(
         &service.client(),
@@ -123,8 +119,7 @@ async fn scope_conversations_reads_and_updates_history() {
 
 /// Asserts that a key of this scope can use exactly these endpoints.
 async fn assert_opens(scope: &str, opened: &[Endpoint]) {
-    let service = SharedService::get().await;
-    let endpoints = Endpoints::prepare(&service).await;
+    let endpoints = Endpoints::prepare().await;
     let client = endpoints.ours.client_with(scope);
     for endpoint in Endpoint::ALL {
         let owner = if endpoint == Endpoint::TeamChat {
@@ -153,8 +148,7 @@ async fn assert_opens(scope: &str, opened: &[Endpoint]) {
 
 #[tokio::test]
 async fn key_without_scopes_can_use_all_public_endpoints() {
-    let service = SharedService::get().await;
-    let endpoints = Endpoints::prepare(&service).await;
+    let endpoints = Endpoints::prepare().await;
     for endpoint in Endpoint::ALL {
         assert_eq!(
             endpoints.succeed(endpoint).await.status,
@@ -166,8 +160,7 @@ async fn key_without_scopes_can_use_all_public_endpoints() {
 
 #[tokio::test]
 async fn key_lacking_the_scope_gets_403_insufficient_scope() {
-    let service = SharedService::get().await;
-    let endpoints = Endpoints::prepare(&service).await;
+    let endpoints = Endpoints::prepare().await;
     for endpoint in Endpoint::ALL {
         let answer = endpoints.provoke(endpoint, "INSUFFICIENT_SCOPE").await;
         answer.assert_problem(403, Some("INSUFFICIENT_SCOPE"));
@@ -176,8 +169,7 @@ async fn key_lacking_the_scope_gets_403_insufficient_scope() {
 
 #[tokio::test]
 async fn key_only_accesses_agents_of_its_organization() {
-    let service = SharedService::get().await;
-    let endpoints = Endpoints::prepare(&service).await;
+    let endpoints = Endpoints::prepare().await;
     for endpoint in Endpoint::OF_AGENTS {
         let answer = endpoints.provoke(endpoint, "ORG_MISMATCH").await;
         answer.assert_problem(403, Some("ORG_MISMATCH"));
@@ -201,25 +193,23 @@ async fn key_only_accesses_agents_of_its_organization() {
 
 #[tokio::test]
 async fn missing_key_gets_401_missing_api_key() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let organization = shop_saying("ok").await;
+    let path = organization.path("");
     for headers in [
         &[][..],
         &[("authorization", "Basic dTpw")],
         &[("x-api-key", "")],
         &[("authorization", "Bearer ")],
     ] {
-        let answer = read(&service.client(), &path, headers).await;
+        let answer = read(&organization.service().client(), &path, headers).await;
         answer.assert_problem(401, Some("MISSING_API_KEY"));
     }
 }
 
 #[tokio::test]
 async fn invalid_key_gets_401_invalid_api_key() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let organization = shop_saying("ok").await;
+    let path = organization.path("");
     let key = organization.key_text("all");
     let mut mistyped = key.to_owned();
     let last = if mistyped.pop() == Some('a') {
@@ -235,7 +225,12 @@ async fn invalid_key_gets_401_invalid_api_key() {
         &key.to_lowercase(),
         &key.replacen("svc_live_", "", 1),
     ] {
-        let answer = read(&service.client(), &path, &[("x-api-key", wrong)]).await;
+        let answer = read(
+            &organization.service().client(),
+            &path,
+            &[("x-api-key", wrong)],
+        )
+        .await;
         answer.assert_problem(401, Some("INVALID_API_KEY"));
         assert!(
             wrong.len() < 12 || !answer.text.contains(wrong),
@@ -246,18 +241,17 @@ async fn invalid_key_gets_401_invalid_api_key() {
 
 #[tokio::test]
 async fn deleted_key_gets_401_invalid_api_key_within_two_seconds() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .key("old", &[])
-        .apply(&service)
+        .apply_to_shared()
         .await;
-    let path = format!("/api/public/agents/{}", organization.shop());
-    let clients = at_every_ingress(&service, &organization, "old");
+    let path = organization.path("");
+    let clients = at_every_ingress(&organization, "old");
     for client in &clients {
         assert_eq!(client.get(&path).await.status, 200);
     }
-    delete(&service, &organization, "old").await;
+    delete(&organization, "old").await;
     let deleted = Instant::now();
     for (number, client) in clients.iter().enumerate().rev() {
         let refused = refused_in_time(client, &path, deleted).await;
@@ -272,15 +266,14 @@ async fn deleted_key_gets_401_invalid_api_key_within_two_seconds() {
 
 #[tokio::test]
 async fn expired_key_gets_401_expired_api_key() {
-    let service = SharedService::get().await;
     let soon = (chrono::Utc::now() + Duration::from_secs(4)).to_rfc3339();
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .key_with("old", json!({"expiresAt": "2020-01-01T00:00:00Z"}))
         .key_with("soon", json!({"expiresAt": soon}))
-        .apply(&service)
+        .apply_to_shared()
         .await;
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let path = organization.path("");
     organization
         .client_with("old")
         .get(&path)
@@ -298,7 +291,6 @@ async fn expired_key_gets_401_expired_api_key() {
 
 #[tokio::test]
 async fn agents_restrict_origins_independently_of_the_key() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent(
             "listed",
@@ -306,7 +298,7 @@ async fn agents_restrict_origins_independently_of_the_key() {
         )
         .agent("open", json!({}))
         .key("chat", &["chat"])
-        .apply(&service)
+        .apply_to_shared()
         .await;
     for key in ["all", "chat"] {
         for (agent, status) in [("listed", 403), ("open", 200)] {
@@ -323,19 +315,12 @@ async fn agents_restrict_origins_independently_of_the_key() {
 
 #[tokio::test]
 async fn key_is_rotated_by_creating_and_deleting() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
-        .apply(&service)
-        .await;
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let organization = shop_with_settings(json!({})).await;
+    let service = organization.service();
+    let path = organization.path("");
     let mut document = organization.document.clone();
     document["organizations"][0]["keys"] = json!([{"name": "new"}]);
-    let answer = service
-        .admin()
-        .post("/api/admin/apply", &document)
-        .await
-        .json();
+    let answer = service.apply(&document).await.json();
     let new = answer["organizations"][0]["keys"][0]["value"]
         .as_str()
         .expect("the value of the new key")
@@ -346,7 +331,7 @@ async fn key_is_rotated_by_creating_and_deleting() {
         200,
         "the old one still works"
     );
-    delete(&service, &organization, "all").await;
+    delete(&organization, "all").await;
     refused_in_time(&organization.client(), &path, Instant::now())
         .await
         .assert_problem(401, Some("INVALID_API_KEY"));
@@ -355,14 +340,13 @@ async fn key_is_rotated_by_creating_and_deleting() {
 
 #[tokio::test]
 async fn chat_scope_is_enough_for_a_widget_key() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .key("widget", &["chat"])
-        .apply(&service);
+        .apply_to_shared();
     let organization = organization.await;
     let client = organization.client_with("widget");
-    let path = format!("/api/public/agents/{}/widget", organization.shop());
+    let path = organization.path("/widget");
     assert_eq!(client.get(&path).await.status, 200);
     let reply = client.chat(organization.shop(), "s", "hi").await;
     reply.complete();
@@ -374,28 +358,24 @@ async fn chat_scope_is_enough_for_a_widget_key() {
 
 #[tokio::test]
 async fn revoked_key_is_refused_everywhere_within_two_seconds() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .key("old", &[])
-        .apply(&service)
+        .apply_to_shared()
         .await;
-    let path = format!("/api/public/agents/{}", organization.shop());
-    let clients = at_every_ingress(&service, &organization, "old");
+    let path = organization.path("");
+    let clients = at_every_ingress(&organization, "old");
     for client in &clients {
         assert_eq!(client.get(&path).await.status, 200);
     }
     let mut document = organization.document.clone();
     document["organizations"][0]["keys"] =
         json!([{"name": "old", "expiresAt": "2020-01-01T00:00:00Z"}]);
-    assert_eq!(
-        service
-            .admin()
-            .post("/api/admin/apply", &document)
-            .await
-            .status,
-        200
-    );
+    organization
+        .service()
+        .apply(&document)
+        .await
+        .assert_status(200);
     let revoked = Instant::now();
     for (number, client) in clients.iter().enumerate().rev() {
         let refused = refused_in_time(client, &path, revoked).await;
@@ -408,12 +388,9 @@ async fn revoked_key_is_refused_everywhere_within_two_seconds() {
     }
 }
 
-fn at_every_ingress(
-    service: &SharedService,
-    organization: &Organization,
-    key: &str,
-) -> Vec<Client> {
-    service
+fn at_every_ingress(organization: &Organization, key: &str) -> Vec<Client> {
+    organization
+        .service()
         .public_urls()
         .iter()
         .map(|url| Client::new(url).with_key(organization.key_text(key)))
@@ -427,18 +404,24 @@ async fn refused_in_time(client: &Client, path: &str, since: Instant) -> Answer 
         (answer.status != 200).then_some(answer)
     })
     .await;
-    assert!(since.elapsed() < REFUSED_WITHIN, "{:?}", since.elapsed());
+    assert!(since.elapsed() < PROMISED, "{:?}", since.elapsed());
     refused
 }
 
-async fn delete(service: &SharedService, organization: &Organization, name: &str) {
+async fn delete(organization: &Organization, name: &str) {
     let keys = organization.answer["organizations"][0]["keys"]
         .as_array()
         .unwrap();
     let id = keys.iter().find(|key| key["name"] == name).unwrap()["id"]
         .as_str()
         .unwrap();
-    let path = format!("/api/admin/organizations/{}/keys/{id}", organization.id);
-    let answer = send(service.admin().request(Method::DELETE, &path)).await;
-    assert_eq!(answer.status, 204, "{}", answer.text);
+    let path = organization.admin_path(&format!("/keys/{id}"));
+    let answer = send(
+        organization
+            .service()
+            .admin()
+            .request(Method::DELETE, &path),
+    )
+    .await;
+    answer.assert_status(204);
 }

@@ -2,15 +2,13 @@
 
 use serde_json::Value;
 
-use crate::support::{Organization, Script, ScriptedModel, SharedService};
+use crate::support::{Script, ScriptedModel, shop_saying};
 
 #[tokio::test]
 async fn conversation_has_exactly_nine_typed_fields() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let client = organization.client();
-    let reply = client.chat(organization.shop(), "s", "hi").await;
-    let conversation = client.history(organization.shop(), "s").await;
+    let organization = shop_saying("ok").await;
+    let reply = organization.chat("s", "hi").await;
+    let conversation = organization.history("s").await;
     assert_eq!(
         conversation["id"],
         reply.required_header("x-conversation-id")
@@ -32,19 +30,12 @@ pub(super) fn iso_8601(value: &Value) -> chrono::DateTime<chrono::FixedOffset> {
 
 #[tokio::test]
 async fn message_count_is_the_count_of_messages_returned() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let client = organization.client();
     for message in ["one", "two"] {
-        client
-            .chat(organization.shop(), "s", message)
-            .await
-            .complete();
+        organization.chat("s", message).await.complete();
     }
-    let path = format!(
-        "/api/public/agents/{}/conversations/s?limit=3",
-        organization.shop()
-    );
+    let path = organization.path("/conversations/s?limit=3");
     let page = client.get(&path).await.json();
     assert_eq!(
         (
@@ -57,33 +48,27 @@ async fn message_count_is_the_count_of_messages_returned() {
 
 #[tokio::test]
 async fn same_session_and_agent_share_one_conversation() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let client = organization.client();
-    let first = client
-        .chat(organization.shop(), "s", "one")
+    let organization = shop_saying("ok").await;
+    let first = organization
+        .chat("s", "one")
         .await
         .required_header("x-conversation-id");
-    let second = client
-        .chat(organization.shop(), "s", "two")
+    let second = organization
+        .chat("s", "two")
         .await
         .required_header("x-conversation-id");
-    let other = client
-        .chat(organization.shop(), "t", "three")
+    let other = organization
+        .chat("t", "three")
         .await
         .required_header("x-conversation-id");
     assert_eq!(first, second);
     assert_ne!(first, other);
-    assert_eq!(
-        client.history(organization.shop(), "s").await["messageCount"],
-        4
-    );
+    assert_eq!(organization.history("s").await["messageCount"], 4);
 }
 
 #[tokio::test]
 async fn agent_keeps_the_full_history_as_context() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("unused")).await;
+    let organization = shop_saying("unused").await;
     let (client, model) = (organization.client(), ScriptedModel::get());
     let mut expected = vec![];
     for turn in 1..=5 {

@@ -2,16 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Organization, Reply, Script, SharedService};
+use crate::support::{Reply, shop_saying};
 
 async fn metadata_after(body: Value) -> Value {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let client = organization.client();
-    Reply::read(client.open_chat(organization.shop(), &body).await)
+    let organization = shop_saying("ok").await;
+    Reply::read(organization.open_chat(&body).await)
         .await
         .complete();
-    client.history(organization.shop(), "s").await["metadata"].clone()
+    organization.history("s").await["metadata"].clone()
 }
 
 #[tokio::test]

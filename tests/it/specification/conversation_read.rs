@@ -2,26 +2,22 @@
 
 use serde_json::Value;
 
-use crate::support::{Endpoint, Endpoints, Organization, Script, SharedService};
+use crate::support::{Endpoint, Endpoints, shop_saying};
 
 /// Creates a conversation of three turns and reads it with this query.
 async fn page(query: &str) -> Value {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("answer")).await;
+    let organization = shop_saying("answer").await;
     let client = organization.client();
     for turn in 1..=3 {
-        client
-            .chat(organization.shop(), "s", &format!("question {turn}"))
+        organization
+            .chat("s", &format!("question {turn}"))
             .await
             .complete();
     }
     let answer = client
-        .get(&format!(
-            "/api/public/agents/{}/conversations/s{query}",
-            organization.shop()
-        ))
+        .get(&organization.path(&format!("/conversations/s{query}")))
         .await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.assert_status(200);
     answer.json()
 }
 
@@ -74,16 +70,15 @@ async fn offset_is_the_number_of_messages_to_skip() {
 
 #[tokio::test]
 async fn limit_defaults_to_50_of_at_most_100_and_offset_to_0() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("answer")).await;
+    let organization = shop_saying("answer").await;
     let client = organization.client();
     for turn in 0..51 {
-        client
-            .chat(organization.shop(), "s", &format!("question {turn}"))
+        organization
+            .chat("s", &format!("question {turn}"))
             .await
             .complete();
     }
-    let path = format!("/api/public/agents/{}/conversations/s", organization.shop());
+    let path = organization.path("/conversations/s");
     for (query, returned, first) in [
         ("", 50, 0),
         ("?limit=100", 100, 0),
@@ -106,8 +101,7 @@ async fn limit_defaults_to_50_of_at_most_100_and_offset_to_0() {
 
 #[tokio::test]
 async fn errors_are_the_six_listed_ones() {
-    let service = SharedService::get().await;
-    let endpoints = Endpoints::prepare(&service).await;
+    let endpoints = Endpoints::prepare().await;
     let listed = [
         (400, "INVALID_AGENT_ID"),
         (400, "INVALID_SESSION_ID"),
@@ -116,10 +110,7 @@ async fn errors_are_the_six_listed_ones() {
         (404, "AGENT_NOT_FOUND"),
         (404, "CONVERSATION_NOT_FOUND"),
     ];
-    for (status, code) in listed {
-        endpoints
-            .provoke(Endpoint::ConversationRead, code)
-            .await
-            .assert_problem(status, Some(code));
-    }
+    endpoints
+        .assert_errors(Endpoint::ConversationRead, &listed)
+        .await;
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Endpoint, Endpoints, Organization, Script, SharedService};
+use crate::support::{Answer, Endpoint, Endpoints, Organization, shop_saying};
 
 struct Updated {
     organization: Organization,
@@ -11,14 +11,9 @@ struct Updated {
 
 impl Updated {
     async fn prepare() -> Self {
-        let service = SharedService::get().await;
-        let organization = Organization::with_agent(&service, Script::says("ok")).await;
-        organization
-            .client()
-            .chat(organization.shop(), "s", "hi")
-            .await
-            .complete();
-        let path = format!("/api/public/agents/{}/conversations/s", organization.shop());
+        let organization = shop_saying("ok").await;
+        organization.chat("s", "hi").await.complete();
+        let path = organization.path("/conversations/s");
         Self { organization, path }
     }
 
@@ -150,14 +145,13 @@ async fn response_has_success_and_the_updated_values() {
         "metadata": {"plan": "pro", "depth": {"a": [1, null, true]}}
     });
     let answer = updated.patch(&changes).await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.assert_status(200);
     assert_eq!(answer.json(), json!({"success": true, "updated": changes}));
 }
 
 #[tokio::test]
 async fn errors_are_the_five_listed_ones() {
-    let service = SharedService::get().await;
-    let endpoints = Endpoints::prepare(&service).await;
+    let endpoints = Endpoints::prepare().await;
     let listed = [
         (400, "INVALID_RATING"),
         (400, "INVALID_JSON"),
@@ -165,10 +159,7 @@ async fn errors_are_the_five_listed_ones() {
         (404, "AGENT_NOT_FOUND"),
         (404, "CONVERSATION_NOT_FOUND"),
     ];
-    for (status, code) in listed {
-        endpoints
-            .provoke(Endpoint::ConversationUpdate, code)
-            .await
-            .assert_problem(status, Some(code));
-    }
+    endpoints
+        .assert_errors(Endpoint::ConversationUpdate, &listed)
+        .await;
 }

@@ -1,7 +1,7 @@
 //! Section "Errors": one test for each row of its table, on every endpoint that can return the
 //! error.
 
-use crate::support::{Answer, Endpoint, Endpoints, SharedService};
+use crate::support::{Answer, Endpoint, Endpoints};
 
 const CONFIGURATIONS_AND_CHAT: [Endpoint; 3] = [
     Endpoint::AgentChat,
@@ -12,8 +12,7 @@ const CONVERSATIONS: [Endpoint; 2] = [Endpoint::ConversationRead, Endpoint::Conv
 
 /// Asserts that each endpoint responds with this code and returns the responses.
 async fn assert_code(status: u16, code: &str, endpoints: &[Endpoint]) -> Vec<Answer> {
-    let service = SharedService::get().await;
-    let prepared = Endpoints::prepare(&service).await;
+    let prepared = Endpoints::prepare().await;
     let mut answers = vec![];
     for endpoint in endpoints {
         let answer = prepared.provoke(*endpoint, code).await;

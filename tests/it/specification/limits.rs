@@ -4,16 +4,16 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Answer, Client, Organization, OrganizationDocument, Script, SharedService, send,
+    Answer, Client, Organization, OrganizationDocument, Script, send, shop_with_settings,
 };
 
 /// Creates an organization whose key has the default limits.
-async fn usual(service: &SharedService) -> (Organization, Client) {
+async fn usual() -> (Organization, Client) {
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .key_with("usual", json!({"limits": null}))
-        .apply(service);
-    let organization = organization.await;
+        .apply_to_shared()
+        .await;
     let client = organization.client_with("usual");
     (organization, client)
 }
@@ -29,8 +29,7 @@ async fn statuses(count: usize, request: impl AsyncFn() -> Answer) -> Vec<u16> {
 
 #[tokio::test]
 async fn chat_endpoints_allow_60_requests_per_minute_per_key() {
-    let service = SharedService::get().await;
-    let (_, client) = usual(&service).await;
+    let (_, client) = usual().await;
     // Requests for an unknown agent count and need no model call.
     let path = format!("/api/public/agents/agt_{}/chat", "0".repeat(26));
     let answers = statuses(64, async || client.post(&path, &json!({})).await).await;
@@ -48,9 +47,8 @@ async fn chat_endpoints_allow_60_requests_per_minute_per_key() {
 
 #[tokio::test]
 async fn config_endpoints_allow_120_requests_per_minute_per_key() {
-    let service = SharedService::get().await;
-    let (organization, client) = usual(&service).await;
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let (organization, client) = usual().await;
+    let path = organization.path("");
     let answers = statuses(124, async || client.get(&path).await).await;
     assert_eq!(
         answers.iter().filter(|status| **status == 200).count(),
@@ -71,13 +69,9 @@ async fn config_endpoints_allow_120_requests_per_minute_per_key() {
 
 #[tokio::test]
 async fn agent_limits_are_reported_in_both_configurations() {
-    let service = SharedService::get().await;
     let settings = json!({"limits": {"maxMessageLength": 77, "rateLimitPerMinute": 5}});
-    let organization = OrganizationDocument::new()
-        .agent("shop", settings)
-        .apply(&service)
-        .await;
-    let path = format!("/api/public/agents/{}", organization.shop());
+    let organization = shop_with_settings(settings).await;
+    let path = organization.path("");
     let agent = organization.client().get(&path).await.json();
     let widget = organization
         .client()
@@ -94,14 +88,12 @@ async fn agent_limits_are_reported_in_both_configurations() {
 
 #[tokio::test]
 async fn exceeded_limit_returns_429_rate_limited_with_retry_after() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .key_with("one", json!({"limits": {"chatPerMinute": 1, "configPerMinute": 1, "conversationsPerMinute": 1}}))
-        .apply(&service)
-        .await;
+        .apply_to_shared().await;
     organization.script(Script::says("ok"));
-    let agent = format!("/api/public/agents/{}", organization.shop());
+    let agent = organization.path("");
     let client = organization.client_with("one");
     client.chat(organization.shop(), "s", "hi").await.complete();
     let requests = [

@@ -3,18 +3,14 @@
 use serde_json::Value;
 
 use super::conversation::iso_8601;
-use crate::support::{Organization, Script, SharedService};
+use crate::support::shop_saying;
 
-async fn two_turns(service: &SharedService) -> Vec<Value> {
-    let organization = Organization::with_agent(service, Script::says("three short words")).await;
-    let client = organization.client();
+async fn two_turns() -> Vec<Value> {
+    let organization = shop_saying("three short words").await;
     for message in ["one", "two"] {
-        client
-            .chat(organization.shop(), "s", message)
-            .await
-            .complete();
+        organization.chat("s", message).await.complete();
     }
-    client.history(organization.shop(), "s").await["messages"]
+    organization.history("s").await["messages"]
         .as_array()
         .unwrap()
         .clone()
@@ -22,8 +18,7 @@ async fn two_turns(service: &SharedService) -> Vec<Value> {
 
 #[tokio::test]
 async fn message_has_a_unique_id() {
-    let service = SharedService::get().await;
-    let messages = two_turns(&service).await;
+    let messages = two_turns().await;
     let mut ids: Vec<_> = messages
         .iter()
         .map(|message| message["id"].as_str().unwrap())
@@ -35,8 +30,7 @@ async fn message_has_a_unique_id() {
 
 #[tokio::test]
 async fn role_is_user_or_assistant() {
-    let service = SharedService::get().await;
-    let roles: Vec<_> = two_turns(&service)
+    let roles: Vec<_> = two_turns()
         .await
         .iter()
         .map(|message| message["role"].clone())
@@ -46,8 +40,7 @@ async fn role_is_user_or_assistant() {
 
 #[tokio::test]
 async fn content_is_the_text_of_the_message() {
-    let service = SharedService::get().await;
-    let contents: Vec<_> = two_turns(&service)
+    let contents: Vec<_> = two_turns()
         .await
         .iter()
         .map(|message| message["content"].clone())
@@ -60,8 +53,7 @@ async fn content_is_the_text_of_the_message() {
 
 #[tokio::test]
 async fn timestamp_is_iso_8601() {
-    let service = SharedService::get().await;
-    let times: Vec<_> = two_turns(&service)
+    let times: Vec<_> = two_turns()
         .await
         .iter()
         .map(|message| iso_8601(&message["timestamp"]))
@@ -71,8 +63,7 @@ async fn timestamp_is_iso_8601() {
 
 #[tokio::test]
 async fn tokens_is_a_number_on_assistant_messages_only() {
-    let service = SharedService::get().await;
-    for message in two_turns(&service).await {
+    for message in two_turns().await {
         let expected = if message["role"] == "assistant" {
             Some(3)
         } else {
@@ -84,8 +75,7 @@ async fn tokens_is_a_number_on_assistant_messages_only() {
 
 #[tokio::test]
 async fn response_time_is_in_milliseconds_on_assistant_messages_only() {
-    let service = SharedService::get().await;
-    for message in two_turns(&service).await {
+    for message in two_turns().await {
         assert_eq!(
             message["responseTime"].is_number(),
             message["role"] == "assistant",

@@ -3,13 +3,12 @@
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{Client, Organization, Script, SharedService, send};
+use crate::support::{Client, send, shop_saying};
 
 #[tokio::test]
 async fn public_api_does_not_manage_agents_teams_or_keys() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let agent = format!("/api/public/agents/{}", organization.shop());
+    let organization = shop_saying("ok").await;
+    let agent = organization.path("");
     let attempts = [
         (Method::POST, "/api/public/agents".to_owned()),
         (Method::POST, "/api/public/teams".to_owned()),
@@ -42,10 +41,9 @@ async fn public_api_does_not_manage_agents_teams_or_keys() {
 
 #[tokio::test]
 async fn service_hosts_agents_owned_by_organizations() {
-    let service = SharedService::get().await;
     let (one, two) = tokio::join!(
-        Organization::with_agent(&service, Script::says("from the first")),
-        Organization::with_agent(&service, Script::says("from the second"))
+        shop_saying("from the first"),
+        shop_saying("from the second")
     );
     let ask = async |client: Client, agent: String| {
         client.chat(&agent, "s", "who are you?").await.complete()

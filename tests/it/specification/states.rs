@@ -2,12 +2,11 @@
 
 use serde_json::json;
 
-use crate::support::{Endpoint, Endpoints, OrganizationDocument, Script, SharedService};
+use crate::support::{Endpoint, Endpoints, OrganizationDocument, shop_saying};
 
 #[tokio::test]
 async fn inactive_agent_is_refused_with_agent_inactive() {
-    let service = SharedService::get().await;
-    let endpoints = Endpoints::prepare(&service).await;
+    let endpoints = Endpoints::prepare().await;
     for endpoint in [
         Endpoint::AgentChat,
         Endpoint::AgentConfiguration,
@@ -20,8 +19,7 @@ async fn inactive_agent_is_refused_with_agent_inactive() {
 
 #[tokio::test]
 async fn non_public_agent_is_refused_with_agent_not_public() {
-    let service = SharedService::get().await;
-    let endpoints = Endpoints::prepare(&service).await;
+    let endpoints = Endpoints::prepare().await;
     for endpoint in Endpoint::OF_AGENTS {
         endpoints
             .provoke(endpoint, "AGENT_NOT_PUBLIC")
@@ -32,14 +30,13 @@ async fn non_public_agent_is_refused_with_agent_not_public() {
 
 #[tokio::test]
 async fn non_public_or_inactive_team_is_404() {
-    let service = SharedService::get().await;
     let member = json!([{"agent": "shop", "specialization": "all"}]);
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .team("hidden", json!({"public": false, "members": member}))
         .team("off", json!({"status": "inactive", "members": member}))
         .team("draft", json!({"status": "draft", "members": member}))
-        .apply(&service)
+        .apply_to_shared()
         .await;
     for team in ["hidden", "off", "draft"] {
         let reply = organization
@@ -52,9 +49,8 @@ async fn non_public_or_inactive_team_is_404() {
 
 #[tokio::test]
 async fn first_chat_message_of_a_session_creates_the_conversation() {
-    let service = SharedService::get().await;
-    let organization = crate::support::Organization::with_agent(&service, Script::says("ok")).await;
-    let path = format!("/api/public/agents/{}/conversations/s", organization.shop());
+    let organization = shop_saying("ok").await;
+    let path = organization.path("/conversations/s");
     organization
         .client()
         .get(&path)
@@ -65,10 +61,6 @@ async fn first_chat_message_of_a_session_creates_the_conversation() {
         .patch(&path, &json!({"rating": 5}))
         .await
         .assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
-    organization
-        .client()
-        .chat(organization.shop(), "s", "hi")
-        .await
-        .complete();
+    organization.chat("s", "hi").await.complete();
     assert_eq!(organization.client().get(&path).await.status, 200);
 }

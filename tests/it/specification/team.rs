@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Organization, OrganizationDocument, SharedService};
+use crate::support::{Organization, TestService, shop_with_settings};
 
 fn team(changes: Value) -> Value {
     let mut team = json!({
@@ -16,26 +16,19 @@ fn team(changes: Value) -> Value {
     team
 }
 
-async fn apply(organization: &Organization, service: &SharedService, team: Value) -> u16 {
+async fn apply(organization: &Organization, service: &TestService, team: Value) -> u16 {
     let mut document = organization.document.clone();
     document["organizations"][0]["teams"] = json!([team]);
-    service
-        .admin()
-        .post("/api/admin/apply", &document)
-        .await
-        .status
+    service.apply(&document).await.status
 }
 
 #[tokio::test]
 async fn team_has_all_specified_fields() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
-        .apply(&service)
-        .await;
-    assert_eq!(apply(&organization, &service, team(json!({}))).await, 200);
+    let organization = shop_with_settings(json!({})).await;
+    let service = organization.service();
+    assert_eq!(apply(&organization, service, team(json!({}))).await, 200);
     assert_eq!(
-        apply(&organization, &service, team(json!({"mood": "good"}))).await,
+        apply(&organization, service, team(json!({"mood": "good"}))).await,
         400,
         "and nothing else"
     );
@@ -43,14 +36,11 @@ async fn team_has_all_specified_fields() {
 
 #[tokio::test]
 async fn routing_strategy_is_intent_round_robin_or_random() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(json!({})).await;
+    let service = organization.service();
     for routing in ["intent", "round-robin", "random"] {
         assert_eq!(
-            apply(&organization, &service, team(json!({"routing": routing}))).await,
+            apply(&organization, service, team(json!({"routing": routing}))).await,
             200,
             "{routing}"
         );
@@ -58,7 +48,7 @@ async fn routing_strategy_is_intent_round_robin_or_random() {
     assert_eq!(
         apply(
             &organization,
-            &service,
+            service,
             team(json!({"routing": "alphabetical"}))
         )
         .await,
@@ -68,16 +58,13 @@ async fn routing_strategy_is_intent_round_robin_or_random() {
 
 #[tokio::test]
 async fn members_are_agents_each_with_a_specialization() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(json!({})).await;
+    let service = organization.service();
     let unknown = json!({"members": [{"agent": "nobody", "specialization": "all"}]});
-    assert_eq!(apply(&organization, &service, team(unknown)).await, 400);
+    assert_eq!(apply(&organization, service, team(unknown)).await, 400);
     let without_agent = json!({"members": [{"specialization": "all"}]});
     assert_eq!(
-        apply(&organization, &service, team(without_agent)).await,
+        apply(&organization, service, team(without_agent)).await,
         400
     );
 }

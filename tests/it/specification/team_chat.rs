@@ -1,69 +1,23 @@
 //! Section "2. POST /api/public/teams/{teamId}/chat".
 
-use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::{
-    Endpoint, Endpoints, Events, Organization, OrganizationDocument, Reply, SharedService,
+    Endpoint, Endpoints, Events, Organization, OrganizationDocument, Reply, front_desk,
 };
 
-const BILLING: &str = "Invoices, refunds, payments and billing questions";
-const TECHNICAL: &str = "Technical problems, crashes, installation and error messages";
-
-async fn desk(service: &SharedService, routing: &str) -> Organization {
-    OrganizationDocument::new()
-        .agent(
-            "billing",
-            json!({"name": "Billing", "description": BILLING}),
-        )
-        .agent(
-            "technical",
-            json!({"name": "Technical", "description": TECHNICAL}),
-        )
-        .agent(
-            "general",
-            json!({"name": "General", "description": "Everything else"}),
-        )
-        .team(
-            "front",
-            json!({"routing": routing, "defaultAgent": "general", "members": [
-                {"agent": "billing", "specialization": BILLING},
-                {"agent": "technical", "specialization": TECHNICAL}
-            ]}),
-        )
-        .apply(service)
-        .await
-}
-
-async fn send(organization: &Organization, body: Value) -> Reply {
-    let path = format!("/api/public/teams/{}/chat", organization.team("front"));
-    Reply::read(
-        organization
-            .client()
-            .request(Method::POST, &path)
-            .json(&body)
-            .send()
-            .await
-            .unwrap(),
-    )
-    .await
-}
-
 async fn ask(organization: &Organization, session: &str, message: &str) -> Reply {
-    let reply = send(
-        organization,
-        json!({"message": message, "sessionId": session}),
-    )
-    .await;
+    let reply = organization
+        .team_reply(json!({"message": message, "sessionId": session}))
+        .await;
     reply.complete();
     reply
 }
 
 #[tokio::test]
 async fn team_routing_picks_the_handling_agent() {
-    let service = SharedService::get().await;
     for routing in ["intent", "round-robin", "random"] {
-        let organization = desk(&service, routing).await;
+        let organization = front_desk(routing).await;
         let agent = ask(&organization, "s", "I want a refund for my invoice")
             .await
             .required_header("x-agent-id");
@@ -77,13 +31,12 @@ async fn team_routing_picks_the_handling_agent() {
 
 #[tokio::test]
 async fn conversation_id_continues_an_existing_conversation() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "intent").await;
+    let organization = front_desk("intent").await;
     let conversation = ask(&organization, "s", "I want a refund")
         .await
         .required_header("x-conversation-id");
     let body = json!({"message": "how long?", "sessionId": "s", "conversationId": conversation});
-    let second = send(&organization, body).await;
+    let second = organization.team_reply(body).await;
     second.complete();
     assert_eq!(second.required_header("x-conversation-id"), conversation);
     assert_eq!(
@@ -94,8 +47,7 @@ async fn conversation_id_continues_an_existing_conversation() {
 
 #[tokio::test]
 async fn response_is_streamed_text_as_in_agent_chat() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "intent").await;
+    let organization = front_desk("intent").await;
     let of_team = ask(&organization, "s", "refund").await;
     let of_agent = organization
         .client()
@@ -112,8 +64,7 @@ async fn response_is_streamed_text_as_in_agent_chat() {
 
 #[tokio::test]
 async fn x_agent_id_and_x_agent_name_are_of_the_handling_agent() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "intent").await;
+    let organization = front_desk("intent").await;
     let reply = ask(&organization, "s", "I want a refund for my last invoice").await;
     assert_eq!(
         reply.required_header("x-agent-id"),
@@ -124,8 +75,7 @@ async fn x_agent_id_and_x_agent_name_are_of_the_handling_agent() {
 
 #[tokio::test]
 async fn x_routing_reason_explains_the_choice_of_agent() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "intent").await;
+    let organization = front_desk("intent").await;
     let matched = ask(&organization, "a", "I want a refund for my invoice")
         .await
         .required_header("x-routing-reason");
@@ -141,8 +91,7 @@ async fn x_routing_reason_explains_the_choice_of_agent() {
 
 #[tokio::test]
 async fn x_conversation_id_is_the_conversation_id() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "intent").await;
+    let organization = front_desk("intent").await;
     let reply = ask(&organization, "s", "I want a refund for my last invoice").await;
     let history = organization
         .client()
@@ -153,8 +102,7 @@ async fn x_conversation_id_is_the_conversation_id() {
 
 #[tokio::test]
 async fn intent_is_matched_to_the_best_member() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "intent").await;
+    let organization = front_desk("intent").await;
     for (session, message, member) in [
         ("a", "I want a refund for my last invoice", "billing"),
         (
@@ -174,8 +122,7 @@ async fn intent_is_matched_to_the_best_member() {
 
 #[tokio::test]
 async fn later_messages_stay_with_the_member_until_the_topic_changes() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "intent").await;
+    let organization = front_desk("intent").await;
     let other = async |message: &str| {
         ask(&organization, "t", message)
             .await
@@ -210,8 +157,7 @@ async fn later_messages_stay_with_the_member_until_the_topic_changes() {
 
 #[tokio::test]
 async fn default_agent_handles_messages_without_a_matching_member() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "intent").await;
+    let organization = front_desk("intent").await;
     let reply = ask(&organization, "s", "xylophone zebra quartz").await;
     assert_eq!(
         reply.required_header("x-agent-id"),
@@ -221,14 +167,14 @@ async fn default_agent_handles_messages_without_a_matching_member() {
 
 #[tokio::test]
 async fn missing_message_or_session_id_is_400_without_a_code() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "intent").await;
+    let organization = front_desk("intent").await;
     for body in [
         json!({"sessionId": "s"}),
         json!({"message": "hi"}),
         json!({}),
     ] {
-        send(&organization, body)
+        organization
+            .team_reply(body)
             .await
             .into_answer()
             .assert_problem(400, None);
@@ -237,8 +183,7 @@ async fn missing_message_or_session_id_is_400_without_a_code() {
 
 #[tokio::test]
 async fn missing_or_invalid_key_is_401_with_its_code() {
-    let service = SharedService::get().await;
-    let endpoints = Endpoints::prepare(&service).await;
+    let endpoints = Endpoints::prepare().await;
     for code in ["MISSING_API_KEY", "INVALID_API_KEY"] {
         endpoints
             .provoke(Endpoint::TeamChat, code)
@@ -249,13 +194,12 @@ async fn missing_or_invalid_key_is_401_with_its_code() {
 
 #[tokio::test]
 async fn unknown_non_public_or_inactive_team_is_404_without_a_code() {
-    let service = SharedService::get().await;
     let member = json!([{"agent": "shop", "specialization": "all"}]);
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .team("hidden", json!({"public": false, "members": member}))
         .team("off", json!({"status": "inactive", "members": member}))
-        .apply(&service)
+        .apply_to_shared()
         .await;
     let unknown = format!("team_{}", "0".repeat(26));
     for team in [
@@ -275,15 +219,16 @@ async fn unknown_non_public_or_inactive_team_is_404_without_a_code() {
 
 #[tokio::test]
 async fn internal_error_is_500_without_a_code() {
-    let service = SharedService::get().await;
     let nobody = json!({"routing": "round-robin", "members": []});
     let organization = OrganizationDocument::new()
         .team("front", nobody)
-        .apply(&service)
+        .apply_to_shared()
         .await;
-    let reply = send(&organization, json!({"message": "hi", "sessionId": "s"})).await;
+    let reply = organization
+        .team_reply(json!({"message": "hi", "sessionId": "s"}))
+        .await;
     reply.into_answer().assert_problem(500, None);
-    let path = format!("/api/public/teams/{}/chat", organization.team("front"));
+    let path = organization.team_path();
     let request = organization
         .client()
         .request(reqwest::Method::POST, &path)

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::support::{OrganizationDocument, SharedService};
+use crate::support::shop_with_settings;
 
 const FIELDS: [&str; 10] = [
     "primaryColor",
@@ -29,19 +29,9 @@ fn theme() -> Map<String, Value> {
 }
 
 async fn shown(route: &str, settings: Value) -> Value {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new()
-        .agent("shop", settings)
-        .apply(&service)
-        .await;
-    let answer = organization
-        .client()
-        .get(&format!(
-            "/api/public/agents/{}{route}",
-            organization.shop()
-        ))
-        .await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
+    let organization = shop_with_settings(settings).await;
+    let answer = organization.client().get(&organization.path(route)).await;
+    answer.assert_status(200);
     answer.json()["theme"].clone()
 }
 

@@ -2,12 +2,11 @@
 
 use serde_json::json;
 
-use crate::support::{Endpoint, Endpoints, SharedService, send};
+use crate::support::{Endpoint, Endpoints, send};
 
 #[tokio::test]
 async fn paths_start_with_api_public_without_a_version_segment() {
-    let service = SharedService::get().await;
-    let endpoints = Endpoints::prepare(&service).await;
+    let endpoints = Endpoints::prepare().await;
     for endpoint in Endpoint::ALL {
         assert_eq!(
             endpoints.succeed(endpoint).await.status,

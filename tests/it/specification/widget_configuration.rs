@@ -2,27 +2,20 @@
 
 use serde_json::json;
 
-use crate::support::{OrganizationDocument, SharedService};
+use crate::support::shop_with_settings;
 
 #[tokio::test]
 async fn response_has_exactly_seven_fields() {
-    let service = SharedService::get().await;
     let settings = json!({
         "name": "Shop", "description": "Sells.", "instructions": "a secret prompt", "welcomeMessage": "Welcome!",
         "placeholderText": "Ask…"
     });
-    let organization = OrganizationDocument::new()
-        .agent("shop", settings)
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(settings).await;
     let answer = organization
         .client()
-        .get(&format!(
-            "/api/public/agents/{}/widget",
-            organization.shop()
-        ))
+        .get(&organization.path("/widget"))
         .await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.assert_status(200);
     let configuration = answer.json();
     let mut fields: Vec<_> = configuration
         .as_object()

@@ -2,22 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{OrganizationDocument, SharedService};
+use crate::support::shop_with_settings;
 
 async fn shown(settings: Value) -> Value {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new()
-        .agent("shop", settings)
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(settings).await;
     let answer = organization
         .client()
-        .get(&format!(
-            "/api/public/agents/{}/widget",
-            organization.shop()
-        ))
+        .get(&organization.path("/widget"))
         .await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.assert_status(200);
     answer.json()["widget"].clone()
 }
 
@@ -60,12 +53,8 @@ async fn size_is_small_medium_or_large() {
 }
 
 async fn assert_refused(widget: Value) {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(json!({})).await;
     let document = organization.changed_agent("shop", json!({"widget": widget}));
-    let answer = service.admin().post("/api/admin/apply", &document).await;
-    assert_eq!(answer.status, 400, "{}", answer.text);
+    let answer = organization.service().apply(&document).await;
+    answer.assert_status(400);
 }

@@ -113,6 +113,27 @@ impl Client {
             .unwrap()
     }
 
+    /// Sends a message to an agent and reads at least `bytes` bytes of its reply, which stays open.
+    pub(crate) async fn begin_chat(
+        &self,
+        agent: &str,
+        session: &str,
+        message: &str,
+        bytes: usize,
+    ) -> (Reply, Response) {
+        let body = json!({"message": message, "sessionId": session});
+        let mut response = self.open_chat(agent, &body).await;
+        let mut reply = Reply::begin(&response);
+        reply.read_at_least(&mut response, bytes).await;
+        (reply, response)
+    }
+
+    /// Cancels a reply.
+    pub(crate) async fn cancel(&self, message: &str) -> Answer {
+        let path = format!("/api/public/messages/{message}/cancel");
+        self.post(&path, &json!({})).await
+    }
+
     /// Sends a message to an agent and returns the reply as JSON.
     pub(crate) async fn chat_json(&self, agent: &str, session: &str, message: &str) -> Answer {
         let body = json!({"message": message, "sessionId": session});
@@ -157,7 +178,7 @@ impl Client {
                 "/api/public/agents/{agent}/conversations/{session}?limit=100"
             ))
             .await;
-        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.assert_status(200);
         answer.json()
     }
 
@@ -191,7 +212,7 @@ impl Client {
     /// Returns a message by its id.
     pub(crate) async fn message(&self, id: &str) -> Value {
         let answer = self.get(&format!("/api/public/messages/{id}")).await;
-        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.assert_status(200);
         answer.json()
     }
 }
@@ -218,10 +239,16 @@ impl Answer {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
+    /// Asserts the status; a failure shows the body.
+    #[track_caller]
+    pub(crate) fn assert_status(&self, status: u16) {
+        assert_eq!(self.status, status, "{}", self.text);
+    }
+
     /// Asserts an error body with this status and code in the common format.
     #[track_caller]
     pub(crate) fn assert_problem(&self, status: u16, code: Option<&str>) -> Value {
-        assert_eq!(self.status, status, "{}", self.text);
+        self.assert_status(status);
         assert_eq!(
             self.header("content-type"),
             Some("application/problem+json"),

@@ -4,7 +4,7 @@
 use reqwest::{Method, RequestBuilder};
 use serde_json::json;
 
-use super::{Answer, Client, Organization, OrganizationDocument, TestService, client::send};
+use super::{Answer, Client, Organization, OrganizationDocument, client::send};
 
 /// Origin that no agent allows.
 pub(crate) const FOREIGN_ORIGIN: &str = "https://evil.example";
@@ -90,12 +90,12 @@ impl Endpoint {
 
 impl Endpoints {
     /// Creates both organizations and a conversation of session `s` in the first.
-    pub(crate) async fn prepare(service: &TestService) -> Self {
+    pub(crate) async fn prepare() -> Self {
         let minute = json!({"chatPerMinute": 1, "configPerMinute": 1, "conversationsPerMinute": 1});
         let everyone =
             json!({"routing": "random", "members": [{"agent": "shop", "specialization": "all"}]});
         let ours = OrganizationDocument::new()
-            .agent("shop", json!({}))
+            .shop(json!({}))
             .agent("off", json!({"status": "inactive"}))
             .agent("hidden", json!({"public": false}))
             .agent(
@@ -108,23 +108,21 @@ impl Endpoints {
             .key("conversations", &["conversations"])
             .key_with("expired", json!({"expiresAt": "2020-01-01T00:00:00Z"}))
             .key_with("slow", json!({"limits": minute}))
-            .apply(service)
+            .apply_to_shared()
             .await;
+        let service = ours.service();
         let theirs = OrganizationDocument::new()
-            .agent("shop", json!({}))
+            .shop(json!({}))
             .team("front", everyone)
             .apply(service)
             .await;
-        ours.client().chat(ours.shop(), "s", "hi").await.complete();
-        theirs
-            .client()
-            .chat(theirs.shop(), "s", "canary-of-the-others")
-            .await
-            .complete();
+        ours.chat("s", "hi").await.complete();
+        theirs.chat("s", "canary-of-the-others").await.complete();
+        let nobody = service.client();
         Self {
             ours,
             theirs,
-            nobody: service.client(),
+            nobody,
         }
     }
 
@@ -166,6 +164,14 @@ impl Endpoints {
             other => panic!("{other} is not among the codes of the specification"),
         }
         send(attempt.request(endpoint)).await
+    }
+
+    /// Asserts that each of these errors of an endpoint has its status and code.
+    pub(crate) async fn assert_errors(&self, endpoint: Endpoint, errors: &[(u16, &str)]) {
+        for (status, code) in errors {
+            let answer = self.provoke(endpoint, code).await;
+            answer.assert_problem(*status, Some(code));
+        }
     }
 
     fn good(&self, endpoint: Endpoint) -> Attempt {

@@ -22,7 +22,9 @@ pub(crate) use browser_view::VIEWS;
 pub(crate) use client::{Answer, Client, send};
 pub(crate) use endpoints::{Endpoint, Endpoints, FOREIGN_ORIGIN};
 pub(crate) use model::{End, Raw, Script, ScriptedModel};
-pub(crate) use organization::{Organization, OrganizationDocument};
+pub(crate) use organization::{
+    Organization, OrganizationDocument, front_desk, shop_saying, shop_with, shop_with_settings,
+};
 pub(crate) use ports::free_port;
 pub(crate) use process::{Process, ProcessCommand};
 pub(crate) use program::Program;
@@ -32,7 +34,7 @@ pub(crate) use report::report;
 pub(crate) use service::{ADMIN_TOKEN, Profile, SharedService, TestService};
 #[cfg(feature = "real-services")]
 pub(crate) use service::{service_address, wait_until_ready};
-pub(crate) use wait::{PATIENCE, eventually};
+pub(crate) use wait::{PATIENCE, PROMISED, eventually};
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

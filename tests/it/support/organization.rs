@@ -2,9 +2,13 @@
 
 use std::collections::HashMap;
 
+use reqwest::{Method, Response};
 use serde_json::{Map, Value, json};
 
-use super::{Client, Script, ScriptedModel, TestService, unique};
+use super::{
+    Answer, Client, Events, Reply, Script, ScriptedModel, SharedService, TestService,
+    model::RecordedRequest, unique,
+};
 
 /// Builder of a document for `apply`.
 pub(crate) struct OrganizationDocument {
@@ -19,10 +23,61 @@ pub(crate) struct Organization {
     pub(crate) model: String,
     pub(crate) document: Value,
     pub(crate) answer: Value,
+    /// The shared service if the document was applied to it.
+    service: Option<SharedService>,
     client: Client,
     agents: HashMap<String, String>,
     teams: HashMap<String, String>,
     keys: HashMap<String, String>,
+}
+
+/// Creates an organization of the shared service whose agent `shop` follows `script`.
+pub(crate) async fn shop_with(script: Script) -> Organization {
+    let organization = shop_with_settings(json!({})).await;
+    organization.script(script);
+    organization
+}
+
+/// Creates an organization of the shared service whose agent `shop` has these settings.
+pub(crate) async fn shop_with_settings(settings: Value) -> Organization {
+    OrganizationDocument::new()
+        .shop(settings)
+        .apply_to_shared()
+        .await
+}
+
+/// Creates an organization of the shared service whose agent `shop` always replies with `text`.
+pub(crate) async fn shop_saying(text: &str) -> Organization {
+    shop_with(Script::says(text)).await
+}
+
+/// Creates an organization of the shared service whose team `front` has the members `billing` and `technical` and the
+/// default agent `general`.
+pub(crate) async fn front_desk(routing: &str) -> Organization {
+    let billing = "Invoices, refunds, payments and billing questions";
+    let technical = "Technical problems, crashes, installation and error messages";
+    OrganizationDocument::new()
+        .agent(
+            "billing",
+            json!({"name": "Billing", "description": billing}),
+        )
+        .agent(
+            "technical",
+            json!({"name": "Technik für alle", "description": technical}),
+        )
+        .agent(
+            "general",
+            json!({"name": "General", "description": "Everything else"}),
+        )
+        .team(
+            "front",
+            json!({"routing": routing, "defaultAgent": "general", "members": [
+                {"agent": "billing", "specialization": billing},
+                {"agent": "technical", "specialization": technical}
+            ]}),
+        )
+        .apply_to_shared()
+        .await
 }
 
 impl OrganizationDocument {
@@ -54,6 +109,11 @@ impl OrganizationDocument {
         self.push("agents", merged(usual, settings))
     }
 
+    /// Adds the agent of most tests, named `shop`; `settings` override the defaults.
+    pub(crate) fn shop(self, settings: Value) -> Self {
+        self.agent("shop", settings)
+    }
+
     /// Adds a team; `settings` override the defaults.
     pub(crate) fn team(self, slug: &str, settings: Value) -> Self {
         let usual = json!({"slug": slug, "name": format!("Team {slug}"), "description": "Helps."});
@@ -81,9 +141,16 @@ impl OrganizationDocument {
 
     pub(crate) async fn apply(self, service: &TestService) -> Organization {
         let document = json!({"organizations": [self.value]});
-        let answer = service.admin().post("/api/admin/apply", &document).await;
-        assert_eq!(answer.status, 200, "{}", answer.text);
+        let answer = service.apply(&document).await;
+        answer.assert_status(200);
         Organization::from_answer(self.model, document, answer.json(), service.client())
+    }
+
+    pub(crate) async fn apply_to_shared(self) -> Organization {
+        let service = SharedService::get().await;
+        let mut organization = self.apply(&service).await;
+        organization.service = Some(service);
+        organization
     }
 
     fn push(mut self, list: &str, item: Value) -> Self {
@@ -96,11 +163,17 @@ impl Organization {
     /// Creates an organization with one agent named `shop` whose model follows `script`.
     pub(crate) async fn with_agent(service: &TestService, script: Script) -> Self {
         let organization = OrganizationDocument::new()
-            .agent("shop", json!({}))
+            .shop(json!({}))
             .apply(service)
             .await;
         organization.script(script);
         organization
+    }
+
+    /// Returns the shared service, which must hold this organization.
+    #[track_caller]
+    pub(crate) fn service(&self) -> &TestService {
+        self.service.as_ref().unwrap()
     }
 
     /// Returns the id of an agent.
@@ -113,6 +186,85 @@ impl Organization {
     #[track_caller]
     pub(crate) fn shop(&self) -> &str {
         self.agent("shop")
+    }
+
+    /// Returns a path of the agent `shop` in the public API.
+    pub(crate) fn path(&self, suffix: &str) -> String {
+        format!("/api/public/agents/{}{suffix}", self.shop())
+    }
+
+    /// Returns a path of the organization in the admin API.
+    pub(crate) fn admin_path(&self, suffix: &str) -> String {
+        format!("/api/admin/organizations/{}{suffix}", self.id)
+    }
+
+    /// Sends a message to the agent `shop` and returns the complete text reply.
+    pub(crate) async fn chat(&self, session: &str, message: &str) -> Reply {
+        self.client().chat(self.shop(), session, message).await
+    }
+
+    /// Sends a message to the agent `shop` and returns the reply as JSON.
+    pub(crate) async fn chat_json(&self, session: &str, message: &str) -> Answer {
+        self.client().chat_json(self.shop(), session, message).await
+    }
+
+    /// Sends a message to the agent `shop` and returns the reply as events.
+    pub(crate) async fn chat_events(&self, session: &str, message: &str) -> Events {
+        self.client()
+            .chat_events(self.shop(), session, message)
+            .await
+    }
+
+    /// Sends a message to the agent `shop` and returns the response with an unread body.
+    pub(crate) async fn open_chat(&self, body: &Value) -> Response {
+        self.client().open_chat(self.shop(), body).await
+    }
+
+    /// Sends a message to the agent `shop` and reads at least `bytes` bytes of its reply, which stays open.
+    pub(crate) async fn begin_chat(
+        &self,
+        session: &str,
+        message: &str,
+        bytes: usize,
+    ) -> (Reply, Response) {
+        self.client()
+            .begin_chat(self.shop(), session, message, bytes)
+            .await
+    }
+
+    /// Returns the chat path of the team `front`.
+    pub(crate) fn team_path(&self) -> String {
+        format!("/api/public/teams/{}/chat", self.team("front"))
+    }
+
+    /// Sends a message to the team `front` and returns the complete text reply.
+    pub(crate) async fn team_chat(&self, session: &str, message: &str) -> Reply {
+        self.client()
+            .team_chat(self.team("front"), session, message)
+            .await
+    }
+
+    /// Sends a body to the team `front` and returns the complete text reply.
+    pub(crate) async fn team_reply(&self, body: Value) -> Reply {
+        let request = self.client().request(Method::POST, &self.team_path());
+        Reply::read(request.json(&body).send().await.unwrap()).await
+    }
+
+    /// Returns a conversation of the agent `shop`.
+    pub(crate) async fn history(&self, session: &str) -> Value {
+        self.client().history(self.shop(), session).await
+    }
+
+    /// Returns a conversation of the agent `shop` once it has `messages` messages and no running reply.
+    pub(crate) async fn settled_history(&self, session: &str, messages: usize) -> Value {
+        self.client()
+            .settled_history(self.shop(), session, messages)
+            .await
+    }
+
+    /// Returns the requests that the organization's model received.
+    pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
+        ScriptedModel::get().requests(&self.model)
     }
 
     /// Returns the id of a team.
@@ -190,6 +342,7 @@ impl Organization {
             agents,
             teams,
             keys,
+            service: None,
             client,
             answer,
         }

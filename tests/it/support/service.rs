@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
-use super::{Client, PATIENCE, Process, ProcessCommand, eventually, free_port, unique};
+use serde_json::Value;
+
+use super::{Answer, Client, PATIENCE, Process, ProcessCommand, eventually, free_port, unique};
 
 /// Admin token of every test service.
 pub(crate) const ADMIN_TOKEN: &str = "admin-token-of-the-tests-0123456789abcdef";
@@ -145,6 +147,11 @@ impl TestService {
         Client::new(&urls[turn % urls.len()]).with_key(ADMIN_TOKEN)
     }
 
+    /// Applies a document with the admin token.
+    pub(crate) async fn apply(&self, document: &Value) -> Answer {
+        self.admin().post("/api/admin/apply", document).await
+    }
+
     /// Returns the base URL of the public API of each ingress.
     pub(crate) fn public_urls(&self) -> Vec<String> {
         self.roles
@@ -222,6 +229,21 @@ impl TestService {
             .unwrap()
             .ops_url;
         wait_until_ready(name, url).await;
+    }
+
+    /// Kills and restarts the inference processes: the whole product if it is a single process.
+    pub(crate) async fn kill_and_restart_workers(&self) {
+        self.kill_and_restart(&self.inference_processes()).await;
+    }
+
+    /// Kills processes and restarts them when all are dead.
+    pub(crate) async fn kill_and_restart(&self, names: &[String]) {
+        for name in names {
+            self.with_process(name, Process::kill);
+        }
+        for name in names {
+            self.restart(name).await;
+        }
     }
 
     /// Starts another process of a role.

@@ -4,6 +4,9 @@ use std::time::{Duration, Instant};
 
 /// Longest wait for a condition on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// Time until a change is live on every ingress: the promised two seconds and half a second of slack
+/// for a busy machine.
+pub(crate) const PROMISED: Duration = Duration::from_millis(2_500);
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Polls until `attempt` returns a value; panics with `what` when the deadline passes.

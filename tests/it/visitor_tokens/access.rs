@@ -5,21 +5,20 @@ use serde_json::json;
 
 use super::{PAGE, TOKEN_ROUTE, Visitor, ask};
 use crate::support::{
-    Client, Events, Organization, OrganizationDocument, Script, SharedService, TestService, send,
+    Client, Events, Organization, OrganizationDocument, send, shop_saying, shop_with_settings,
 };
 
 #[tokio::test]
 async fn each_route_is_open_or_out_of_scope() {
-    let service = SharedService::get().await;
     let members = json!([{"agent": "shop", "specialization": "all"}]);
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .agent("other", json!({}))
         .team("front", json!({"routing": "random", "members": members}))
         .key("chat", &["chat"])
-        .apply(&service)
+        .apply_to_shared()
         .await;
-    let page = Visitor::comes_to(&service.client(), &organization).await;
+    let page = Visitor::comes_to(&organization.service().client(), &organization).await;
     let keyed = Visitor::comes_to(&organization.client_with("chat"), &organization).await;
     let (other, team) = (organization.agent("other"), organization.team("front"));
     for visitor in [page, keyed] {
@@ -73,14 +72,14 @@ async fn each_route_is_open_or_out_of_scope() {
                 .json(&json!({"organizations": []})),
         )
         .await;
-        assert_eq!(apply.status, 401, "{}", apply.text);
+        apply.assert_status(401);
     }
 }
 
 /// Creates an organization whose agent answers with private text, and two of its visitors.
-async fn two_visitors(service: &TestService) -> (Organization, Visitor, Visitor) {
-    let organization = Organization::with_agent(service, Script::says("canary-private")).await;
-    let client = service.client();
+async fn two_visitors() -> (Organization, Visitor, Visitor) {
+    let organization = shop_saying("canary-private").await;
+    let client = organization.service().client();
     let ada = Visitor::comes_to(&client, &organization).await;
     let bob = Visitor::comes_to(&client, &organization).await;
     (organization, ada, bob)
@@ -88,12 +87,10 @@ async fn two_visitors(service: &TestService) -> (Organization, Visitor, Visitor)
 
 #[tokio::test]
 async fn messages_of_others_are_not_found() {
-    let service = SharedService::get().await;
-    let (organization, ada, bob) = two_visitors(&service).await;
+    let (organization, ada, bob) = two_visitors().await;
     let of_ada = ada.chat("ada", "hi").await.required_header("x-message-id");
     let by_key = organization
-        .client()
-        .chat(organization.shop(), "by-key", "hi")
+        .chat("by-key", "hi")
         .await
         .required_header("x-message-id");
     let events = ada
@@ -124,8 +121,7 @@ async fn messages_of_others_are_not_found() {
 
 #[tokio::test]
 async fn sessions_of_others_are_not_found() {
-    let service = SharedService::get().await;
-    let (organization, ada, bob) = two_visitors(&service).await;
+    let (organization, ada, bob) = two_visitors().await;
     let (client, agent) = (organization.client(), organization.shop());
     ada.chat("ada", "hi").await.complete();
     client.chat(agent, "by-key", "hi").await.complete();
@@ -155,8 +151,7 @@ async fn sessions_of_others_are_not_found() {
 
 #[tokio::test]
 async fn same_session_id_of_two_visitors_is_two_conversations() {
-    let service = SharedService::get().await;
-    let (_, ada, bob) = two_visitors(&service).await;
+    let (_, ada, bob) = two_visitors().await;
     for message in ["hi", "again"] {
         ada.chat("ada", message).await.complete();
     }
@@ -172,14 +167,9 @@ async fn same_session_id_of_two_visitors_is_two_conversations() {
 
 #[tokio::test]
 async fn token_is_bound_to_its_page_and_needs_no_origin_elsewhere() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new()
-        .agent(
-            "shop",
-            json!({"allowedDomains": ["shop.example", "other.example"]}),
-        )
-        .apply(&service)
-        .await;
+    let organization =
+        shop_with_settings(json!({"allowedDomains": ["shop.example", "other.example"]})).await;
+    let service = organization.service();
     let visitor = Visitor::comes_to(&service.client(), &organization).await;
     let body = json!({"message": "hi", "sessionId": "s"});
     for path in ["/chat", "/conversations/s"] {
@@ -204,7 +194,7 @@ async fn token_is_bound_to_its_page_and_needs_no_origin_elsewhere() {
                 .json(&body),
         )
         .await;
-        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.assert_status(200);
     }
     for origin in ["https://evil.example", "null"] {
         let refused = ask(
@@ -224,20 +214,20 @@ async fn token_is_bound_to_its_page_and_needs_no_origin_elsewhere() {
 
 #[tokio::test]
 async fn token_needs_an_allowed_page_or_a_chat_key() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .agent("hidden", json!({"public": false}))
         .agent(
             "draft",
             json!({"status": "draft", "widget": {"offlineMessage": "not yet"}}),
         )
         .key("config", &["config"])
-        .apply(&service)
+        .apply_to_shared()
         .await;
+    let service = organization.service();
     let other = OrganizationDocument::new()
-        .agent("shop", json!({}))
-        .apply(&service)
+        .shop(json!({}))
+        .apply(service)
         .await;
     let (shop, nobody) = (organization.shop(), service.client());
     ask(&nobody, shop, None, json!({}))
@@ -291,8 +281,8 @@ async fn token_needs_an_allowed_page_or_a_chat_key() {
 
 #[tokio::test]
 async fn forged_token_is_refused() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
     let visitor = Visitor::comes_to(&service.client(), &organization).await;
     let token = visitor.issued["token"].as_str().unwrap();
     assert!(
@@ -325,8 +315,8 @@ async fn forged_token_is_refused() {
 
 #[tokio::test]
 async fn logs_and_metrics_contain_no_tokens() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
     let visitor = Visitor::comes_to(&service.client(), &organization).await;
     visitor.chat("canary-of-a-session", "hi").await.complete();
     let mut damaged = visitor.issued["token"].as_str().unwrap().to_owned();

@@ -7,15 +7,14 @@ use serde_json::json;
 
 use super::{PAGE, TOKEN_ROUTE, Visitor, ask};
 use crate::support::{
-    Client, Organization, OrganizationDocument, PATIENCE, Reply, Script, SharedService,
-    TestService, eventually, send,
+    Client, Organization, OrganizationDocument, PATIENCE, Reply, Script, TestService, eventually,
+    send, shop_saying, shop_with, shop_with_settings,
 };
 
 #[tokio::test]
 async fn visitor_chats_reads_and_rates_for_the_organization() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("welcome")).await;
-    let visitor = Visitor::comes_to(&service.client(), &organization).await;
+    let organization = shop_saying("welcome").await;
+    let visitor = Visitor::comes_to(&organization.service().client(), &organization).await;
     let widget = organization
         .client()
         .get(&visitor.path("/widget"))
@@ -56,10 +55,7 @@ async fn visitor_chats_reads_and_rates_for_the_organization() {
         .json(&json!({"rating": 4}));
     assert_eq!(send(rating).await.json()["success"], true);
 
-    let seen = organization
-        .client()
-        .history(organization.shop(), "visit")
-        .await;
+    let seen = organization.history("visit").await;
     assert_eq!(seen["id"], history["id"]);
     let metadata = &seen["metadata"];
     assert_eq!(
@@ -71,9 +67,8 @@ async fn visitor_chats_reads_and_rates_for_the_organization() {
 
 #[tokio::test]
 async fn visitor_cancels_its_own_reply() {
-    let service = SharedService::get().await;
-    let organization =
-        Organization::with_agent(&service, Script::counts(100, Duration::from_millis(100))).await;
+    let organization = shop_with(Script::counts(100, Duration::from_millis(100))).await;
+    let service = organization.service();
     let visitor = Visitor::comes_to(&service.client(), &organization).await;
     let body = json!({"message": "count", "sessionId": "s"});
     let request = visitor
@@ -215,12 +210,12 @@ async fn token_and_chat_limits_of_a_page_hold_everywhere() {
 
 #[tokio::test]
 async fn token_is_revoked_with_its_key_within_two_seconds() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .key("page", &["chat"])
-        .apply(&service)
+        .apply_to_shared()
         .await;
+    let service = organization.service();
     let visitor = Visitor::comes_to(&organization.client_with("page"), &organization).await;
     let path = visitor.path("/conversations/s");
     let here: Vec<_> = service
@@ -276,12 +271,9 @@ async fn token_is_revoked_with_its_key_within_two_seconds() {
 
 #[tokio::test]
 async fn agent_limit_holds_for_each_visitor_of_its_pages() {
-    let service = SharedService::get().await;
     let limits = json!({"maxMessageLength": 4000, "rateLimitPerMinute": 2});
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({"limits": limits}))
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(json!({"limits": limits})).await;
+    let service = organization.service();
     let (ada, bob) = (
         Visitor::comes_to(&service.client(), &organization).await,
         Visitor::comes_to(&service.client(), &organization).await,

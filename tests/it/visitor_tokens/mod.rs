@@ -26,7 +26,7 @@ impl Visitor {
 
     async fn asks(client: &Client, agent: &str, fields: Value) -> Self {
         let answer = ask(client, agent, Some(PAGE), fields).await;
-        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.assert_status(200);
         let issued = answer.json();
         let client = client.with_key(issued["token"].as_str().unwrap());
         Self {

@@ -5,13 +5,14 @@ use serde_json::{Value, json};
 
 use super::Person;
 use crate::support::{
-    Organization, OrganizationDocument, PATIENCE, Script, ScriptedModel, SharedService, eventually,
+    Organization, OrganizationDocument, PATIENCE, Script, TestService, eventually, shop_saying,
+    shop_with,
 };
 
 /// Returns the organization's agents from the admin API.
-async fn agent(service: &SharedService, organization: &Organization, slug: &str) -> Value {
-    let path = format!("/api/admin/organizations/{}/agents", organization.id);
-    let agents = service.admin().get(&path).await.json();
+async fn agent(organization: &Organization, slug: &str) -> Value {
+    let path = organization.admin_path("/agents");
+    let agents = organization.service().admin().get(&path).await.json();
     let found = agents["items"]
         .as_array()
         .unwrap()
@@ -22,21 +23,16 @@ async fn agent(service: &SharedService, organization: &Organization, slug: &str)
         .clone()
 }
 
-async fn patch(service: &SharedService, organization: &Organization, changes: Value) {
-    let path = format!(
-        "/api/admin/organizations/{}/agents/{}",
-        organization.id,
-        organization.shop()
-    );
+async fn patch(service: &TestService, organization: &Organization, changes: Value) {
+    let path = organization.admin_path(&format!("/agents/{}", organization.shop()));
     assert_eq!(service.admin().patch(&path, &changes).await.status, 200);
 }
 
 #[tokio::test]
 async fn new_agent_is_activated_and_answers_in_the_playground() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().apply(&service).await;
+    let organization = OrganizationDocument::new().apply_to_shared().await;
     organization.script(Script::says("Tea it is."));
-    let person = Person::owner_at(&service, &organization, "/agents").await;
+    let person = Person::owner_at(&organization, "/agents").await;
     person.does("await shows('Create your first agent'); await press('New agent'); await type('Name', 'Tea Shop'); await press('Create');").await;
     person
         .does(
@@ -47,7 +43,7 @@ async fn new_agent_is_activated_and_answers_in_the_playground() {
         )
         .await;
     let made = eventually("the agent is active", PATIENCE, async || {
-        let made = agent(&service, &organization, "tea-shop").await;
+        let made = agent(&organization, "tea-shop").await;
         (made["status"] == "active").then_some(made)
     })
     .await;
@@ -55,7 +51,7 @@ async fn new_agent_is_activated_and_answers_in_the_playground() {
         (&made["status"], &made["instructions"]),
         (&json!("active"), &json!("Sell tea."))
     );
-    let asked = ScriptedModel::get().requests(&organization.model);
+    let asked = organization.requests();
     assert_eq!(asked[0].question(), "Coffee?");
     assert!(
         asked[0].messages[0].1.contains("Sell tea."),
@@ -66,15 +62,9 @@ async fn new_agent_is_activated_and_answers_in_the_playground() {
 
 #[tokio::test]
 async fn playground_reply_streams_into_the_page() {
-    let service = SharedService::get().await;
     let (script, gate) = Script::says("one   two   ").chunk_chars(6).gated();
-    let organization = Organization::with_agent(&service, script).await;
-    let person = Person::owner_at(
-        &service,
-        &organization,
-        &format!("/agents/{}", organization.shop()),
-    )
-    .await;
+    let organization = shop_with(script).await;
+    let person = Person::owner_at(&organization, &format!("/agents/{}", organization.shop())).await;
     gate.open(1);
     person
         .does("await type('Message', 'Count'); await press('Send'); await shows('one');")
@@ -89,30 +79,21 @@ async fn playground_reply_streams_into_the_page() {
 
 #[tokio::test]
 async fn only_changed_fields_are_saved_and_conflicts_offer_a_choice() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let person = Person::owner_at(
-        &service,
-        &organization,
-        &format!("/agents/{}", organization.shop()),
-    )
-    .await;
+    let organization = shop_saying("ok").await;
+    let person = Person::owner_at(&organization, &format!("/agents/{}", organization.shop())).await;
     person.does("await type('Description', 'Mine');").await;
     patch(
-        &service,
+        organization.service(),
         &organization,
         json!({"description": "Theirs", "welcomeMessage": "Also theirs"}),
     )
     .await;
     person.does("await press('Save'); await shows('Someone else saved changes'); await shows('You both changed one field');").await;
-    assert_eq!(
-        agent(&service, &organization, "shop").await["description"],
-        "Theirs"
-    );
+    assert_eq!(agent(&organization, "shop").await["description"], "Theirs");
     person
         .does("await press('Save my changes'); await shows('Saved.');")
         .await;
-    let saved = agent(&service, &organization, "shop").await;
+    let saved = agent(&organization, "shop").await;
     assert_eq!(
         (&saved["description"], &saved["welcomeMessage"]),
         (&json!("Mine"), &json!("Also theirs"))
@@ -121,10 +102,9 @@ async fn only_changed_fields_are_saved_and_conflicts_offer_a_choice() {
 
 #[tokio::test]
 async fn invalid_domain_is_explained_and_a_valid_one_is_enforced() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let path = format!("/agents/{}?tab=access", organization.shop());
-    let person = Person::owner_at(&service, &organization, &path).await;
+    let person = Person::owner_at(&organization, &path).await;
     for (entry, says) in [
         ("shop.example/cart", "without a path"),
         ("*.com", "top-level domain"),
@@ -137,11 +117,12 @@ async fn invalid_domain_is_explained_and_a_valid_one_is_enforced() {
     }
     person.does("await type('Domain to allow', '*.shop.example'); await press('Add'); await press('Save'); await shows('Saved.');").await;
     assert_eq!(
-        agent(&service, &organization, "shop").await["allowedDomains"],
+        agent(&organization, "shop").await["allowedDomains"],
         json!(["*.shop.example"])
     );
     let token = async |origin: &str| {
-        let request = service
+        let request = organization
+            .service()
             .client()
             .request(Method::POST, "/api/widget/token")
             .header("origin", origin);
@@ -161,10 +142,9 @@ async fn invalid_domain_is_explained_and_a_valid_one_is_enforced() {
 
 #[tokio::test]
 async fn invalid_color_is_named_and_cannot_be_saved() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let path = format!("/agents/{}?tab=appearance", organization.shop());
-    let person = Person::owner_at(&service, &organization, &path).await;
+    let person = Person::owner_at(&organization, &path).await;
     person
         .does("await type('Header', 'red;'); await shows('header is not a color');")
         .await;
@@ -174,9 +154,8 @@ async fn invalid_color_is_named_and_cannot_be_saved() {
 
 #[tokio::test]
 async fn viewer_sees_everything_and_is_offered_no_edits() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let person = Person::at(&service, &organization, "viewer", "/agents").await;
+    let organization = shop_saying("ok").await;
+    let person = Person::at(organization.service(), &organization, "viewer", "/agents").await;
     person.does("await control('Agent shop');").await;
     let offered = "return ['New agent', 'New team', 'New key', 'Members', 'Audit log'].filter(name => all(PRESSED, name).length > 0);";
     assert_eq!(person.does(offered).await, json!([]));

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::Person;
-use crate::support::{Organization, OrganizationDocument, Script, SharedService};
+use crate::support::{Organization, OrganizationDocument, Script, shop_saying, shop_with_settings};
 
 /// Reads the table under a chart once its last day has this value.
 const LAST_DAY: &str = "
@@ -28,13 +28,9 @@ async fn talk(organization: &Organization, agent: &str, sessions: &[&str]) {
 
 #[tokio::test]
 async fn charts_tables_and_csv_show_the_recorded_totals() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("First answer")).await;
+    let organization = shop_saying("First answer").await;
     talk(&organization, "shop", &["one", "one", "two"]).await;
-    let rated = format!(
-        "/api/public/agents/{}/conversations/one",
-        organization.shop()
-    );
+    let rated = organization.path("/conversations/one");
     assert_eq!(
         organization
             .client()
@@ -43,7 +39,7 @@ async fn charts_tables_and_csv_show_the_recorded_totals() {
             .status,
         200
     );
-    let person = Person::owner_at(&service, &organization, "/agents").await;
+    let person = Person::owner_at(&organization, "/agents").await;
     person
         .does("await press('Analytics'); await shows('Time to first token');")
         .await;
@@ -70,16 +66,15 @@ async fn charts_tables_and_csv_show_the_recorded_totals() {
 
 #[tokio::test]
 async fn filters_by_day_and_agent_are_kept_in_the_url() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .agent("help", json!({}))
-        .apply(&service)
+        .apply_to_shared()
         .await;
     organization.script(Script::says("ok"));
     talk(&organization, "shop", &["one"]).await;
     talk(&organization, "help", &["two", "three"]).await;
-    let person = Person::owner_at(&service, &organization, "/analytics").await;
+    let person = Person::owner_at(&organization, "/analytics").await;
     person
         .does_with(LAST_DAY, json!(["Messages", ["3", "0"]]))
         .await;
@@ -117,12 +112,8 @@ async fn filters_by_day_and_agent_are_kept_in_the_url() {
 
 #[tokio::test]
 async fn empty_page_offers_a_next_step() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
-        .apply(&service)
-        .await;
-    let person = Person::owner_at(&service, &organization, "/analytics").await;
+    let organization = shop_with_settings(json!({})).await;
+    let person = Person::owner_at(&organization, "/analytics").await;
     person
         .does("await shows('No messages in this period'); await press('Go to agents'); await shows('Agent shop');")
         .await;

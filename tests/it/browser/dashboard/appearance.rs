@@ -12,6 +12,8 @@ use crate::{
     },
 };
 
+use crate::support::TestService;
+
 /// Expression that is true once a page has its heading and no pending request.
 const RESTS: &str = "await until('the page', () => document.querySelector('h1') && !document.querySelector('[role=status][aria-label=Loading]'));";
 
@@ -25,7 +27,7 @@ Pour-over kit,$39,https://shop.example/kit,,\"Dripper, server and forty filters\
 Milk jug,$24,https://shop.example/jug,,\"Brushed steel, with a fine spout\",steel,
 ";
 
-pub(super) async fn shop(service: &SharedService) -> Organization {
+pub(super) async fn shop() -> Organization {
     let product = |title: &str, price: &str| json!({"title": title, "price": price, "image": "", "url": "https://shop.example/tea"});
     let products = [
         product("Green tea, 100 g", "$9"),
@@ -44,30 +46,27 @@ pub(super) async fn shop(service: &SharedService) -> Organization {
         {"agent": "support", "specialization": "orders, delivery, returns and refunds"}
     ]);
     let organization = OrganizationDocument::new()
-        .agent("shop", agent)
+        .shop(agent)
         .agent("support", draft)
         .team("front", json!({"name": "Front desk", "description": "Whoever comes in is helped here.", "members": members, "defaultAgent": "support"}))
         .key("site", &["chat"])
-        .apply(service)
+        .apply_to_shared()
         .await;
     let name = json!({"name": "Bean & Leaf"});
     assert_eq!(
-        service
+        organization
+            .service()
             .admin()
-            .patch(
-                &format!("/api/admin/organizations/{}", organization.id),
-                &name
-            )
+            .patch(&organization.admin_path(""), &name)
             .await
             .status,
         200
     );
-    let products = format!(
-        "/api/admin/organizations/{}/agents/{}/products",
-        organization.id,
-        organization.shop()
+    let products = organization.admin_path(&format!("/agents/{}/products", organization.shop()));
+    assert_eq!(
+        upload(organization.service(), &products, CATALOGUE).await,
+        200
     );
-    assert_eq!(upload(service, &products, CATALOGUE).await, 200);
     organization.script(Script::says(
         "We have green tea, which keeps you awake without haste. **Shall I show you more?**",
     ));
@@ -84,19 +83,16 @@ pub(super) async fn shop(service: &SharedService) -> Organization {
         let body = json!({
             "message": message, "sessionId": session, "visitorName": name, "visitorEmail": email, "stream": false
         });
-        let path = format!("/api/public/agents/{}/chat", organization.shop());
+        let path = organization.path("/chat");
         assert_eq!(organization.client().post(&path, &body).await.status, 200);
     }
-    let path = format!(
-        "/api/public/agents/{}/conversations/s-1",
-        organization.shop()
-    );
+    let path = organization.path("/conversations/s-1");
     let rated = json!({"rating": 5, "feedback": "Quick and kind. Thank you!"});
     assert_eq!(organization.client().patch(&path, &rated).await.status, 200);
     organization
 }
 
-async fn upload(service: &SharedService, path: &str, csv: &'static str) -> u16 {
+async fn upload(service: &TestService, path: &str, csv: &'static str) -> u16 {
     let request = service
         .admin()
         .request(Method::PUT, path)
@@ -105,9 +101,9 @@ async fn upload(service: &SharedService, path: &str, csv: &'static str) -> u16 {
     request.send().await.unwrap().status().as_u16()
 }
 
-async fn conversation_of(service: &SharedService, organization: &Organization) -> String {
-    let path = format!("/api/admin/organizations/{}/conversations", organization.id);
-    service.admin().get(&path).await.json()["items"][0]["id"]
+async fn conversation_of(organization: &Organization) -> String {
+    let path = organization.admin_path("/conversations");
+    organization.service().admin().get(&path).await.json()["items"][0]["id"]
         .as_str()
         .unwrap()
         .to_owned()
@@ -116,9 +112,9 @@ async fn conversation_of(service: &SharedService, organization: &Organization) -
 #[tokio::test]
 async fn pages_are_accessible_and_fit_every_size_and_color_scheme() {
     let service = SharedService::get().await;
-    let organization = shop(&service).await;
+    let organization = shop().await;
     let (agent, team) = (organization.shop(), organization.team("front"));
-    let conversation = conversation_of(&service, &organization).await;
+    let conversation = conversation_of(&organization).await;
     let pages = [
         ("agents", "/agents".to_owned()),
         ("agent-general", format!("/agents/{agent}")),
@@ -149,7 +145,7 @@ async fn pages_are_accessible_and_fit_every_size_and_color_scheme() {
         ("agent-history", format!("/agents/{agent}?tab=history")),
         ("not-found", "/nowhere".to_owned()),
     ];
-    let person = Person::owner_at(&service, &organization, "/agents").await;
+    let person = Person::owner_at(&organization, "/agents").await;
     invited(&service, &organization, "editor").await;
     let mut findings = Vec::new();
     for view in VIEWS {
@@ -170,10 +166,9 @@ async fn pages_are_accessible_and_fit_every_size_and_color_scheme() {
 
 #[tokio::test]
 async fn signed_out_pages_are_accessible_and_fit_every_size() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().apply(&service).await;
-    let person =
-        Person::with_link(&service, invited(&service, &organization, "editor").await).await;
+    let organization = OrganizationDocument::new().apply_to_shared().await;
+    let service = organization.service();
+    let person = Person::with_link(service, invited(service, &organization, "editor").await).await;
     let dead = "/link#nothing-of-this-name-was-ever-made".to_owned();
     let mut findings = Vec::new();
     for view in VIEWS {
@@ -221,10 +216,9 @@ pub(super) async fn look_at(person: &Person, name: &str, view: &str) -> Vec<Stri
 
 #[tokio::test]
 async fn dialogs_are_accessible_and_trap_the_focus() {
-    let service = SharedService::get().await;
-    let organization = shop(&service).await;
-    let conversation = conversation_of(&service, &organization).await;
-    let person = Person::owner_at(&service, &organization, "/agents").await;
+    let organization = shop().await;
+    let conversation = conversation_of(&organization).await;
+    let person = Person::owner_at(&organization, "/agents").await;
     person
         .browser
         .looks_like(VIEWS[0].1, VIEWS[0].2, VIEWS[0].3)

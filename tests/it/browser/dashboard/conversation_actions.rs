@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::Person;
 use crate::support::{
-    Organization, OrganizationDocument, PATIENCE, Reply, Script, SharedService, eventually,
+    Organization, OrganizationDocument, PATIENCE, Script, eventually, shop_saying, shop_with,
 };
 
-async fn conversations(service: &SharedService, organization: &Organization) -> Vec<Value> {
-    let path = format!("/api/admin/organizations/{}/conversations", organization.id);
-    service.admin().get(&path).await.json()["items"]
+async fn conversations(organization: &Organization) -> Vec<Value> {
+    let path = organization.admin_path("/conversations");
+    organization.service().admin().get(&path).await.json()["items"]
         .as_array()
         .unwrap()
         .clone()
@@ -22,39 +22,30 @@ async fn said_by(organization: &Organization, session: &str, visitor: &Value) {
     body.as_object_mut()
         .unwrap()
         .extend(visitor.as_object().unwrap().clone());
-    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let path = organization.path("/chat");
     assert_eq!(organization.client().post(&path, &body).await.status, 200);
 }
 
 /// Opens the only conversation.
-async fn opened(service: &SharedService, organization: &Organization) -> Person {
-    let id = conversations(service, organization).await[0]["id"]
+async fn opened(organization: &Organization) -> Person {
+    let id = conversations(organization).await[0]["id"]
         .as_str()
         .unwrap()
         .to_owned();
-    Person::owner_at(service, organization, &format!("/conversations/{id}")).await
+    Person::owner_at(organization, &format!("/conversations/{id}")).await
 }
 
 #[tokio::test]
 async fn running_reply_grows_word_by_word() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("We have green tea.")).await;
+    let organization = shop_saying("We have green tea.").await;
     said_by(&organization, "s", &json!({})).await;
-    let person = opened(&service, &organization).await;
+    let person = opened(&organization).await;
     person.does("await shows('We have green tea.');").await;
     let (script, gate) = Script::says("first second third").chunk_chars(6).gated();
     organization.script(script);
-    let client = organization.client();
     // Response headers arrive with the first token.
     gate.open(1);
-    let mut response = client
-        .open_chat(
-            organization.shop(),
-            &json!({"message": "go", "sessionId": "s"}),
-        )
-        .await;
-    let mut reply = Reply::begin(&response);
-    reply.read_at_least(&mut response, 6).await;
+    let (reply, response) = organization.begin_chat("s", "go", 6).await;
     person.does("await shows('first');").await;
     assert_eq!(
         person
@@ -80,11 +71,10 @@ async fn running_reply_grows_word_by_word() {
 
 #[tokio::test]
 async fn reply_shows_its_timeline() {
-    let service = SharedService::get().await;
     let script = Script::says("We have green tea.").paced(Duration::from_millis(100));
-    let organization = Organization::with_agent(&service, script).await;
+    let organization = shop_with(script).await;
     said_by(&organization, "s", &json!({})).await;
-    let person = opened(&service, &organization).await;
+    let person = opened(&organization).await;
     let steps = "(await until('how', () => document.querySelector('summary'))).click();
         const table = await until('the timeline', () => all('table', 'Reply timeline')[0]);
         return [...table.querySelectorAll('tbody tr')].map(row => row.cells[0].innerText);";
@@ -101,30 +91,25 @@ async fn reply_shows_its_timeline() {
 
 #[tokio::test]
 async fn conversation_is_deleted_after_confirmation() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("We have green tea.")).await;
+    let organization = shop_saying("We have green tea.").await;
     said_by(&organization, "s", &json!({})).await;
-    let person = opened(&service, &organization).await;
+    let person = opened(&organization).await;
     person
         .does("await press('Delete'); await shows('cannot be undone'); await press('Cancel');")
         .await;
-    assert_eq!(conversations(&service, &organization).await.len(), 1);
+    assert_eq!(conversations(&organization).await.len(), 1);
     person
         .does("await press('Delete'); await press('Delete conversation'); await shows('No conversations yet');")
         .await;
     eventually("it is gone", PATIENCE, async || {
-        conversations(&service, &organization)
-            .await
-            .is_empty()
-            .then_some(())
+        conversations(&organization).await.is_empty().then_some(())
     })
     .await;
 }
 
 #[tokio::test]
 async fn visitor_is_erased_with_a_receipt() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("We have green tea.")).await;
+    let organization = shop_saying("We have green tea.").await;
     for (session, email) in [
         ("s1", "ann@example.com"),
         ("s2", "ann@example.com"),
@@ -132,7 +117,7 @@ async fn visitor_is_erased_with_a_receipt() {
     ] {
         said_by(&organization, session, &json!({"visitorEmail": email})).await;
     }
-    let person = Person::owner_at(&service, &organization, "/conversations").await;
+    let person = Person::owner_at(&organization, "/conversations").await;
     person
         .does("await press('Erase visitor'); await type('Email', 'ann@example.com'); await press('Erase everything');")
         .await;
@@ -154,15 +139,14 @@ async fn visitor_is_erased_with_a_receipt() {
 
 #[tokio::test]
 async fn erasure_from_a_transcript_shows_only_its_receipt() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("We have green tea.")).await;
+    let organization = shop_saying("We have green tea.").await;
     said_by(
         &organization,
         "s",
         &json!({"visitorEmail": "ann@example.com"}),
     )
     .await;
-    let person = opened(&service, &organization).await;
+    let person = opened(&organization).await;
     person
         .does("await shows('We have green tea.'); await press('Erase visitor'); await press('Erase everything');")
         .await;
@@ -182,16 +166,15 @@ async fn erasure_from_a_transcript_shows_only_its_receipt() {
 
 #[tokio::test]
 async fn listed_conversations_can_be_exported() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .agent("other", json!({}))
-        .apply(&service)
+        .apply_to_shared()
         .await;
     organization.script(Script::says("We have green tea."));
     said_by(&organization, "s", &json!({"visitorName": "=1+1"})).await;
     let query = format!("?agent={}", organization.shop());
-    let person = Person::owner_at(&service, &organization, &format!("/conversations{query}")).await;
+    let person = Person::owner_at(&organization, &format!("/conversations{query}")).await;
     let file = "await shows('=1+1'); await press('Export');
         const link = await control(input);
         const answer = await fetch(link.href);
@@ -213,10 +196,15 @@ async fn listed_conversations_can_be_exported() {
 
 #[tokio::test]
 async fn viewer_is_offered_neither_exports_nor_deletions() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("We have green tea.")).await;
+    let organization = shop_saying("We have green tea.").await;
     said_by(&organization, "s", &json!({"visitorName": "Ann"})).await;
-    let person = Person::at(&service, &organization, "viewer", "/conversations").await;
+    let person = Person::at(
+        organization.service(),
+        &organization,
+        "viewer",
+        "/conversations",
+    )
+    .await;
     let offered =
         "return [...document.querySelectorAll('main button, main a')].filter(visible).map(nameOf)
         .filter(name => ['Export', 'Erase visitor', 'Delete'].includes(name));";
@@ -236,20 +224,16 @@ async fn viewer_is_offered_neither_exports_nor_deletions() {
 
 #[tokio::test]
 async fn conversation_deleted_elsewhere_leaves_the_page() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("We have green tea.")).await;
+    let organization = shop_saying("We have green tea.").await;
     said_by(&organization, "s", &json!({})).await;
-    let person = opened(&service, &organization).await;
+    let person = opened(&organization).await;
     person.does("await shows('We have green tea.');").await;
-    let id = conversations(&service, &organization).await[0]["id"]
+    let id = conversations(&organization).await[0]["id"]
         .as_str()
         .unwrap()
         .to_owned();
-    let path = format!(
-        "/api/admin/organizations/{}/conversations/{id}",
-        organization.id
-    );
-    assert!(service.admin().delete(&path).await.status < 300);
+    let path = organization.admin_path(&format!("/conversations/{id}"));
+    assert!(organization.service().admin().delete(&path).await.status < 300);
     person
         .does("await shows('This conversation was deleted');")
         .await;

@@ -4,30 +4,21 @@
 use serde_json::json;
 
 use super::Person;
-use crate::support::{Organization, OrganizationDocument, Script, SharedService};
+use crate::support::{OrganizationDocument, Script, shop_saying, shop_with_settings};
 
 /// Global variable set by hostile text when it is executed.
 const HOSTILE: &str = "<img src=x onerror=\"window.hit=1\"><script>window.hit=1</script>";
 
 #[tokio::test]
 async fn open_transcript_grows() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("First answer")).await;
-    organization
-        .client()
-        .chat(organization.shop(), "s", "First question")
-        .await
-        .complete();
-    let person = Person::owner_at(&service, &organization, "/conversations").await;
+    let organization = shop_saying("First answer").await;
+    organization.chat("s", "First question").await.complete();
+    let person = Person::owner_at(&organization, "/conversations").await;
     person
         .does("await press('Visitor s'); await shows('First answer');")
         .await;
     organization.script(Script::says("Second answer"));
-    organization
-        .client()
-        .chat(organization.shop(), "s", "Second question")
-        .await
-        .complete();
+    organization.chat("s", "Second question").await.complete();
     person
         .does("await shows('Second question'); await shows('Second answer');")
         .await;
@@ -35,11 +26,10 @@ async fn open_transcript_grows() {
 
 #[tokio::test]
 async fn list_is_filtered_by_agent_visitor_and_rating() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .agent("other", json!({}))
-        .apply(&service)
+        .apply_to_shared()
         .await;
     organization.script(Script::says("ok"));
     let client = organization.client();
@@ -52,15 +42,12 @@ async fn list_is_filtered_by_agent_visitor_and_rating() {
         let path = format!("/api/public/agents/{}/chat", organization.agent(agent));
         assert_eq!(client.post(&path, &body).await.status, 200);
     }
-    let rated = format!(
-        "/api/public/agents/{}/conversations/s2",
-        organization.shop()
-    );
+    let rated = organization.path("/conversations/s2");
     assert_eq!(
         client.patch(&rated, &json!({"rating": 2})).await.status,
         200
     );
-    let person = Person::owner_at(&service, &organization, "/conversations").await;
+    let person = Person::owner_at(&organization, "/conversations").await;
     let names =
         "await until('the list', () => document.querySelector('tbody, h2')); const want = JSON.stringify(input);
         return await until('the names ' + want, () => {
@@ -84,20 +71,16 @@ async fn list_is_filtered_by_agent_visitor_and_rating() {
 
 #[tokio::test]
 async fn visitor_and_model_text_is_never_executed() {
-    let service = SharedService::get().await;
     let settings = json!({"name": HOSTILE, "description": HOSTILE, "welcomeMessage": HOSTILE, "placeholderText": HOSTILE});
-    let organization = OrganizationDocument::new()
-        .agent("shop", settings)
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(settings).await;
     organization.script(Script::says(HOSTILE));
     let body = json!({
         "message": HOSTILE, "sessionId": HOSTILE, "visitorName": HOSTILE, "visitorId": HOSTILE,
         "metadata": {HOSTILE: HOSTILE, "link": "javascript:window.hit=1"}, "stream": false
     });
-    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let path = organization.path("/chat");
     assert_eq!(organization.client().post(&path, &body).await.status, 200);
-    let person = Person::owner_at(&service, &organization, "/conversations").await;
+    let person = Person::owner_at(&organization, "/conversations").await;
     person
         .does_with(
             "await press(input); await until('the answer', () => document.querySelectorAll('article').length === 2);",
@@ -120,11 +103,7 @@ async fn visitor_and_model_text_is_never_executed() {
 
 #[tokio::test]
 async fn filter_dates_have_visible_labels() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
-        .apply(&service)
-        .await;
-    let person = Person::owner_at(&service, &organization, "/conversations").await;
+    let organization = shop_with_settings(json!({})).await;
+    let person = Person::owner_at(&organization, "/conversations").await;
     person.does("await until('the labels', () => ['From', 'To'].every(name => all('label', name).length === 1 && all('input', name).length === 1));").await;
 }

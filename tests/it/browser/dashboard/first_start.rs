@@ -32,14 +32,7 @@ async fn installed() -> (TestService, String) {
         Profile::Cluster => {
             let service = TestService::start().await;
             let document = json!({"organizations": [{"slug": "first", "name": "First", "agents": [], "teams": [], "keys": []}]});
-            assert_eq!(
-                service
-                    .admin()
-                    .post("/api/admin/apply", &document)
-                    .await
-                    .status,
-                200
-            );
+            service.apply(&document).await.assert_status(200);
             let arguments = [
                 "admin",
                 "link",

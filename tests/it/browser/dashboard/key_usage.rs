@@ -1,25 +1,22 @@
 //! Last use of a key in the dashboard.
 
 use super::Person;
-use crate::support::{Organization, PATIENCE, Script, SharedService, eventually};
+use crate::support::{PATIENCE, eventually, shop_saying};
 
 #[tokio::test]
 async fn key_shows_its_last_use_or_that_it_is_unused() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let person = Person::owner_at(&service, &organization, "/settings/keys").await;
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
+    let person = Person::owner_at(&organization, "/settings/keys").await;
     person
         .does("await shows('Last used'); await shows('Not yet');")
         .await;
-    let agent = format!("/api/public/agents/{}", organization.shop());
+    let agent = organization.path("");
     assert_eq!(organization.client().get(&agent).await.status, 200);
     eventually("the use is noted", PATIENCE, async || {
         let keys = service
             .admin()
-            .get(&format!(
-                "/api/admin/organizations/{}/keys",
-                organization.id
-            ))
+            .get(&organization.admin_path("/keys"))
             .await
             .json();
         keys["items"][0]["lastUsedAt"].is_string().then_some(())

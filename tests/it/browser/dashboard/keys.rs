@@ -1,40 +1,32 @@
 //! API keys in the dashboard: creation, one-time display, rotation and deletion.
 
-use std::time::Duration;
-
 use serde_json::json;
 
 use super::Person;
 use crate::support::{
-    Client, Organization, OrganizationDocument, Script, SharedService, eventually,
+    Client, Organization, PROMISED, TestService, eventually, shop_saying, shop_with_settings,
 };
 
-/// Time until a deletion is live on every ingress: the promised two seconds and half a second of
-/// slack for a busy machine.
-const PROMISED: Duration = Duration::from_millis(2_500);
 const SHOWN: &str = "return (await part('secret')).textContent.trim();";
 
-async fn chats(organization: &Organization, service: &SharedService, key: &str) -> u16 {
+async fn chats(organization: &Organization, service: &TestService, key: &str) -> u16 {
     let body = json!({"message": "hi", "sessionId": "s", "stream": false});
     service
         .client()
         .with_key(key)
-        .post(
-            &format!("/api/public/agents/{}/chat", organization.shop()),
-            &body,
-        )
+        .post(&organization.path("/chat"), &body)
         .await
         .status
 }
 
 #[tokio::test]
 async fn key_is_shown_once_works_and_is_refused_after_deletion() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let person = Person::owner_at(&service, &organization, "/settings/keys").await;
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
+    let person = Person::owner_at(&organization, "/settings/keys").await;
     person.does("await press('New key'); await type('Name', 'Shop backend'); await press('Create key');").await;
     let key = person.does(SHOWN).await.as_str().unwrap().to_owned();
-    assert_eq!(chats(&organization, &service, &key).await, 200);
+    assert_eq!(chats(&organization, service, &key).await, 200);
     person.goes_to("/settings/keys").await;
     person.does("await shows('Shop backend');").await;
     let everything = person
@@ -59,28 +51,25 @@ async fn key_is_shown_once_works_and_is_refused_after_deletion() {
 
 #[tokio::test]
 async fn rotated_key_works_until_the_overlap_ends() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let person = Person::owner_at(&service, &organization, "/settings/keys").await;
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
+    let person = Person::owner_at(&organization, "/settings/keys").await;
     person.does("await press('Actions for all'); await press('Rotate'); await shows('Keep the old key for'); (await until('the button', () => all('button', 'Rotate').at(-1))).click();").await;
     let successor = person.does(SHOWN).await.as_str().unwrap().to_owned();
     for key in [successor.as_str(), organization.key_text("all")] {
-        assert_eq!(chats(&organization, &service, key).await, 200);
+        assert_eq!(chats(&organization, service, key).await, 200);
     }
 }
 
 #[tokio::test]
 async fn key_has_the_selected_scopes() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
-        .apply(&service)
-        .await;
-    let person = Person::owner_at(&service, &organization, "/settings/keys").await;
+    let organization = shop_with_settings(json!({})).await;
+    let service = organization.service();
+    let person = Person::owner_at(&organization, "/settings/keys").await;
     person.does("await press('New key'); await type('Name', 'Reader'); await press('Chat'); await press('Configuration'); await press('Create key');").await;
     let key = person.does(SHOWN).await.as_str().unwrap().to_owned();
-    assert_eq!(chats(&organization, &service, &key).await, 403);
-    let agent = format!("/api/public/agents/{}", organization.shop());
+    assert_eq!(chats(&organization, service, &key).await, 403);
+    let agent = organization.path("");
     assert_eq!(
         service.client().with_key(&key).get(&agent).await.status,
         200
@@ -89,12 +78,8 @@ async fn key_has_the_selected_scopes() {
 
 #[tokio::test]
 async fn key_value_stays_until_the_user_confirms_saving_it() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
-        .apply(&service)
-        .await;
-    let person = Person::owner_at(&service, &organization, "/settings/keys").await;
+    let organization = shop_with_settings(json!({})).await;
+    let person = Person::owner_at(&organization, "/settings/keys").await;
     person
         .does("await press('New key'); await type('Name', 'Reader'); await press('Create key');")
         .await;
@@ -108,12 +93,8 @@ async fn key_value_stays_until_the_user_confirms_saving_it() {
 
 #[tokio::test]
 async fn copying_without_a_clipboard_falls_back_or_says_it_failed() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
-        .apply(&service)
-        .await;
-    let person = Person::owner_at(&service, &organization, "/settings/keys").await;
+    let organization = shop_with_settings(json!({})).await;
+    let person = Person::owner_at(&organization, "/settings/keys").await;
     person
         .does("await press('New key'); await type('Name', 'Reader'); await press('Create key');")
         .await;

@@ -1,26 +1,18 @@
 //! Members of an organization in the dashboard: invitations, roles, disabled accounts and the audit
 //! log.
 
-use std::time::Duration;
-
 use serde_json::json;
 
 use super::{PASSWORD, Person};
-use crate::support::{
-    Organization, OrganizationDocument, Script, SharedService, eventually, unique,
-};
+use crate::support::{OrganizationDocument, PROMISED, eventually, shop_saying, unique};
 
-/// Time until a session ends on every ingress: the promised two seconds and half a second of slack
-/// for a busy machine.
-const PROMISED: Duration = Duration::from_millis(2_500);
 const MAKES_A_LINK: &str = "return (await part('secret')).textContent.trim().split('#')[1];";
 const STATUS: &str = "return (await fetch(input)).status;";
 
 #[tokio::test]
 async fn invited_user_sets_a_password_and_has_the_selected_role() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let owner = Person::owner_at(&service, &organization, "/settings/members").await;
+    let organization = shop_saying("ok").await;
+    let owner = Person::owner_at(&organization, "/settings/members").await;
     let email = format!("{}@people.example", unique("edith"));
     let invites = "
         await press('Invite'); await type('Name', 'Edith Eng'); await type('Email', input); await press('Editor');
@@ -61,10 +53,10 @@ async fn invited_user_sets_a_password_and_has_the_selected_role() {
 
 #[tokio::test]
 async fn disabled_user_is_out_within_two_seconds_and_can_return() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let owner = Person::owner_at(&service, &organization, "/settings/members").await;
-    let vera = Person::at(&service, &organization, "viewer", "/agents").await;
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
+    let owner = Person::owner_at(&organization, "/settings/members").await;
+    let vera = Person::at(service, &organization, "viewer", "/agents").await;
     owner.goes_to("/settings/members").await;
     owner.does("await press('Actions for Vera Voss'); await press('Disable'); await shows('Disabled');").await;
     eventually("the session is refused", PROMISED, async || {
@@ -97,10 +89,10 @@ async fn disabled_user_is_out_within_two_seconds_and_can_return() {
 
 #[tokio::test]
 async fn password_reset_link_is_created_for_a_member() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().apply(&service).await;
-    let vera = Person::at(&service, &organization, "viewer", "/agents").await;
-    let owner = Person::owner_at(&service, &organization, "/settings/members").await;
+    let organization = OrganizationDocument::new().apply_to_shared().await;
+    let service = organization.service();
+    let vera = Person::at(service, &organization, "viewer", "/agents").await;
+    let owner = Person::owner_at(&organization, "/settings/members").await;
     owner.does("await press('Actions for Vera Voss'); await press('Create password link'); await press('Create link');").await;
     let secret = owner.does(MAKES_A_LINK).await;
     let elsewhere = vera
@@ -113,10 +105,9 @@ async fn password_reset_link_is_created_for_a_member() {
 
 #[tokio::test]
 async fn audit_log_and_agent_history_show_who_changed_what() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let editor = Person::at(
-        &service,
+        organization.service(),
         &organization,
         "editor",
         &format!("/agents/{}", organization.shop()),
@@ -142,17 +133,13 @@ async fn audit_log_and_agent_history_show_who_changed_what() {
 
 #[tokio::test]
 async fn audit_log_filters_exports_and_team_history_names_agents() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .team("desk", json!({}))
-        .apply(&service)
+        .apply_to_shared()
         .await;
-    let person = Person::owner_at(&service, &organization, "/settings/audit").await;
-    let path = format!(
-        "/api/admin/organizations/{}/conversations/export?format=csv",
-        organization.id
-    );
+    let person = Person::owner_at(&organization, "/settings/audit").await;
+    let path = organization.admin_path("/conversations/export?format=csv");
     person
         .does_with("await (await fetch(input)).text();", json!(path))
         .await;

@@ -79,13 +79,9 @@ impl Person {
         }
     }
 
-    /// Signs in an owner and opens this page.
-    pub(super) async fn owner_at(
-        service: &TestService,
-        organization: &Organization,
-        path: &str,
-    ) -> Self {
-        Self::at(service, organization, "owner", path).await
+    /// Signs in an owner of an organization of the shared service and opens this page.
+    pub(super) async fn owner_at(organization: &Organization, path: &str) -> Self {
+        Self::at(organization.service(), organization, "owner", path).await
     }
 
     /// Opens another browser of the same user without a session.
@@ -125,10 +121,10 @@ pub(super) async fn invited(
     role: &str,
 ) -> Invited {
     let email = format!("{}@people.example", unique(role));
-    let path = format!("/api/admin/organizations/{}/users", organization.id);
+    let path = organization.admin_path("/users");
     let user = json!({"email": email, "role": role, "name": name_of(role)});
     let answer = service.admin().post(&path, &user).await;
-    assert_eq!(answer.status, 201, "{}", answer.text);
+    answer.assert_status(201);
     let user = answer.json();
     let secret = secret_of(user["link"]["url"].as_str().unwrap()).unwrap();
     Invited {

@@ -10,7 +10,7 @@ use super::{
     appearance::{look_at, shop},
 };
 use crate::support::{
-    OrganizationDocument, PATIENCE, Script, ScriptedModel, SharedService, VIEWS, eventually,
+    PATIENCE, Script, ScriptedModel, SharedService, VIEWS, eventually, shop_with_settings,
 };
 
 /// Pause before each chunk of a reply, for realistic times.
@@ -40,7 +40,7 @@ async fn look_everywhere(person: &Person, name: &str, scroll: &str) -> Vec<Strin
 #[tokio::test]
 async fn playground_with_two_replies_is_accessible_in_every_size() {
     let service = SharedService::get().await;
-    let organization = shop(&service).await;
+    let organization = shop().await;
     let answers = |text: &str| {
         Script::in_turn(vec![
             Script::searches("green tea"),
@@ -51,11 +51,7 @@ async fn playground_with_two_replies_is_accessible_in_every_size() {
     let draft = "Two green teas are here today:\n\n- **Sencha from Uji**, fresh, of the first flush\n- **Green tea**, mild and cheaper\n\nFor the afternoon I would take the Sencha.";
     ScriptedModel::get().register("leaf-small", answers(saved));
     ScriptedModel::get().register("leaf-large", answers(draft));
-    let agent = format!(
-        "/api/admin/organizations/{}/agents/{}",
-        organization.id,
-        organization.shop()
-    );
+    let agent = organization.admin_path(&format!("/agents/{}", organization.shop()));
     assert_eq!(
         service
             .admin()
@@ -65,7 +61,7 @@ async fn playground_with_two_replies_is_accessible_in_every_size() {
         200
     );
     let path = format!("/agents/{}?tab=instructions", organization.shop());
-    let person = Person::owner_at(&service, &organization, &path).await;
+    let person = Person::owner_at(&organization, &path).await;
     person
         .browser
         .looks_like(VIEWS[0].1, VIEWS[0].2, VIEWS[0].3)
@@ -85,7 +81,7 @@ async fn playground_with_two_replies_is_accessible_in_every_size() {
 #[tokio::test]
 async fn team_scores_are_accessible_in_every_size() {
     let service = SharedService::get().await;
-    let organization = shop(&service).await;
+    let organization = shop().await;
     organization.script(Script::says("{}"));
     let support = format!(
         "/api/admin/organizations/{}/agents/{}",
@@ -101,7 +97,6 @@ async fn team_scores_are_accessible_in_every_size() {
         200
     );
     let person = Person::owner_at(
-        &service,
         &organization,
         &format!("/teams/{}", organization.team("front")),
     )
@@ -115,17 +110,10 @@ async fn team_scores_are_accessible_in_every_size() {
 
 #[tokio::test]
 async fn failed_feed_is_accessible_in_every_size() {
-    let service = SharedService::get().await;
     let feed = json!({"enabled": true, "feed": {"url": "https://10.20.30.40/products.csv"}});
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({"name": "Bean & Leaf", "ecommerce": feed}))
-        .apply(&service)
-        .await;
-    let path = format!(
-        "/api/admin/organizations/{}/agents/{}/products",
-        organization.id,
-        organization.shop()
-    );
+    let organization = shop_with_settings(json!({"name": "Bean & Leaf", "ecommerce": feed})).await;
+    let service = organization.service();
+    let path = organization.admin_path(&format!("/agents/{}/products", organization.shop()));
     eventually("the feed was tried", PATIENCE, async || {
         service.admin().get(&path).await.json()["feed"]["error"]
             .is_string()
@@ -133,7 +121,7 @@ async fn failed_feed_is_accessible_in_every_size() {
     })
     .await;
     let path = format!("/agents/{}?tab=products", organization.shop());
-    let person = Person::owner_at(&service, &organization, &path).await;
+    let person = Person::owner_at(&organization, &path).await;
     person.does("await shows('The last fetch failed');").await;
     assert_eq!(look_everywhere(&person, "agent-feed", "").await, [""; 0]);
 }

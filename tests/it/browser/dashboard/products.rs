@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use super::Person;
 use crate::support::{
-    Organization, OrganizationDocument, PATIENCE, Page, Script, SharedService, TestService,
-    eventually,
+    Organization, OrganizationDocument, PATIENCE, Page, Script, TestService, eventually,
 };
 
 /// Selects a file in the page like the file picker.
@@ -24,11 +23,8 @@ const LISTED: &str =
 const CSV: &str =
     "title,price,colour\nDesk lamp,$39,brass\nFloor lamp,$89,black\nMirror,$20,brass\n,$1,\n";
 
-async fn shop(service: &TestService) -> Organization {
-    OrganizationDocument::new()
-        .agent("shop", json!({"ecommerce": {"enabled": true}}))
-        .apply(service)
-        .await
+fn shop() -> OrganizationDocument {
+    OrganizationDocument::new().shop(json!({"ecommerce": {"enabled": true}}))
 }
 
 fn page_of(organization: &Organization) -> String {
@@ -49,10 +45,7 @@ async fn is_shown(organization: &Organization, expected: &[&str]) {
             Script::says("Look."),
         ]));
         let session = format!("{}-{number}", expected.len());
-        let reply = organization
-            .client()
-            .chat(organization.shop(), &session, "a lamp?")
-            .await;
+        let reply = organization.chat(&session, "a lamp?").await;
         let spec: Value = reply
             .header("x-ui-spec")
             .map(|text| serde_json::from_str(text).unwrap())
@@ -71,9 +64,8 @@ async fn is_shown(organization: &Organization, expected: &[&str]) {
 
 #[tokio::test]
 async fn uploaded_file_is_replaced_deleted_and_shown_to_visitors() {
-    let service = SharedService::get().await;
-    let organization = shop(&service).await;
-    let person = Person::owner_at(&service, &organization, &page_of(&organization)).await;
+    let organization = shop().apply_to_shared().await;
+    let person = Person::owner_at(&organization, &page_of(&organization)).await;
     person
         .does(
             "await shows('No products yet'); await shows('title,price,link,image_link'); await control('Copy sample');",
@@ -100,9 +92,8 @@ async fn uploaded_file_is_replaced_deleted_and_shown_to_visitors() {
 
 #[tokio::test]
 async fn catalog_is_searched_and_paged() {
-    let service = SharedService::get().await;
-    let organization = shop(&service).await;
-    let person = Person::owner_at(&service, &organization, &page_of(&organization)).await;
+    let organization = shop().apply_to_shared().await;
+    let person = Person::owner_at(&organization, &page_of(&organization)).await;
     let rows: String = (1..=60)
         .map(|number| {
             format!(
@@ -124,9 +115,8 @@ async fn catalog_is_searched_and_paged() {
 
 #[tokio::test]
 async fn invalid_file_is_explained_and_changes_nothing() {
-    let service = SharedService::get().await;
-    let organization = shop(&service).await;
-    let person = Person::owner_at(&service, &organization, &page_of(&organization)).await;
+    let organization = shop().apply_to_shared().await;
+    let person = Person::owner_at(&organization, &page_of(&organization)).await;
     uploads(&person, "lamps.csv", CSV).await;
     // The page accepts the next file once this one is processed.
     let listed = "await shows('Imported 3 products');
@@ -165,8 +155,8 @@ async fn feed_is_added_refreshed_and_explains_its_failures() {
     )));
     let told = Arc::clone(&answer);
     let server = Page::answer(Router::new().fallback(async move || told.lock().unwrap().clone()));
-    let organization = shop(&service).await;
-    let person = Person::owner_at(&service, &organization, &page_of(&organization)).await;
+    let organization = shop().apply(&service).await;
+    let person = Person::at(&service, &organization, "owner", &page_of(&organization)).await;
     let mistakes = "
         await press('Add a feed');
         await type('Address', 'ftp://shop.example/tea.csv'); await shows('Use an address that begins with https://');
@@ -180,11 +170,7 @@ async fn feed_is_added_refreshed_and_explains_its_failures() {
         await shows('From the feed'); return all('button', 'Replace with a file').length + all('button', 'Delete all').length;";
     let url = format!("{}/feed.csv", server.origin());
     assert_eq!(person.does_with(fetched, json!(url)).await, 0);
-    let path = format!(
-        "/api/admin/organizations/{}/agents/{}/products",
-        organization.id,
-        organization.shop()
-    );
+    let path = organization.admin_path(&format!("/agents/{}/products", organization.shop()));
     assert_eq!(
         service.admin().get(&path).await.json()["feed"]["everyMinutes"],
         1440
@@ -204,12 +190,12 @@ async fn feed_is_added_refreshed_and_explains_its_failures() {
 
 #[tokio::test]
 async fn viewer_sees_products_and_is_offered_no_edits() {
-    let service = SharedService::get().await;
-    let organization = shop(&service).await;
-    let owner = Person::owner_at(&service, &organization, &page_of(&organization)).await;
+    let organization = shop().apply_to_shared().await;
+    let service = organization.service();
+    let owner = Person::owner_at(&organization, &page_of(&organization)).await;
     uploads(&owner, "lamps.csv", CSV).await;
     owner.does("await shows('Imported 3 products');").await;
-    let viewer = Person::at(&service, &organization, "viewer", &page_of(&organization)).await;
+    let viewer = Person::at(service, &organization, "viewer", &page_of(&organization)).await;
     viewer
         .does("await type('Search products', 'floor'); await shows('1 product with “floor”');")
         .await;
@@ -231,10 +217,6 @@ async fn viewer_sees_products_and_is_offered_no_edits() {
     );
     let asked = "const headers = {'content-type': 'text/csv'};
         return (await fetch(input, {method: 'PUT', headers, body: 'title\\nTea\\n'})).status;";
-    let path = format!(
-        "/api/admin/organizations/{}/agents/{}/products",
-        organization.id,
-        organization.shop()
-    );
+    let path = organization.admin_path(&format!("/agents/{}/products", organization.shop()));
     assert_eq!(viewer.does_with(asked, json!(path)).await, 403);
 }

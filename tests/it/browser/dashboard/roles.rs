@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Person;
-use crate::support::{Organization, Script, SharedService};
+use crate::support::shop_saying;
 
 /// Actions that change something, with the request that bypasses the page.
 const ASKS: &str = "
@@ -34,11 +34,10 @@ async fn offered(person: &Person, path: &str, ready: &str, names: &[&str]) -> Va
 
 #[tokio::test]
 async fn each_role_sees_only_its_permitted_actions() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let agent = organization.shop();
     for role in ["viewer", "operator", "editor", "owner"] {
-        let person = Person::at(&service, &organization, role, "/agents").await;
+        let person = Person::at(organization.service(), &organization, role, "/agents").await;
         let (edits, owns) = (matches!(role, "editor" | "owner"), role == "owner");
         let if_edits = |names: &[&str]| if edits { json!(names) } else { json!([]) };
         let if_owns = |names: &[&str]| if owns { json!(names) } else { json!([]) };
@@ -80,9 +79,8 @@ async fn each_role_sees_only_its_permitted_actions() {
 
 #[tokio::test]
 async fn page_for_other_roles_explains_itself_and_links_on() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let person = Person::at(&service, &organization, "operator", "/agents").await;
+    let organization = shop_saying("ok").await;
+    let person = Person::at(organization.service(), &organization, "operator", "/agents").await;
     for path in ["/settings/members", "/settings/audit"] {
         person.goes_to(path).await;
         person.does("await shows('Your role cannot open this page'); await press('Go to agents'); await shows('Agent shop');").await;
@@ -91,9 +89,8 @@ async fn page_for_other_roles_explains_itself_and_links_on() {
 
 #[tokio::test]
 async fn url_of_a_forbidden_tab_leads_to_the_first_tab() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
     let path = format!("/agents/{}?tab=history", organization.shop());
-    let person = Person::at(&service, &organization, "viewer", &path).await;
+    let person = Person::at(organization.service(), &organization, "viewer", &path).await;
     person.does("await shows('Identity');").await;
 }

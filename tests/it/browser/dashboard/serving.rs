@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Person;
-use crate::support::{Client, Organization, Script, SharedService, TestService};
+use crate::support::{Client, SharedService, TestService, shop_saying};
 
 /// Returns the path of the first script of a page.
 fn script_of(page: &str) -> String {
@@ -165,9 +165,8 @@ async fn preview_page_has_an_opaque_origin_and_no_network_access() {
 
 #[tokio::test]
 async fn page_works_without_csp_violations() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let person = Person::owner_at(&service, &organization, "/agents").await;
+    let organization = shop_saying("ok").await;
+    let person = Person::owner_at(&organization, "/agents").await;
     // A dialog is the hard case: it locks scrolling with its own style element.
     person
         .does("await press('New agent'); await field('Name'); await press('Cancel');")

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{PASSWORD, Person, invited};
-use crate::support::{Organization, OrganizationDocument, Script, SharedService};
+use crate::support::{OrganizationDocument, shop_saying};
 
 const SIGNS_IN: &str =
     "await type('Email', input[0]); await type('Password', input[1]); await press('Sign in');";
@@ -12,9 +12,8 @@ const SIGNS_OUT: &str =
 
 #[tokio::test]
 async fn signed_out_user_returns_to_the_requested_page() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let person = Person::owner_at(&service, &organization, "/agents").await;
+    let organization = shop_saying("ok").await;
+    let person = Person::owner_at(&organization, "/agents").await;
     person.does("await shows('Agent shop');").await;
     person.does(SIGNS_OUT).await;
     assert_eq!(
@@ -36,10 +35,9 @@ async fn signed_out_user_returns_to_the_requested_page() {
 
 #[tokio::test]
 async fn sign_in_link_asks_for_a_password_and_hides_its_secret() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().apply(&service).await;
-    let person =
-        Person::with_link(&service, invited(&service, &organization, "viewer").await).await;
+    let organization = OrganizationDocument::new().apply_to_shared().await;
+    let service = organization.service();
+    let person = Person::with_link(service, invited(service, &organization, "viewer").await).await;
     person
         .does(
             "await shows('Welcome, Vera Voss'); await type('New password', 'short'); await shows('7 more characters');",
@@ -64,9 +62,8 @@ async fn sign_in_link_asks_for_a_password_and_hides_its_secret() {
 
 #[tokio::test]
 async fn password_change_ends_the_other_sessions() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().apply(&service).await;
-    let person = Person::at(&service, &organization, "viewer", "/agents").await;
+    let organization = OrganizationDocument::new().apply_to_shared().await;
+    let person = Person::at(organization.service(), &organization, "viewer", "/agents").await;
     let elsewhere = person.in_another_browser("/sign-in").await;
     elsewhere
         .does_with(SIGNS_IN, json!([person.email, PASSWORD]))
@@ -110,9 +107,8 @@ async fn password_change_ends_the_other_sessions() {
 
 #[tokio::test]
 async fn color_scheme_follows_the_account_menu_and_persists() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().apply(&service).await;
-    let person = Person::at(&service, &organization, "viewer", "/agents").await;
+    let organization = OrganizationDocument::new().apply_to_shared().await;
+    let person = Person::at(organization.service(), &organization, "viewer", "/agents").await;
     let is = "await until('the scheme ' + input, () => document.documentElement.dataset.mantineColorScheme === input);";
     for (choice, scheme) in [("Dark", "dark"), ("Light", "light")] {
         person.does_with("await openAccountMenu(); hit(await until('the choice', () => [...document.querySelectorAll('[role=menuitemradio]')].find(item => nameOf(item) === input)));", json!(choice)).await;

@@ -3,11 +3,10 @@
 use serde_json::json;
 
 use super::Person;
-use crate::support::{OrganizationDocument, Script, SharedService};
+use crate::support::{OrganizationDocument, Script};
 
 #[tokio::test]
 async fn scores_of_the_unsaved_form_are_bars_with_a_reason() {
-    let service = SharedService::get().await;
     let members = json!([
         {"agent": "orders", "specialization": "orders, delivery, refunds"},
         {"agent": "wine", "specialization": "red and white wine"}
@@ -16,11 +15,11 @@ async fn scores_of_the_unsaved_form_are_bars_with_a_reason() {
         .agent("orders", json!({"name": "Orders"}))
         .agent("wine", json!({"name": "Wine"}))
         .team("desk", json!({"members": members, "status": "draft"}))
-        .apply(&service)
+        .apply_to_shared()
         .await;
+    let service = organization.service();
     organization.script(Script::says("{}"));
     let person = Person::owner_at(
-        &service,
         &organization,
         &format!("/teams/{}", organization.team("desk")),
     )
@@ -47,10 +46,7 @@ async fn scores_of_the_unsaved_form_are_bars_with_a_reason() {
     person.does_with(ask, json!("Wine")).await;
     let keys = service
         .admin()
-        .get(&format!(
-            "/api/admin/organizations/{}/keys",
-            organization.id
-        ))
+        .get(&organization.admin_path("/keys"))
         .await
         .json();
     assert_eq!(keys["total"], 1, "no key was made for it");

@@ -3,18 +3,18 @@
 use serde_json::json;
 
 use super::Person;
-use crate::support::{OrganizationDocument, PATIENCE, Script, SharedService, eventually};
+use crate::support::{OrganizationDocument, PATIENCE, Script, eventually};
 
 #[tokio::test]
 async fn new_team_routes_a_message_to_its_member() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("orders", json!({"name": "Orders"}))
         .agent("wine", json!({"name": "Wine"}))
-        .apply(&service)
+        .apply_to_shared()
         .await;
+    let service = organization.service();
     organization.script(Script::says("At your service."));
-    let person = Person::owner_at(&service, &organization, "/teams").await;
+    let person = Person::owner_at(&organization, "/teams").await;
     person.does("await shows('Create your first team'); await press('New team'); await type('Name', 'Front desk'); await press('Create');").await;
     let steps = "
         for (const [name, skill] of input) {
@@ -34,10 +34,7 @@ async fn new_team_routes_a_message_to_its_member() {
         .await;
     let teams = service
         .admin()
-        .get(&format!(
-            "/api/admin/organizations/{}/teams",
-            organization.id
-        ))
+        .get(&organization.admin_path("/teams"))
         .await
         .json();
     let team = teams["items"][0]["id"].as_str().unwrap();

@@ -3,35 +3,26 @@
 use serde_json::json;
 
 use super::{PASSWORD, Person};
-use crate::support::{Organization, PATIENCE, Script, SharedService, eventually};
+use crate::support::{Organization, PATIENCE, eventually, shop_saying};
 
-async fn at_the_shop(service: &SharedService, organization: &Organization) -> Person {
-    Person::owner_at(
-        service,
-        organization,
-        &format!("/agents/{}", organization.shop()),
-    )
-    .await
+async fn at_the_shop(organization: &Organization) -> Person {
+    Person::owner_at(organization, &format!("/agents/{}", organization.shop())).await
 }
 
 /// Waits until the agent has this description.
-async fn is_described(service: &SharedService, organization: &Organization, expected: &str) {
-    let path = format!(
-        "/api/admin/organizations/{}/agents/{}",
-        organization.id,
-        organization.shop()
-    );
+async fn is_described(organization: &Organization, expected: &str) {
+    let path = organization.admin_path(&format!("/agents/{}", organization.shop()));
     eventually("the description is saved", PATIENCE, async || {
-        (service.admin().get(&path).await.json()["description"] == expected).then_some(())
+        (organization.service().admin().get(&path).await.json()["description"] == expected)
+            .then_some(())
     })
     .await;
 }
 
 #[tokio::test]
 async fn edits_made_during_a_save_stay_unsaved() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let person = at_the_shop(&service, &organization).await;
+    let organization = shop_saying("ok").await;
+    let person = at_the_shop(&organization).await;
     let slow = "const ask = window.fetch;
         window.fetch = async (url, asked) => {
             const answer = await ask(url, asked);
@@ -45,7 +36,7 @@ async fn edits_made_during_a_save_stay_unsaved() {
              window.isTyped = true; await shows('Saved.'); await shows('Unsaved changes');",
         )
         .await;
-    is_described(&service, &organization, "Sent").await;
+    is_described(&organization, "Sent").await;
     assert_eq!(
         person
             .does("return (await field('Description')).value;")
@@ -53,14 +44,13 @@ async fn edits_made_during_a_save_stay_unsaved() {
         json!("Sent, and more")
     );
     person.does("await press('Save');").await;
-    is_described(&service, &organization, "Sent, and more").await;
+    is_described(&organization, "Sent, and more").await;
 }
 
 #[tokio::test]
 async fn unsaved_changes_survive_an_expired_session() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let person = at_the_shop(&service, &organization).await;
+    let organization = shop_saying("ok").await;
+    let person = at_the_shop(&organization).await;
     let ends = "await type('Description', 'A long and careful text');
         await fetch('/api/dashboard/session', {method: 'DELETE'});
         await press('Save'); await shows('You have been signed out');";
@@ -74,15 +64,14 @@ async fn unsaved_changes_survive_an_expired_session() {
         .await;
     assert_eq!(kept, json!("A long and careful text"));
     person.does("await press('Save');").await;
-    is_described(&service, &organization, "A long and careful text").await;
+    is_described(&organization, "A long and careful text").await;
 }
 
 #[tokio::test]
 async fn another_user_sees_no_unsaved_changes_of_the_previous_one() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let person = at_the_shop(&service, &organization).await;
-    let other = Person::owner_at(&service, &organization, "/agents").await;
+    let organization = shop_saying("ok").await;
+    let person = at_the_shop(&organization).await;
+    let other = Person::owner_at(&organization, "/agents").await;
     let ends = "await type('Description', 'Mine');
         await fetch('/api/dashboard/session', {method: 'DELETE'});
         await press('Save'); await shows('You have been signed out');

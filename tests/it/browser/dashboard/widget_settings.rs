@@ -1,7 +1,7 @@
 //! Widget settings in the dashboard: their effect in the preview before saving, and on a page of
 //! another origin afterwards.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -11,15 +11,11 @@ use crate::{
         settings_table::{ANSWER, Control, QUESTION, Setting, measuring, settings},
         widget::page::{FIND, Visitor, document, served, tag},
     },
-    support::{
-        Browser, Client, Organization, OrganizationDocument, PATIENCE, Script, SharedService,
-        eventually,
-    },
+    support::{Browser, Client, Organization, PATIENCE, PROMISED, eventually},
 };
 
-/// Time until a change is live on every ingress: the promised two seconds and half a second of
-/// slack for a busy machine.
-const PROMISED: Duration = Duration::from_millis(2_500);
+use crate::support::{shop_saying, shop_with_settings};
+
 const TABS: [&str; 3] = ["General", "Appearance", "Behavior"];
 /// Fills in the controls of one form tab.
 const FILLS_IN: &str = "
@@ -63,13 +59,8 @@ async fn fill_in(person: &Person, settings: &[Setting], which: usize) {
 }
 
 /// Waits until the widget configuration has this value at this path on every ingress.
-async fn is_live(
-    service: &SharedService,
-    organization: &Organization,
-    place: &str,
-    expected: &str,
-) {
-    for url in service.public_urls() {
+async fn is_live(organization: &Organization, place: &str, expected: &str) {
+    for url in organization.service().public_urls() {
         let client: Client = organization.client_at(&url);
         eventually("the change is live", PROMISED, async || {
             let answer = client
@@ -84,8 +75,12 @@ async fn is_live(
     }
 }
 
-async fn visitor_of(service: &SharedService, organization: &Organization, more: &str) -> Visitor {
-    let tag = tag(&service.public_urls()[0], organization.shop(), "");
+async fn visitor_of(organization: &Organization, more: &str) -> Visitor {
+    let tag = tag(
+        &organization.service().public_urls()[0],
+        organization.shop(),
+        "",
+    );
     Visitor::at(
         served(document(&format!("{more}{tag}")), None),
         Browser::open().await,
@@ -105,14 +100,8 @@ fn wrong(settings: &[Setting], which: usize, measured: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn each_setting_of_the_form_takes_effect_on_another_page() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says(ANSWER)).await;
-    let person = Person::owner_at(
-        &service,
-        &organization,
-        &format!("/agents/{}", organization.shop()),
-    )
-    .await;
+    let organization = shop_saying(ANSWER).await;
+    let person = Person::owner_at(&organization, &format!("/agents/{}", organization.shop())).await;
     let settings = settings();
     let name = settings
         .iter()
@@ -122,13 +111,12 @@ async fn each_setting_of_the_form_takes_effect_on_another_page() {
         fill_in(&person, &settings, which).await;
         person.does(SAVES).await;
         is_live(
-            &service,
             &organization,
             "/configuration/name",
             name.values[which].as_str().unwrap(),
         )
         .await;
-        let visitor = visitor_of(&service, &organization, "").await;
+        let visitor = visitor_of(&organization, "").await;
         visitor.opens().await;
         visitor.says(QUESTION).await;
         visitor.is_answered(["bold", ANSWER][which]).await;
@@ -139,10 +127,9 @@ async fn each_setting_of_the_form_takes_effect_on_another_page() {
 
 #[tokio::test]
 async fn each_setting_takes_effect_in_the_preview_before_saving() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says(ANSWER)).await;
+    let organization = shop_saying(ANSWER).await;
     let path = format!("/agents/{}?tab=appearance", organization.shop());
-    let person = Person::owner_at(&service, &organization, &path).await;
+    let person = Person::owner_at(&organization, &path).await;
     let mut settings = settings();
     // Nothing is sent in a preview.
     settings.retain(|setting| setting.field != "limits.rateLimitPerMinute");
@@ -180,14 +167,10 @@ async fn each_setting_takes_effect_in_the_preview_before_saving() {
 
 #[tokio::test]
 async fn preview_shows_the_closed_widget_and_the_offline_message() {
-    let service = SharedService::get().await;
     let texts = json!({"widget": {"triggerText": "Ask us!", "offlineMessage": "We sleep."}});
-    let organization = OrganizationDocument::new()
-        .agent("shop", texts)
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(texts).await;
     let path = format!("/agents/{}?tab=appearance", organization.shop());
-    let person = Person::owner_at(&service, &organization, &path).await;
+    let person = Person::owner_at(&organization, &path).await;
     person.browser.looks_like(1440, 900, "light").await;
     for (view, expected) in [
         ("Open", json!([true, false, ""])),
@@ -218,21 +201,15 @@ async fn preview_shows_the_closed_widget_and_the_offline_message() {
 
 #[tokio::test]
 async fn deactivated_agent_shows_its_offline_message_to_visitors() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let person = Person::owner_at(
-        &service,
-        &organization,
-        &format!("/agents/{}", organization.shop()),
-    )
-    .await;
+    let organization = shop_saying("ok").await;
+    let person = Person::owner_at(&organization, &format!("/agents/{}", organization.shop())).await;
     person.does("await press('Inactive');").await;
     for message in ["We sleep.", "Back at nine."] {
         let writes = "await press('Appearance'); await type('Offline message', input);";
         person.does_with(writes, json!(message)).await;
         person.does(SAVES).await;
-        is_live(&service, &organization, "/offline/offlineMessage", message).await;
-        let visitor = visitor_of(&service, &organization, "").await;
+        is_live(&organization, "/offline/offlineMessage", message).await;
+        let visitor = visitor_of(&organization, "").await;
         visitor.clicks(".launcher").await;
         visitor
             .reads("$('.away p')?.innerText", json!(message))
@@ -246,17 +223,13 @@ async fn window_opens_automatically_as_configured() {
         widgets.on('ready', () => { window.readyAt = performance.now(); });
         widgets.on('open', () => { window.openedAt = performance.now(); });
     });</script>";
-    let service = SharedService::get().await;
     let silent = json!({"widget": {"autoOpen": false, "autoOpenDelay": 0}});
-    let organization = OrganizationDocument::new()
-        .agent("shop", silent)
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(silent).await;
     let path = format!("/agents/{}?tab=behavior", organization.shop());
-    let person = Person::owner_at(&service, &organization, &path).await;
+    let person = Person::owner_at(&organization, &path).await;
     let rest = "await new Promise(resolve => setTimeout(resolve, 700)); return window.openedAt === undefined;";
     assert_eq!(
-        visitor_of(&service, &organization, WATCH)
+        visitor_of(&organization, WATCH)
             .await
             .run(rest, Value::Null)
             .await,
@@ -271,13 +244,12 @@ async fn window_opens_automatically_as_configured() {
         person.does(SAVES).await;
         person.does("await press('Behavior');").await;
         is_live(
-            &service,
             &organization,
             "/configuration/widget/triggerText",
             &format!("Text {number}"),
         )
         .await;
-        let visitor = visitor_of(&service, &organization, WATCH).await;
+        let visitor = visitor_of(&organization, WATCH).await;
         visitor.sees("the window", "shown($('.panel'))").await;
         // The page records the two times one after the other.
         let took = visitor.read("openedAt - readyAt").await.as_f64().unwrap();
@@ -290,19 +262,15 @@ async fn window_opens_automatically_as_configured() {
 
 #[tokio::test]
 async fn form_says_that_file_upload_has_no_effect_yet() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
     let path = format!("/agents/{}?tab=behavior", organization.shop());
-    let person = Person::owner_at(&service, &organization, &path).await;
+    let person = Person::owner_at(&organization, &path).await;
     person
         .does("await shows('No effect yet'); await press('File upload');")
         .await;
     person.does(SAVES).await;
-    let agent = format!(
-        "/api/admin/organizations/{}/agents/{}",
-        organization.id,
-        organization.shop()
-    );
+    let agent = organization.admin_path(&format!("/agents/{}", organization.shop()));
     assert_eq!(
         service.admin().get(&agent).await.json()["features"]["enableFileUpload"],
         true

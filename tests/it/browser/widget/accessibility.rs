@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::page::Visitor;
-use crate::support::{OrganizationDocument, PATIENCE, Script, SharedService, eventually};
+use crate::support::{PATIENCE, Script, eventually, shop_with_settings};
 
 const ESCAPE: &str = "\u{e00c}";
 const TAB: &str = "\u{e004}";
@@ -20,23 +20,19 @@ async fn findings(visitor: &Visitor) -> Value {
     visitor.run(check, json!(AXE)).await
 }
 
-async fn visitor_of_everything(service: &SharedService, theme: Value) -> Visitor {
+async fn visitor_of_everything(theme: Value) -> Visitor {
     let settings = json!({
         "name": "Ada", "theme": theme,
         "features": {"enableMarkdown": true, "enableEmailCapture": true, "enableRating": true},
         "widget": {"showTimestamp": true}
     });
-    let organization = OrganizationDocument::new()
-        .agent("shop", settings)
-        .apply(service)
-        .await;
+    let organization = shop_with_settings(settings).await;
     organization.script(Script::says(REPLY));
-    Visitor::of_shop(service, &organization).await
+    Visitor::of_shop(&organization).await
 }
 
 #[tokio::test]
 async fn axe_finds_nothing_on_desktop_and_phone_in_any_theme() {
-    let service = SharedService::get().await;
     let dark = json!({"backgroundColor": "#15161a", "textColor": "#eeeeee", "botMessageColor": "#24262c", "inputBackgroundColor": "#1c1d22"});
     // These colors have no contrast: the widget chooses its own text color.
     let careless = json!({"primaryColor": "#ffee00", "textColor": "#dddddd", "chatHeaderColor": "#fafafa", "userMessageColor": "#cccccc", "sendButtonColor": "white"});
@@ -46,7 +42,7 @@ async fn axe_finds_nothing_on_desktop_and_phone_in_any_theme() {
         (dark, false),
         (careless, true),
     ] {
-        let visitor = visitor_of_everything(&service, theme.clone()).await;
+        let visitor = visitor_of_everything(theme.clone()).await;
         if phone {
             visitor.takes_a_phone().await;
         }
@@ -75,8 +71,7 @@ async fn axe_finds_nothing_on_desktop_and_phone_in_any_theme() {
 
 #[tokio::test]
 async fn window_works_with_the_keyboard_alone() {
-    let service = SharedService::get().await;
-    let visitor = visitor_of_everything(&service, json!({})).await;
+    let visitor = visitor_of_everything(json!({})).await;
     visitor.sees("the window's part", "$('.panel')").await;
     let focused =
         "host.shadowRoot.activeElement?.className || host.shadowRoot.activeElement?.tagName || ''";
@@ -118,15 +113,10 @@ async fn window_works_with_the_keyboard_alone() {
 
 #[tokio::test]
 async fn only_the_finished_reply_is_announced() {
-    let service = SharedService::get().await;
     let (script, gate) = Script::says("one   **two**").chunk_chars(6).gated();
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(json!({})).await;
     organization.script(script);
-    let visitor = Visitor::of_shop(&service, &organization).await;
-    visitor.opens().await;
+    let visitor = Visitor::in_window(&organization).await;
     assert_eq!(
         visitor
             .read("all('[aria-live], [role=status], [role=log]').length")
@@ -150,15 +140,10 @@ async fn only_the_finished_reply_is_announced() {
 
 #[tokio::test]
 async fn failure_is_announced_at_once_outside_the_reply_region() {
-    let service = SharedService::get().await;
     let limits = json!({"limits": {"maxMessageLength": 100, "rateLimitPerMinute": 1}});
-    let organization = OrganizationDocument::new()
-        .agent("shop", limits)
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(limits).await;
     organization.script(Script::says("unheard"));
-    let visitor = Visitor::of_shop(&service, &organization).await;
-    visitor.opens().await;
+    let visitor = Visitor::in_window(&organization).await;
     visitor.is_too_fast().await;
     let alert = "$('.root > [role=alert]').textContent";
     assert_eq!(visitor.read(alert).await, "");
@@ -184,8 +169,7 @@ async fn failure_is_announced_at_once_outside_the_reply_region() {
 
 #[tokio::test]
 async fn phone_window_covers_the_page_and_keeps_the_focus() {
-    let service = SharedService::get().await;
-    let visitor = visitor_of_everything(&service, json!({})).await;
+    let visitor = visitor_of_everything(json!({})).await;
     visitor.takes_a_phone().await;
     visitor.opens().await;
     let covers = "(() => { const box = $('.panel').getBoundingClientRect(); return [box.left, box.top, box.width === innerWidth, box.height === innerHeight]; })()";
@@ -220,8 +204,7 @@ async fn phone_window_covers_the_page_and_keeps_the_focus() {
 
 #[tokio::test]
 async fn reduced_motion_preference_disables_animation() {
-    let service = SharedService::get().await;
-    let visitor = visitor_of_everything(&service, json!({})).await;
+    let visitor = visitor_of_everything(json!({})).await;
     let moves = "getComputedStyle($('.launcher')).transitionDuration";
     assert_ne!(visitor.read(moves).await, "0s");
     let features = json!([{"name": "prefers-reduced-motion", "value": "reduce"}]);

@@ -4,26 +4,25 @@ use serde_json::{Value, json};
 
 use super::page::Visitor;
 use crate::support::{
-    Browser, End, Organization, OrganizationDocument, PATIENCE, Script, SharedService, eventually,
+    Browser, End, Organization, PATIENCE, Script, eventually, shop_saying, shop_with,
+    shop_with_settings,
 };
 
 const LAST_REPLY: &str = "all('.row.assistant .bubble').at(-1).innerText.trim()";
 
 /// Returns the metadata of the only conversation of the organization's shop.
-async fn noted(service: &SharedService, organization: &Organization, field: &str) -> Value {
-    let path = format!("/api/admin/organizations/{}/conversations", organization.id);
-    let list = service.admin().get(&path).await;
-    assert_eq!(list.status, 200, "{}", list.text);
+async fn noted(organization: &Organization, field: &str) -> Value {
+    let path = organization.admin_path("/conversations");
+    let list = organization.service().admin().get(&path).await;
+    list.assert_status(200);
     list.json()["items"][0]["metadata"][field].clone()
 }
 
 #[tokio::test]
 async fn reply_streams_into_a_widget_on_another_origin() {
-    let service = SharedService::get().await;
     let (script, gate) = Script::says("one   two   **three**").chunk_chars(6).gated();
-    let organization = Organization::with_agent(&service, script).await;
-    let visitor = Visitor::of_shop(&service, &organization).await;
-    visitor.opens().await;
+    let organization = shop_with(script).await;
+    let visitor = Visitor::in_window(&organization).await;
     visitor.says("hello there").await;
     visitor
         .reads(
@@ -51,11 +50,9 @@ async fn reply_streams_into_a_widget_on_another_origin() {
 
 #[tokio::test]
 async fn page_refreshed_mid_reply_continues_it() {
-    let service = SharedService::get().await;
     let (script, gate) = Script::says("begun ended").chunk_chars(6).gated();
-    let organization = Organization::with_agent(&service, script).await;
-    let visitor = Visitor::of_shop(&service, &organization).await;
-    visitor.opens().await;
+    let organization = shop_with(script).await;
+    let visitor = Visitor::in_window(&organization).await;
     gate.open(1);
     visitor.says("a long question").await;
     visitor.reads(LAST_REPLY, json!("begun")).await;
@@ -77,11 +74,8 @@ async fn page_refreshed_mid_reply_continues_it() {
 
 #[tokio::test]
 async fn stopped_reply_keeps_its_text() {
-    let service = SharedService::get().await;
-    let organization =
-        Organization::with_agent(&service, Script::says("so far").ends(End::Silence)).await;
-    let visitor = Visitor::of_shop(&service, &organization).await;
-    visitor.opens().await;
+    let organization = shop_with(Script::says("so far").ends(End::Silence)).await;
+    let visitor = Visitor::in_window(&organization).await;
     visitor.says("talk").await;
     visitor.reads(LAST_REPLY, json!("so far")).await;
     visitor.clicks(".send.stop").await;
@@ -99,11 +93,8 @@ async fn stopped_reply_keeps_its_text() {
 
 #[tokio::test]
 async fn interrupted_reply_says_so_and_can_be_retried() {
-    let service = SharedService::get().await;
-    let organization =
-        Organization::with_agent(&service, Script::says("half a").ends(End::Cut)).await;
-    let visitor = Visitor::of_shop(&service, &organization).await;
-    visitor.opens().await;
+    let organization = shop_with(Script::says("half a").ends(End::Cut)).await;
+    let visitor = Visitor::in_window(&organization).await;
     visitor.says("tell me").await;
     visitor
         .sees(
@@ -119,9 +110,8 @@ async fn interrupted_reply_says_so_and_can_be_retried() {
 
 #[tokio::test]
 async fn unsent_message_does_not_drop_the_ones_behind_it() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let visitor = Visitor::of_shop(&service, &organization).await;
+    let organization = shop_saying("ok").await;
+    let visitor = Visitor::of_shop(&organization).await;
     visitor.is_too_fast().await;
     let send = "
         window.errors = [];
@@ -156,15 +146,10 @@ async fn unsent_message_does_not_drop_the_ones_behind_it() {
 
 #[tokio::test]
 async fn ratings_feedback_and_email_reach_the_organization() {
-    let service = SharedService::get().await;
     let features = json!({"features": {"enableRating": true, "enableEmailCapture": true, "enableMarkdown": true}});
-    let organization = OrganizationDocument::new()
-        .agent("shop", features)
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(features).await;
     organization.script(Script::says("fine"));
-    let visitor = Visitor::of_shop(&service, &organization).await;
-    visitor.opens().await;
+    let visitor = Visitor::in_window(&organization).await;
     assert_eq!(
         visitor.read("shown($('.rating'))").await,
         false,
@@ -200,8 +185,7 @@ async fn ratings_feedback_and_email_reach_the_organization() {
         ("rating", json!(4)),
         ("feedback", json!("more tea")),
     ] {
-        let arrived =
-            async || (noted(&service, &organization, field).await == expected).then_some(());
+        let arrived = async || (noted(&organization, field).await == expected).then_some(());
         eventually(field, PATIENCE, arrived).await;
     }
     visitor.browser.command("refresh", &json!({})).await;
@@ -217,15 +201,10 @@ async fn ratings_feedback_and_email_reach_the_organization() {
 
 #[tokio::test]
 async fn refused_email_is_asked_for_again_and_blocks_no_message() {
-    let service = SharedService::get().await;
     let features = json!({"features": {"enableEmailCapture": true, "enableMarkdown": true}});
-    let organization = OrganizationDocument::new()
-        .agent("shop", features)
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(features).await;
     organization.script(Script::says("fine"));
-    let visitor = Visitor::of_shop(&service, &organization).await;
-    visitor.opens().await;
+    let visitor = Visitor::in_window(&organization).await;
     visitor.sees("the form", "shown($('.ask input'))").await;
     let give = "$('.ask input').value = input; $('.ask').requestSubmit();";
     // HTML accepts this address.
@@ -261,21 +240,14 @@ async fn refused_email_is_asked_for_again_and_blocks_no_message() {
             .await,
         json!([])
     );
-    assert_eq!(
-        noted(&service, &organization, "visitorEmail").await,
-        Value::Null
-    );
+    assert_eq!(noted(&organization, "visitorEmail").await, Value::Null);
 }
 
 #[tokio::test]
 async fn inactive_agent_shows_its_offline_message_only() {
-    let service = SharedService::get().await;
     let settings = json!({"status": "inactive", "widget": {"offlineMessage": "Back on Monday.", "position": "top-left"}});
-    let organization = OrganizationDocument::new()
-        .agent("shop", settings)
-        .apply(&service)
-        .await;
-    let visitor = Visitor::of_shop(&service, &organization).await;
+    let organization = shop_with_settings(settings).await;
+    let visitor = Visitor::of_shop(&organization).await;
     visitor.clicks(".launcher").await;
     visitor
         .sees(
@@ -295,16 +267,12 @@ async fn inactive_agent_shows_its_offline_message_only() {
 
 #[tokio::test]
 async fn agent_deactivated_mid_conversation_informs_the_visitor() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("hi")).await;
-    let visitor = Visitor::of_shop(&service, &organization).await;
-    visitor.opens().await;
+    let organization = shop_saying("hi").await;
+    let service = organization.service();
+    let visitor = Visitor::in_window(&organization).await;
     let off = json!({"status": "inactive", "widget": {"offlineMessage": "Closed for today."}});
     let off = organization.changed_agent("shop", off);
-    assert_eq!(
-        service.admin().post("/api/admin/apply", &off).await.status,
-        200
-    );
+    service.apply(&off).await.assert_status(200);
     let refused = async || {
         visitor.says("anybody there?").await;
         visitor.sees("an end", "!$('.send.stop')").await;
@@ -317,10 +285,7 @@ async fn agent_deactivated_mid_conversation_informs_the_visitor() {
     );
     assert_eq!(visitor.read("shown($('.composer'))").await, false);
     let on = organization.changed_agent("shop", json!({"status": "active"}));
-    assert_eq!(
-        service.admin().post("/api/admin/apply", &on).await.status,
-        200
-    );
+    service.apply(&on).await.assert_status(200);
     visitor
         .sees(
             "the field again, by itself",
@@ -331,14 +296,10 @@ async fn agent_deactivated_mid_conversation_informs_the_visitor() {
 
 #[tokio::test]
 async fn service_outage_is_shown_and_recovered_from() {
-    let service = SharedService::get().await;
     let settings = json!({"widget": {"offlineMessage": "Nobody is here."}});
-    let organization = OrganizationDocument::new()
-        .agent("shop", settings)
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(settings).await;
     organization.script(Script::says("hi"));
-    let visitor = Visitor::of_shop(&service, &organization).await;
+    let visitor = Visitor::of_shop(&organization).await;
     let network = async |offline: bool| {
         let conditions = json!({"offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1});
         let command = json!({"cmd": "Network.emulateNetworkConditions", "params": conditions});
@@ -368,12 +329,15 @@ async fn service_outage_is_shown_and_recovered_from() {
 
 #[tokio::test]
 async fn widget_works_with_blocked_storage() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("hi")).await;
+    let organization = shop_saying("hi").await;
     // Browser setting: no site may store anything.
     let browser =
         Browser::open_with(json!({"profile.default_content_setting_values.cookies": 2})).await;
-    let tag = super::page::tag(&service.public_urls()[0], organization.shop(), "");
+    let tag = super::page::tag(
+        &organization.service().public_urls()[0],
+        organization.shop(),
+        "",
+    );
     let visitor = Visitor::at(
         super::page::served(super::page::document(&tag), None),
         browser,
@@ -392,6 +356,6 @@ async fn widget_works_with_blocked_storage() {
         visitor.is_answered("hi").await;
         assert_eq!(visitor.read("all('.row.user').length").await, turn);
     }
-    let history = noted(&service, &organization, "source").await;
+    let history = noted(&organization, "source").await;
     assert_eq!(history, "widget", "one conversation, of a page");
 }

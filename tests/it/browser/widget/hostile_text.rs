@@ -8,7 +8,7 @@ use super::{
     page::{Visitor, document, served},
     stub_service::{Stub, event, reply},
 };
-use crate::support::{Browser, Client, OrganizationDocument, Script, SharedService};
+use crate::support::{Browser, Client, Script, SharedService, shop_with_settings};
 
 const CORPUS: &str = include_str!("xss_corpus.json");
 const CASES_MIN: usize = 300;
@@ -94,14 +94,9 @@ async fn hostile_texts_run_nothing_and_send_no_requests() {
 
 #[tokio::test]
 async fn hostile_replies_stay_text_in_the_widget() {
-    let service = SharedService::get().await;
     let canary = Canary::start();
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
-        .apply(&service)
-        .await;
-    let visitor = Visitor::of_shop(&service, &organization).await;
-    visitor.opens().await;
+    let organization = shop_with_settings(json!({})).await;
+    let visitor = Visitor::in_window(&organization).await;
     visitor.run(AUDIT, Value::Null).await;
     for (turn, cases) in corpus(&canary).chunks(BATCH).enumerate() {
         let text = cases.join("\n\n---\n\n");

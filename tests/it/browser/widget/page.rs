@@ -3,7 +3,7 @@
 use axum::{Router, http::header, response::Html};
 use serde_json::{Value, json};
 
-use crate::support::{Browser, Organization, PATIENCE, Page, SharedService, eventually};
+use crate::support::{Browser, Organization, PATIENCE, Page, eventually};
 
 /// Prelude of every script: `$` finds one element of the page's first widget, `all` finds several.
 pub(in crate::browser) const FIND: &str = "
@@ -50,12 +50,17 @@ pub(in crate::browser) fn served(document: String, policy: Option<String>) -> Pa
 
 impl Visitor {
     /// Opens a page with the widget of the organization's shop and waits for its button.
-    pub(in crate::browser) async fn of_shop(
-        service: &SharedService,
-        organization: &Organization,
-    ) -> Self {
-        let tag = tag(&service.public_urls()[0], organization.shop(), "");
+    pub(in crate::browser) async fn of_shop(organization: &Organization) -> Self {
+        let url = &organization.service().public_urls()[0];
+        let tag = tag(url, organization.shop(), "");
         Self::at(served(document(&tag), None), Browser::open().await).await
+    }
+
+    /// Opens the window of the organization's shop on a page.
+    pub(in crate::browser) async fn in_window(organization: &Organization) -> Self {
+        let visitor = Self::of_shop(organization).await;
+        visitor.opens().await;
+        visitor
     }
 
     /// Opens this page in a browser.

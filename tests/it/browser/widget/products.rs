@@ -3,16 +3,13 @@
 use serde_json::{Value, json};
 
 use super::{canary::Canary, page::Visitor};
-use crate::support::{Organization, OrganizationDocument, Script, SharedService};
+use crate::support::{Organization, Script, SharedService, shop_with_settings};
 
 const CARDS: &str = "all('.card').map(card => [card.tagName, card.getAttribute('href'), card.querySelector('.title').textContent, card.querySelector('.price')?.textContent ?? null])";
 
-async fn shop(service: &SharedService, products: Value) -> Organization {
+async fn shop(products: Value) -> Organization {
     let ecommerce = json!({"enabled": true, "products": products});
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({"ecommerce": ecommerce}))
-        .apply(service)
-        .await;
+    let organization = shop_with_settings(json!({"ecommerce": ecommerce})).await;
     organization.script(Script::in_turn(vec![
         Script::searches("lamp"),
         Script::says("Look at these."),
@@ -22,7 +19,6 @@ async fn shop(service: &SharedService, products: Value) -> Organization {
 
 #[tokio::test]
 async fn found_products_are_cards_that_survive_a_refresh() {
-    let service = SharedService::get().await;
     let canary = Canary::start();
     let picture = format!("{}/lamp.png", canary.url);
     let products = json!([
@@ -30,9 +26,8 @@ async fn found_products_are_cards_that_survive_a_refresh() {
         {"title": "Floor Lamp", "price": "$89", "image": "", "url": ""},
         {"title": "Mirror", "price": "$10", "image": "", "url": ""}
     ]);
-    let organization = shop(&service, products).await;
-    let visitor = Visitor::of_shop(&service, &organization).await;
-    visitor.opens().await;
+    let organization = shop(products).await;
+    let visitor = Visitor::in_window(&organization).await;
     visitor.says("a lamp?").await;
     visitor.is_answered("Look at these.").await;
     let cards = json!([
@@ -54,17 +49,13 @@ async fn hostile_catalog_fields_do_nothing() {
         canary.url
     );
     let named = json!([{"title": evil, "price": "<b onclick=executed=1>", "image": "", "url": "https://shop.example/lamp"}]);
-    let organization = shop(&service, named).await;
+    let organization = shop(named).await;
     // An uploaded file is a third-party export and may contain any URL.
     let uploaded = json!([
         {"title": "lamp {{constructor}}", "price": "1", "image": "data:text/html,<script>x</script>", "link": "data:text/html,x"},
         {"title": "lamp", "price": "2", "image": "javascript:executed=1", "link": " JaVaScRiPt:executed=1"}
     ]);
-    let path = format!(
-        "/api/admin/organizations/{}/agents/{}/products",
-        organization.id,
-        organization.shop()
-    );
+    let path = organization.admin_path(&format!("/agents/{}/products", organization.shop()));
     let answer = service.admin().put(&path, &uploaded).await;
     assert_eq!(
         (answer.status, &answer.json()["count"]),
@@ -72,7 +63,7 @@ async fn hostile_catalog_fields_do_nothing() {
         "{}",
         answer.text
     );
-    let visitor = Visitor::of_shop(&service, &organization).await;
+    let visitor = Visitor::of_shop(&organization).await;
     visitor.run("window.executed = 0;", Value::Null).await;
     visitor.opens().await;
     visitor.says("a lamp?").await;

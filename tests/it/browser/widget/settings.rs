@@ -6,20 +6,25 @@ use super::{
     super::settings_table::{ANSWER, QUESTION, configuration, measuring, settings},
     page::{Visitor, document, served, tag},
 };
-use crate::support::{Browser, OrganizationDocument, PATIENCE, Script, SharedService, eventually};
+use crate::support::{
+    Browser, OrganizationDocument, PATIENCE, Script, eventually, shop_with_settings,
+};
 
 #[tokio::test]
 async fn each_setting_and_theme_field_takes_effect() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("one", configuration(0))
         .agent("other", configuration(1))
-        .apply(&service)
+        .apply_to_shared()
         .await;
     organization.script(Script::says(ANSWER));
     let settings = settings();
     for (which, agent) in ["one", "other"].into_iter().enumerate() {
-        let tag = tag(&service.public_urls()[0], organization.agent(agent), "");
+        let tag = tag(
+            &organization.service().public_urls()[0],
+            organization.agent(agent),
+            "",
+        );
         let visitor = Visitor::at(served(document(&tag), None), Browser::open().await).await;
         visitor.opens().await;
         visitor.says(QUESTION).await;
@@ -45,15 +50,10 @@ async fn each_setting_and_theme_field_takes_effect() {
 
 #[tokio::test]
 async fn message_length_is_counted_as_the_service_counts_it() {
-    let service = SharedService::get().await;
     let limit = json!({"limits": {"maxMessageLength": 10, "rateLimitPerMinute": 100}});
-    let organization = OrganizationDocument::new()
-        .agent("shop", limit)
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(limit).await;
     organization.script(Script::says("ok"));
-    let visitor = Visitor::of_shop(&service, &organization).await;
-    visitor.opens().await;
+    let visitor = Visitor::in_window(&organization).await;
     // Each of these is two UTF-16 units and four bytes.
     visitor.writes(&"😀".repeat(11)).await;
     visitor
@@ -84,15 +84,10 @@ async fn message_length_is_counted_as_the_service_counts_it() {
 
 #[tokio::test]
 async fn rate_limited_visitor_is_asked_to_wait() {
-    let service = SharedService::get().await;
     let limit = json!({"limits": {"maxMessageLength": 100, "rateLimitPerMinute": 2}});
-    let organization = OrganizationDocument::new()
-        .agent("shop", limit)
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(limit).await;
     organization.script(Script::says("ok"));
-    let visitor = Visitor::of_shop(&service, &organization).await;
-    visitor.opens().await;
+    let visitor = Visitor::in_window(&organization).await;
     for _ in 0..2 {
         visitor.says("hi").await;
         visitor.is_answered("ok").await;
@@ -115,7 +110,6 @@ async fn rate_limited_visitor_is_asked_to_wait() {
 
 #[tokio::test]
 async fn button_shows_its_text_and_the_window_opens_after_its_delay() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent(
             "silent",
@@ -125,10 +119,14 @@ async fn button_shows_its_text_and_the_window_opens_after_its_delay() {
             "eager",
             json!({"widget": {"triggerText": "Ask us!", "autoOpen": true, "autoOpenDelay": 300}}),
         )
-        .apply(&service)
+        .apply_to_shared()
         .await;
     let at = async |agent: &str| {
-        let tag = tag(&service.public_urls()[0], organization.agent(agent), "");
+        let tag = tag(
+            &organization.service().public_urls()[0],
+            organization.agent(agent),
+            "",
+        );
         Visitor::at(served(document(&tag), None), Browser::open().await).await
     };
     let silent = at("silent").await;
@@ -165,13 +163,9 @@ async fn button_shows_its_text_and_the_window_opens_after_its_delay() {
 
 #[tokio::test]
 async fn full_page_window_opens_only_on_request_and_takes_focus() {
-    let service = SharedService::get().await;
     let eager = json!({"widget": {"autoOpen": true, "autoOpenDelay": 300}});
-    let organization = OrganizationDocument::new()
-        .agent("shop", eager)
-        .apply(&service)
-        .await;
-    let visitor = Visitor::of_shop(&service, &organization).await;
+    let organization = shop_with_settings(eager).await;
+    let visitor = Visitor::of_shop(&organization).await;
     visitor.takes_a_phone().await;
     visitor.run("sessionStorage.clear();", Value::Null).await;
     visitor.browser.command("refresh", &json!({})).await;
@@ -202,21 +196,19 @@ async fn full_page_window_opens_only_on_request_and_takes_focus() {
 
 #[tokio::test]
 async fn widget_uses_the_page_language_and_arabic_is_right_to_left() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new()
-        .agent(
-            "shop",
-            json!({"placeholderText": "", "widget": {"triggerText": ""}}),
-        )
-        .apply(&service)
-        .await;
+    let organization =
+        shop_with_settings(json!({"placeholderText": "", "widget": {"triggerText": ""}})).await;
     for (language, direction, button) in [
         ("de-AT", "ltr", "Chat öffnen"),
         ("ar", "rtl", "فتح المحادثة"),
         ("ja", "ltr", "チャットを開く"),
         ("xx", "ltr", "Open chat"),
     ] {
-        let tag = tag(&service.public_urls()[0], organization.shop(), "");
+        let tag = tag(
+            &organization.service().public_urls()[0],
+            organization.shop(),
+            "",
+        );
         let page = served(
             document(&tag).replace("lang=en", &format!("lang={language}")),
             None,
@@ -239,12 +231,12 @@ async fn widget_uses_the_page_language_and_arabic_is_right_to_left() {
 
 #[tokio::test]
 async fn default_texts_are_in_the_language_of_the_page() {
-    let service = SharedService::get().await;
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
-        .apply(&service)
-        .await;
-    let tag = tag(&service.public_urls()[0], organization.shop(), "");
+    let organization = shop_with_settings(json!({})).await;
+    let tag = tag(
+        &organization.service().public_urls()[0],
+        organization.shop(),
+        "",
+    );
     let page = served(document(&tag).replace("lang=en", "lang=de"), None);
     let visitor = Visitor::at(page, Browser::open().await).await;
     assert_eq!(

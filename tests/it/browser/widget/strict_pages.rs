@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::page::{Visitor, document, served, tag};
-use crate::support::{Browser, Client, Organization, OrganizationDocument, Script, SharedService};
+use crate::support::{
+    Browser, Client, OrganizationDocument, Script, SharedService, shop_saying, shop_with_settings,
+};
 
 /// Returns the CSP violations reported by the browser since the page was loaded.
 const REPORTS: &str = "
@@ -17,11 +19,7 @@ const REPORTS: &str = "
 #[tokio::test]
 async fn widget_works_under_strict_csp_and_trusted_types() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(
-        &service,
-        Script::says("a **bold** `code` [link](https://x.example)"),
-    )
-    .await;
+    let organization = shop_saying("a **bold** `code` [link](https://x.example)").await;
     let url = &service.public_urls()[0];
     let policy = format!(
         "default-src 'none'; script-src {url}; connect-src {url}; base-uri 'none'; form-action 'none'; \
@@ -53,13 +51,16 @@ async fn widget_works_under_strict_csp_and_trusted_types() {
 
 #[tokio::test]
 async fn page_keeps_its_layout_and_style() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("hi")).await;
+    let organization = shop_saying("hi").await;
     let hostile = "<style>body, body * { position: relative !important; color: red; font-size: 40px; } \
         switchboard-widget { display: none; opacity: .1; width: 500px; margin: 90px; }</style>";
     let tags = format!(
         "{hostile}{}",
-        tag(&service.public_urls()[0], organization.shop(), "")
+        tag(
+            &organization.service().public_urls()[0],
+            organization.shop(),
+            ""
+        )
     );
     let visitor = Visitor::at(served(document(&tags), None), Browser::open().await).await;
     visitor.opens().await;
@@ -77,17 +78,16 @@ async fn page_keeps_its_layout_and_style() {
 
 #[tokio::test]
 async fn chat_key_in_the_script_tag_identifies_the_page() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
+        .shop(json!({}))
         .key("page", &["chat"])
-        .apply(&service)
+        .apply_to_shared()
         .await;
     organization.script(Script::says("by key"));
     let attribute = format!(r#"data-api-key="{}""#, organization.key_text("page"));
     let page = served(
         document(&tag(
-            &service.public_urls()[0],
+            &organization.service().public_urls()[0],
             organization.shop(),
             &attribute,
         )),
@@ -101,19 +101,19 @@ async fn chat_key_in_the_script_tag_identifies_the_page() {
 
 #[tokio::test]
 async fn forbidden_page_shows_no_widget_and_logs_the_reason() {
-    let service = SharedService::get().await;
     let listed = json!({"allowedDomains": ["https://shop.example"]});
-    let organization = OrganizationDocument::new()
-        .agent("shop", listed)
-        .apply(&service)
-        .await;
+    let organization = shop_with_settings(listed).await;
     let told = "<script>
         window.told = [];
         console.error = text => told.push(text);
     </script>";
     let tags = format!(
         "{told}{}",
-        tag(&service.public_urls()[0], organization.shop(), "")
+        tag(
+            &organization.service().public_urls()[0],
+            organization.shop(),
+            ""
+        )
     );
     let page = served(document(&tags), None);
     let browser = Browser::at(&page.origin()).await;
@@ -173,9 +173,8 @@ async fn script_is_cacheable_and_pinnable_and_its_parts_immutable() {
 
 #[tokio::test]
 async fn script_is_accepted_by_its_published_integrity_hash() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("pinned")).await;
-    let url = &service.public_urls()[0];
+    let organization = shop_saying("pinned").await;
+    let url = &organization.service().public_urls()[0];
     let version = Client::new(url).get("/v1/widget.json").await.json();
     let (script, integrity) = (
         version["script"].as_str().unwrap(),

@@ -16,7 +16,7 @@ use axum::{
 use serde_json::{Value, json};
 
 use super::page::{Visitor, document, served, tag};
-use crate::support::{Browser, Page, SharedService};
+use crate::support::{Browser, Page, SharedService, TestService};
 
 const AGENT: &str = "agt_stub";
 
@@ -68,7 +68,7 @@ impl Stub {
     }
 
     /// Opens a page with the real widget script that uses this service.
-    pub(super) async fn visitor(self, service: &SharedService) -> Visitor {
+    pub(super) async fn visitor(self, service: &TestService) -> Visitor {
         let stub = Page::answer(self.router());
         let attribute = format!(r#"data-base-url="{}""#, stub.origin());
         let page = served(

@@ -3,16 +3,15 @@
 use serde_json::{Value, json};
 
 use super::page::{Visitor, document, served, tag};
-use crate::support::{Browser, Organization, OrganizationDocument, Script, SharedService};
+use crate::support::{Browser, OrganizationDocument, Script, shop_saying, shop_with};
 
 const ROWS: &str = "all('.row .bubble').slice(1).map(bubble => bubble.innerText.trim())";
 
 #[tokio::test]
 async fn two_tabs_show_the_same_running_conversation() {
-    let service = SharedService::get().await;
     let (script, gate) = Script::says("first last").chunk_chars(6).gated();
-    let organization = Organization::with_agent(&service, script).await;
-    let visitor = Visitor::of_shop(&service, &organization).await;
+    let organization = shop_with(script).await;
+    let visitor = Visitor::of_shop(&organization).await;
     let switch = async |tab: &str| {
         visitor
             .browser
@@ -71,10 +70,8 @@ async fn opens_in_a_frame_too(visitor: &Visitor) {
 
 #[tokio::test]
 async fn simultaneous_turns_of_two_tabs_have_the_same_order_in_both() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("hello")).await;
-    let visitor = Visitor::of_shop(&service, &organization).await;
-    visitor.opens().await;
+    let organization = shop_saying("hello").await;
+    let visitor = Visitor::in_window(&organization).await;
     visitor.says("hi").await;
     visitor.is_answered("hello").await;
     opens_in_a_frame_too(&visitor).await;
@@ -99,11 +96,9 @@ async fn simultaneous_turns_of_two_tabs_have_the_same_order_in_both() {
 
 #[tokio::test]
 async fn tab_leaves_a_reply_when_another_starts_a_conversation() {
-    let service = SharedService::get().await;
     let (script, gate) = Script::says("first last").chunk_chars(6).gated();
-    let organization = Organization::with_agent(&service, script).await;
-    let visitor = Visitor::of_shop(&service, &organization).await;
-    visitor.opens().await;
+    let organization = shop_with(script).await;
+    let visitor = Visitor::in_window(&organization).await;
     opens_in_a_frame_too(&visitor).await;
     visitor
         .sees(
@@ -132,14 +127,13 @@ async fn tab_leaves_a_reply_when_another_starts_a_conversation() {
 
 #[tokio::test]
 async fn several_widgets_of_a_page_are_driven_by_its_scripts() {
-    let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({"name": "Shop"}))
+        .shop(json!({"name": "Shop"}))
         .agent("help", json!({"name": "Help"}))
-        .apply(&service)
+        .apply_to_shared()
         .await;
     organization.script(Script::says("done"));
-    let url = &service.public_urls()[0];
+    let url = &organization.service().public_urls()[0];
     let queued = "<script>
         window.SwitchboardWidget = [api => window.queued = typeof api.open];
         window.heard = [];

@@ -52,6 +52,14 @@ impl RecordedRequest {
             .map_or("", |(_, text)| text)
     }
 
+    /// Returns the text of each message.
+    pub(crate) fn texts(&self) -> Vec<&str> {
+        self.messages
+            .iter()
+            .map(|(_, text)| text.as_str())
+            .collect()
+    }
+
     /// Returns the reply prefix that the caller asks to continue.
     pub(crate) fn assistant_prefix(&self) -> &str {
         self.messages
