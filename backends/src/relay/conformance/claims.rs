@@ -5,14 +5,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use switchboard_schemas::conversation::ReplyStatus;
+use switchboard_schemas::{conversation::ReplyStatus, ids::MessageId};
 use tokio::task::JoinSet;
 
 use super::support::{World, any_conversation, completed, end, granted, request, text, texts};
 use crate::relay::{
-    ATTEMPTS_MAX, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimTask, HEARTBEAT_INTERVAL, LEASE,
+    ATTEMPTS_MAX, ClaimOutcome, ClaimRequest,
+    ClaimStatus::{Cancelled, Fenced, Held},
+    ClaimTask, HEARTBEAT_INTERVAL, LEASE,
 };
-use switchboard_schemas::ids::MessageId;
 
 pub(super) async fn reply_is_granted_to_one_of_many_claimers(world: World) {
     let reply = world.reply();
@@ -47,15 +48,9 @@ pub(super) async fn reply_is_granted_to_one_of_many_claimers(world: World) {
 
 pub(super) async fn conversation_has_one_claimed_reply_at_a_time(world: World) {
     world.token(&world.reply()).await;
-    assert!(matches!(
-        world.claim(&world.reply()).await,
-        ClaimOutcome::Busy { .. }
-    ));
+    assert!(world.is_busy(&world.reply()).await);
     let elsewhere = MessageId::new_in(&any_conversation()).reply();
-    assert!(matches!(
-        world.claim(&elsewhere).await,
-        ClaimOutcome::Granted { .. }
-    ));
+    world.token(&elsewhere).await;
 }
 
 pub(super) async fn expired_lease_is_granted_with_a_higher_attempt(world: World) {
@@ -74,37 +69,16 @@ pub(super) async fn expired_lease_is_granted_with_a_higher_attempt(world: World)
         (dead.attempt, token.attempt, task),
         (1, 2, ClaimTask::Generate)
     );
-    assert_eq!(
-        world
-            .worker
-            .append_frames(&dead, None, &[text(1)])
-            .await
-            .unwrap(),
-        ClaimStatus::Fenced
-    );
-    assert_eq!(
-        world
-            .worker
-            .append_frames(&token, None, &[text(1)])
-            .await
-            .unwrap(),
-        ClaimStatus::Held
-    );
+    assert_eq!(world.append(&dead, &[text(1)]).await, Fenced);
+    assert_eq!(world.append(&token, &[text(1)]).await, Held);
 }
 
 pub(super) async fn heartbeat_renews_the_lease(world: World) {
-    let reply = world.reply();
-    let token = world.token(&reply).await;
+    let (reply, token) = world.claimed_reply().await;
     let end = Instant::now() + LEASE + HEARTBEAT_INTERVAL;
     while Instant::now() < end {
-        assert_eq!(
-            world.worker.append_frames(&token, None, &[]).await.unwrap(),
-            ClaimStatus::Held
-        );
-        assert!(matches!(
-            world.claim(&reply).await,
-            ClaimOutcome::Busy { .. }
-        ));
+        assert_eq!(world.heartbeat(&token).await, Held);
+        assert!(world.is_busy(&reply).await);
         tokio::time::sleep(HEARTBEAT_INTERVAL / 2).await;
     }
 }
@@ -118,12 +92,8 @@ pub(super) async fn claim_after_the_last_attempt_gives_up(world: World) {
     let (token, task) = world.take_over(&reply).await;
     assert_eq!((token.attempt, task), (ATTEMPTS_MAX + 1, ClaimTask::GiveUp));
     assert_eq!(
-        world
-            .worker
-            .finalize_reply(&token, &end(1, ReplyStatus::Failed))
-            .await
-            .unwrap(),
-        ClaimStatus::Held
+        world.finalize(&token, &end(1, ReplyStatus::Failed)).await,
+        Held
     );
 }
 
@@ -131,17 +101,13 @@ pub(super) async fn lowest_attempt_of_the_request_is_respected(world: World) {
     let reply = world.reply();
     let mut attempts = Vec::new();
     for attempt_min in [5, 1, 9] {
-        let claim = world
-            .worker
-            .claim_reply(&ClaimRequest {
-                attempt_min,
-                ..request(&reply)
-            })
-            .await
-            .unwrap();
-        let (token, _) = granted(claim);
+        let request = ClaimRequest {
+            attempt_min,
+            ..request(&reply)
+        };
+        let (token, ..) = granted(world.worker.claim_reply(&request).await.unwrap());
         attempts.push(token.attempt);
-        world.worker.release_claim(&token).await.unwrap();
+        world.release(&token).await;
     }
     assert_eq!(attempts, [5, 6, 9]);
 }
@@ -149,13 +115,10 @@ pub(super) async fn lowest_attempt_of_the_request_is_respected(world: World) {
 pub(super) async fn released_claim_is_granted_at_once_and_costs_no_attempt(world: World) {
     let reply = world.reply();
     for attempt in 1..=ATTEMPTS_MAX * 2 {
-        let (token, task) = granted(world.claim(&reply).await);
+        let (token, task, _) = granted(world.claim(&reply).await);
         assert_eq!((token.attempt, task), (attempt, ClaimTask::Generate));
-        world.worker.release_claim(&token).await.unwrap();
-        assert_eq!(
-            world.worker.append_frames(&token, None, &[]).await.unwrap(),
-            ClaimStatus::Fenced
-        );
+        world.release(&token).await;
+        assert_eq!(world.heartbeat(&token).await, Fenced);
     }
     // The release also frees the conversation.
     world.token(&world.reply()).await;
@@ -170,100 +133,44 @@ pub(super) async fn voided_publish_is_not_claimed(world: World) {
         publish_nonce: "again".into(),
         ..request(&reply)
     };
-    assert!(matches!(
-        world.worker.claim_reply(&again).await.unwrap(),
-        ClaimOutcome::Granted { .. }
-    ));
+    granted(world.worker.claim_reply(&again).await.unwrap());
 }
 
 pub(super) async fn cancellation_is_returned_by_append_heartbeat_and_finalize(world: World) {
-    let reply = world.reply();
-    let token = world.token(&reply).await;
-    assert_eq!(
-        world
-            .worker
-            .append_frames(&token, None, &[text(1)])
-            .await
-            .unwrap(),
-        ClaimStatus::Held
-    );
-    assert!(world.ingress.cancel_reply(&reply).await.unwrap());
-    assert_eq!(
-        world
-            .worker
-            .append_frames(&token, None, &[text(2)])
-            .await
-            .unwrap(),
-        ClaimStatus::Cancelled
-    );
-    assert_eq!(
-        world.worker.append_frames(&token, None, &[]).await.unwrap(),
-        ClaimStatus::Cancelled
-    );
-    assert_eq!(
-        world
-            .worker
-            .finalize_reply(&token, &completed(3))
-            .await
-            .unwrap(),
-        ClaimStatus::Cancelled
-    );
+    let (reply, token) = world.claimed_reply().await;
+    assert_eq!(world.append(&token, &[text(1)]).await, Held);
+    assert!(world.cancel(&reply).await);
+    assert_eq!(world.append(&token, &[text(2)]).await, Cancelled);
+    assert_eq!(world.heartbeat(&token).await, Cancelled);
+    assert_eq!(world.finalize(&token, &completed(3)).await, Cancelled);
     // Text in flight during the cancellation stays visible to the client.
     assert_eq!(world.log(&reply).await, texts(1..=2));
 }
 
 pub(super) async fn cancellation_before_the_first_claim_reaches_its_holder(world: World) {
     let reply = world.reply();
-    assert!(world.ingress.cancel_reply(&reply).await.unwrap());
-    let (token, task) = granted(world.claim(&reply).await);
+    assert!(world.cancel(&reply).await);
+    let (token, task, _) = granted(world.claim(&reply).await);
     assert_eq!((token.attempt, task), (1, ClaimTask::Generate));
-    assert_eq!(
-        world.worker.append_frames(&token, None, &[]).await.unwrap(),
-        ClaimStatus::Cancelled
-    );
+    assert_eq!(world.heartbeat(&token).await, Cancelled);
 }
 
 pub(super) async fn final_or_finalized_reply_is_not_cancelled(world: World) {
-    let reply = world.reply();
-    let token = world.token(&reply).await;
-    world
-        .worker
-        .finalize_reply(&token, &completed(1))
-        .await
-        .unwrap();
-    assert!(!world.ingress.cancel_reply(&reply).await.unwrap());
-    for announced in [false, true] {
-        world
-            .worker
-            .complete_claim(&token, &world.completion(completed(1), announced))
-            .await
-            .unwrap();
-        assert!(!world.ingress.cancel_reply(&reply).await.unwrap());
-    }
+    let (reply, token) = world.claimed_reply().await;
+    world.finalize(&token, &completed(1)).await;
+    assert!(!world.cancel(&reply).await);
+    world.complete_unannounced(&token, completed(1)).await;
+    assert!(!world.cancel(&reply).await);
+    world.complete(&token, completed(1)).await;
+    assert!(!world.cancel(&reply).await);
 }
 
 pub(super) async fn overtaken_holder_in_its_conversation_is_fenced(world: World) {
-    let (slow, next) = (world.reply(), world.reply());
-    let late = world.token(&slow).await;
-    let (token, _) = world.take_over(&next).await;
-    assert_eq!(
-        world
-            .worker
-            .append_frames(&late, None, &[text(1)])
-            .await
-            .unwrap(),
-        ClaimStatus::Fenced
-    );
-    // Also once the conversation is free again: another turn may have run that this holder has not
-    // read.
-    world.worker.release_claim(&token).await.unwrap();
-    assert_eq!(
-        world
-            .worker
-            .append_frames(&late, None, &[text(1)])
-            .await
-            .unwrap(),
-        ClaimStatus::Fenced
-    );
+    let (slow, late) = world.claimed_reply().await;
+    let (token, _) = world.take_over(&world.reply()).await;
+    assert_eq!(world.append(&late, &[text(1)]).await, Fenced);
+    // Also once the conversation is free again: the holder may have missed a turn.
+    world.release(&token).await;
+    assert_eq!(world.append(&late, &[text(1)]).await, Fenced);
     assert_eq!(world.token(&slow).await.attempt, 2);
 }

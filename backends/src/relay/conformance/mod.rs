@@ -1,4 +1,5 @@
-//! Conformance tests of the relay, run on both backends. Each module covers one trait or one part of its contract.
+//! Conformance tests of the relay, run on both backends. Each module covers one trait or one part
+//! of its contract.
 
 mod claim_ends;
 mod claims;

@@ -26,13 +26,8 @@ pub(super) async fn full_queue_accepts_only_replies_that_have_a_slot(world: Worl
         enqueue(&world, &replies[0]).await,
         "a repeat keeps its slot"
     );
-    assert!(
-        world
-            .ingress
-            .reserve_slot(&MessageId::new_in(&any_conversation()).reply(), SLOTS)
-            .await
-            .unwrap()
-    );
+    let elsewhere = MessageId::new_in(&any_conversation()).reply();
+    assert!(enqueue(&world, &elsewhere).await);
 }
 
 pub(super) async fn concurrent_reservations_stay_within_the_limit(world: World) {
@@ -47,25 +42,13 @@ pub(super) async fn concurrent_reservations_stay_within_the_limit(world: World) 
 pub(super) async fn completed_reply_frees_its_slot_and_needs_none(world: World) {
     let replies = fill(&world).await;
     let token = world.token(&replies[1]).await;
-    world
-        .worker
-        .append_frames(&token, None, &[text(1)])
-        .await
-        .unwrap();
-    world
-        .worker
-        .finalize_reply(&token, &completed(2))
-        .await
-        .unwrap();
+    world.append(&token, &[text(1)]).await;
+    world.finalize(&token, &completed(2)).await;
     assert!(
         !enqueue(&world, &world.reply()).await,
         "a finalized reply is not stored yet"
     );
-    world
-        .worker
-        .complete_claim(&token, &world.completion(completed(2), true))
-        .await
-        .unwrap();
+    world.complete(&token, completed(2)).await;
     assert!(
         enqueue(&world, &replies[1]).await,
         "a repeat of a final reply is served"

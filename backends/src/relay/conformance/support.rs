@@ -8,18 +8,18 @@ use std::{
 
 use switchboard_schemas::{
     conversation::{ReplyStatus, TokenUsage},
-    ids::{ConversationId, IngressId, MessageId},
-    reply_event::{Frame, FrameBody, IngressEnvelope, ReplyEnd, ReplySignal},
+    ids::{ConversationId, EventId, IngressId, MessageId},
+    reply_event::{Frame, FrameBody, IngressEnvelope, PatchOutcome, ReplyEnd, ReplySignal},
 };
 use tokio::sync::mpsc;
 
 use crate::relay::{
-    ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimTask, ClaimToken, LEASE, Relay,
+    ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimTask, ClaimToken, LEASE, Relay,
     embedded::EmbeddedRelay,
 };
 
 /// Longest wait for an expected event.
-const DEADLINE: Duration = Duration::from_secs(10);
+pub(super) const DEADLINE: Duration = Duration::from_secs(10);
 
 /// One relay, as two processes see it.
 pub(super) struct World {
@@ -70,6 +70,17 @@ impl World {
         granted(self.claim(reply).await).0
     }
 
+    /// Returns a new reply of the conversation and the token of its claim.
+    pub(super) async fn claimed_reply(&self) -> (MessageId, ClaimToken) {
+        let reply = self.reply();
+        let token = self.token(&reply).await;
+        (reply, token)
+    }
+
+    pub(super) async fn is_busy(&self, reply: &MessageId) -> bool {
+        matches!(self.claim(reply).await, ClaimOutcome::Busy { .. })
+    }
+
     /// Claims a reply as soon as the lease of its holder has ended.
     pub(super) async fn take_over(&self, reply: &MessageId) -> (ClaimToken, ClaimTask) {
         let deadline = Instant::now() + LEASE + DEADLINE;
@@ -79,7 +90,10 @@ impl World {
                     assert!(Instant::now() < deadline, "the lease never ended");
                     tokio::time::sleep(retry_after).await;
                 }
-                claim => return granted(claim),
+                claim => {
+                    let (token, task, _) = granted(claim);
+                    return (token, task);
+                }
             }
         }
     }
@@ -93,8 +107,75 @@ impl World {
         }
     }
 
+    pub(super) async fn append(&self, token: &ClaimToken, frames: &[Frame]) -> ClaimStatus {
+        self.worker
+            .append_frames(token, None, frames)
+            .await
+            .unwrap()
+    }
+
+    pub(super) async fn heartbeat(&self, token: &ClaimToken) -> ClaimStatus {
+        self.append(token, &[]).await
+    }
+
+    pub(super) async fn append_and_push(
+        &self,
+        token: &ClaimToken,
+        frames: &[Frame],
+    ) -> ClaimStatus {
+        self.worker
+            .append_frames(token, Some(&self.address), frames)
+            .await
+            .unwrap()
+    }
+
+    /// Restores a claim and pushes its frames.
+    pub(super) async fn restore(&self, token: &ClaimToken, frames: &[Frame]) -> ClaimStatus {
+        self.worker
+            .restore_claim(token, Some(&self.address), frames)
+            .await
+            .unwrap()
+    }
+
+    pub(super) async fn finalize(&self, token: &ClaimToken, end: &Frame) -> ClaimStatus {
+        self.worker.finalize_reply(token, end).await.unwrap()
+    }
+
+    pub(super) async fn complete(&self, token: &ClaimToken, end: Frame) -> ClaimStatus {
+        self.complete_with(token, &self.completion(end, true)).await
+    }
+
+    pub(super) async fn complete_unannounced(&self, token: &ClaimToken, end: Frame) -> ClaimStatus {
+        self.complete_with(token, &self.completion(end, false))
+            .await
+    }
+
+    pub(super) async fn complete_with(
+        &self,
+        token: &ClaimToken,
+        completion: &ClaimCompletion,
+    ) -> ClaimStatus {
+        self.worker.complete_claim(token, completion).await.unwrap()
+    }
+
+    pub(super) async fn release(&self, token: &ClaimToken) {
+        self.worker.release_claim(token).await.unwrap();
+    }
+
+    pub(super) async fn cancel(&self, reply: &MessageId) -> bool {
+        self.ingress.cancel_reply(reply).await.unwrap()
+    }
+
+    pub(super) async fn push(&self, envelope: &IngressEnvelope) {
+        self.worker.push(&self.address, envelope).await.unwrap();
+    }
+
     pub(super) async fn log(&self, reply: &MessageId) -> Vec<Frame> {
-        self.ingress.read_frames(reply, 0).await.unwrap()
+        self.frames_after(reply, 0).await
+    }
+
+    pub(super) async fn frames_after(&self, reply: &MessageId, seq: u64) -> Vec<Frame> {
+        self.ingress.read_frames(reply, seq).await.unwrap()
     }
 }
 
@@ -116,9 +197,13 @@ pub(super) fn request(reply: &MessageId) -> ClaimRequest {
     }
 }
 
-pub(super) fn granted(claim: ClaimOutcome) -> (ClaimToken, ClaimTask) {
+pub(super) fn granted(claim: ClaimOutcome) -> (ClaimToken, ClaimTask, Option<u64>) {
     match claim {
-        ClaimOutcome::Granted { token, task, .. } => (token, task),
+        ClaimOutcome::Granted {
+            token,
+            task,
+            message_count,
+        } => (token, task, message_count),
         other => panic!("not granted: {other:?}"),
     }
 }
@@ -183,6 +268,16 @@ pub(super) fn seqs(frames: &[Frame]) -> Vec<u64> {
     frames.iter().map(|frame| frame.seq).collect()
 }
 
+/// Asserts that the next pushed frames are these.
+pub(super) async fn assert_pushed(
+    listener: &mut mpsc::Receiver<IngressEnvelope>,
+    frames: &[Frame],
+) {
+    for frame in frames {
+        assert_eq!(next(listener).await, *frame);
+    }
+}
+
 /// Returns the next pushed frame.
 pub(super) async fn next(listener: &mut mpsc::Receiver<IngressEnvelope>) -> Frame {
     match next_signal(listener).await {
@@ -191,28 +286,26 @@ pub(super) async fn next(listener: &mut mpsc::Receiver<IngressEnvelope>) -> Fram
     }
 }
 
-/// The next signal about a reply that is pushed.
+/// Returns the next pushed signal about a reply.
 pub(super) async fn next_signal(listener: &mut mpsc::Receiver<IngressEnvelope>) -> ReplySignal {
-    match tokio::time::timeout(DEADLINE, listener.recv()).await {
-        Ok(Some(IngressEnvelope::Reply(_, signal))) => signal,
+    match next_envelope(listener).await {
+        IngressEnvelope::Reply(_, signal) => signal,
         other => panic!("no signal was pushed: {other:?}"),
     }
 }
 
+pub(super) async fn next_envelope(
+    listener: &mut mpsc::Receiver<IngressEnvelope>,
+) -> IngressEnvelope {
+    tokio::time::timeout(DEADLINE, listener.recv())
+        .await
+        .unwrap()
+        .unwrap()
+}
+
 /// Asserts that nothing was pushed before a mark that is pushed now.
 pub(super) async fn assert_silent(world: &World, listener: &mut mpsc::Receiver<IngressEnvelope>) {
-    let patch = switchboard_schemas::ids::EventId::derive("mark", "pushed");
-    let outcome = switchboard_schemas::reply_event::PatchOutcome::Applied;
-    world
-        .worker
-        .push(
-            &world.address,
-            &IngressEnvelope::Patch(patch.clone(), outcome),
-        )
-        .await
-        .unwrap();
-    let envelope = tokio::time::timeout(DEADLINE, listener.recv())
-        .await
-        .unwrap();
-    assert_eq!(envelope, Some(IngressEnvelope::Patch(patch, outcome)));
+    let mark = IngressEnvelope::Patch(EventId::derive("mark", "pushed"), PatchOutcome::Applied);
+    world.push(&mark).await;
+    assert_eq!(next_envelope(listener).await, mark);
 }
