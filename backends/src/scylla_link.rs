@@ -6,6 +6,7 @@
 
 mod keyspace;
 mod migration;
+mod statements;
 #[cfg(test)]
 #[cfg(feature = "real-services")]
 pub(crate) mod testing;
@@ -37,6 +38,7 @@ use tokio::time::{self, Instant};
 
 use self::keyspace::KeyspaceName;
 pub use self::migration::migrate;
+pub(crate) use self::statements::statements;
 
 use crate::{config::ScyllaConfig, error::StoreError};
 

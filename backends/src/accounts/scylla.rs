@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use scylla::statement::prepared::PreparedStatement;
 use switchboard_schemas::{
     audit::AuditEntry,
     ids::{AuditId, OrgId},
@@ -19,21 +18,9 @@ use super::{AccountStore, DashboardSession};
 use crate::{
     error::StoreError,
     json::{decode, encode},
-    scylla_link::ScyllaLink,
+    scylla_link::{ScyllaLink, statements},
 };
 
-const BEGIN: &str = "INSERT INTO switchboard.sessions (hash, body, seen_at) VALUES (?, ?, ?)
-    USING TIMESTAMP ? AND TTL ?";
-const TOUCH: &str =
-    "UPDATE switchboard.sessions USING TIMESTAMP ? AND TTL ? SET seen_at = ? WHERE hash = ?";
-const END: &str =
-    "UPDATE switchboard.sessions USING TIMESTAMP ? AND TTL ? SET body = ? WHERE hash = ?";
-const GET: &str = "SELECT body, seen_at, writetime(body) FROM switchboard.sessions WHERE hash = ?";
-const RECORD: &str =
-    "INSERT INTO switchboard.audit_log (org_id, period, id, body) VALUES (?, ?, ?, ?)";
-const RECORD_PERIOD: &str = "INSERT INTO switchboard.audit_periods (org_id, period) VALUES (?, ?)";
-const GET_PERIODS: &str = "SELECT period FROM switchboard.audit_periods WHERE org_id = ?";
-const GET_LOG: &str = "SELECT body FROM switchboard.audit_log WHERE org_id = ? AND period = ? AND id < ? ORDER BY id DESC LIMIT ?";
 /// Body of an ended session.
 const ENDED: &str = "";
 /// Greater than every id, whose digits end at `z`.
@@ -50,15 +37,25 @@ pub struct ScyllaAccounts {
     prepared: OnceCell<AccountStatements>,
 }
 
-struct AccountStatements {
-    begin: PreparedStatement,
-    touch: PreparedStatement,
-    end: PreparedStatement,
-    get: PreparedStatement,
-    record: PreparedStatement,
-    record_period: PreparedStatement,
-    get_periods: PreparedStatement,
-    get_log: PreparedStatement,
+statements! {
+    struct AccountStatements {
+        prepare_write begin =
+            "INSERT INTO switchboard.sessions (hash, body, seen_at) VALUES (?, ?, ?)
+                USING TIMESTAMP ? AND TTL ?",
+        prepare_write touch =
+            "UPDATE switchboard.sessions USING TIMESTAMP ? AND TTL ? SET seen_at = ? WHERE hash = ?",
+        prepare_write end =
+            "UPDATE switchboard.sessions USING TIMESTAMP ? AND TTL ? SET body = ? WHERE hash = ?",
+        prepare_read get =
+            "SELECT body, seen_at, writetime(body) FROM switchboard.sessions WHERE hash = ?",
+        prepare_write record =
+            "INSERT INTO switchboard.audit_log (org_id, period, id, body) VALUES (?, ?, ?, ?)",
+        prepare_write record_period =
+            "INSERT INTO switchboard.audit_periods (org_id, period) VALUES (?, ?)",
+        prepare_read get_periods = "SELECT period FROM switchboard.audit_periods WHERE org_id = ?",
+        prepare_read get_log =
+            "SELECT body FROM switchboard.audit_log WHERE org_id = ? AND period = ? AND id < ? ORDER BY id DESC LIMIT ?",
+    }
 }
 
 /// The row of a session. Cells may outlive an expired body for a moment.
@@ -200,21 +197,6 @@ impl AccountStore for ScyllaAccounts {
 
     async fn check(&self) -> Result<(), StoreError> {
         self.read(&TokenHash([0; 32])).await.map(|_| ())
-    }
-}
-
-impl AccountStatements {
-    async fn new(link: &ScyllaLink) -> Result<Self, StoreError> {
-        Ok(Self {
-            begin: link.prepare_write(BEGIN).await?,
-            touch: link.prepare_write(TOUCH).await?,
-            end: link.prepare_write(END).await?,
-            get: link.prepare_read(GET).await?,
-            record: link.prepare_write(RECORD).await?,
-            record_period: link.prepare_write(RECORD_PERIOD).await?,
-            get_periods: link.prepare_read(GET_PERIODS).await?,
-            get_log: link.prepare_read(GET_LOG).await?,
-        })
     }
 }
 

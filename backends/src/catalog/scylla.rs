@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use scylla::statement::{batch::BatchType, prepared::PreparedStatement};
+use scylla::statement::batch::BatchType;
 use switchboard_schemas::{
     api_key::{ApiKey, ApiKeyHash},
     ids::{KeyId, OrgId},
@@ -20,22 +20,9 @@ use super::{CatalogEntry, CatalogStore, EntryKind, KeyUse, VersionedEntry};
 use crate::{
     error::StoreError,
     json::{decode, encode},
-    scylla_link::ScyllaLink,
+    scylla_link::{ScyllaLink, statements},
 };
 
-const PUT: &str =
-    "INSERT INTO switchboard.catalog (kind, id, body) VALUES (?, ?, ?) USING TIMESTAMP ?";
-const PUT_BY_ORG: &str = "INSERT INTO switchboard.catalog_by_org (org_id, kind, id, body) VALUES (?, ?, ?, ?) USING TIMESTAMP ?";
-const PUT_HASH: &str =
-    "INSERT INTO switchboard.keys_by_hash (hash, key_id) VALUES (?, ?) USING TIMESTAMP ?";
-const GET: &str = "SELECT body, writetime(body) FROM switchboard.catalog WHERE kind = ? AND id = ?";
-const GET_HASH: &str = "SELECT key_id FROM switchboard.keys_by_hash WHERE hash = ?";
-const LIST: &str = "SELECT body FROM switchboard.catalog_by_org WHERE org_id = ? AND kind = ?";
-const PUT_USE: &str =
-    "INSERT INTO switchboard.key_uses (org_id, key_id, used_at) VALUES (?, ?, ?) USING TIMESTAMP ?";
-const REMOVE_USE: &str =
-    "DELETE FROM switchboard.key_uses USING TIMESTAMP ? WHERE org_id = ? AND key_id = ?";
-const LIST_USES: &str = "SELECT key_id, used_at FROM switchboard.key_uses WHERE org_id = ?";
 /// Text of a removed entry.
 const REMOVED: &str = "";
 /// Owner under which organizations themselves are listed.
@@ -47,16 +34,26 @@ pub struct ScyllaCatalog {
     prepared: OnceCell<CatalogStatements>,
 }
 
-struct CatalogStatements {
-    put: PreparedStatement,
-    put_by_org: PreparedStatement,
-    put_hash: PreparedStatement,
-    get: PreparedStatement,
-    get_hash: PreparedStatement,
-    list: PreparedStatement,
-    put_use: PreparedStatement,
-    remove_use: PreparedStatement,
-    list_uses: PreparedStatement,
+statements! {
+    struct CatalogStatements {
+        prepare_write put =
+            "INSERT INTO switchboard.catalog (kind, id, body) VALUES (?, ?, ?) USING TIMESTAMP ?",
+        prepare_write put_by_org =
+            "INSERT INTO switchboard.catalog_by_org (org_id, kind, id, body) VALUES (?, ?, ?, ?) USING TIMESTAMP ?",
+        prepare_write put_hash =
+            "INSERT INTO switchboard.keys_by_hash (hash, key_id) VALUES (?, ?) USING TIMESTAMP ?",
+        prepare_read get =
+            "SELECT body, writetime(body) FROM switchboard.catalog WHERE kind = ? AND id = ?",
+        prepare_read get_hash = "SELECT key_id FROM switchboard.keys_by_hash WHERE hash = ?",
+        prepare_read list =
+            "SELECT body FROM switchboard.catalog_by_org WHERE org_id = ? AND kind = ?",
+        prepare_write put_use =
+            "INSERT INTO switchboard.key_uses (org_id, key_id, used_at) VALUES (?, ?, ?) USING TIMESTAMP ?",
+        prepare_write remove_use =
+            "DELETE FROM switchboard.key_uses USING TIMESTAMP ? WHERE org_id = ? AND key_id = ?",
+        prepare_read list_uses =
+            "SELECT key_id, used_at FROM switchboard.key_uses WHERE org_id = ?",
+    }
 }
 
 /// The stored entry of an id and its write time.
@@ -237,22 +234,6 @@ impl CatalogStore for ScyllaCatalog {
         self.read_current(EntryKind::Organization, "check")
             .await
             .map(|_| ())
-    }
-}
-
-impl CatalogStatements {
-    async fn new(link: &ScyllaLink) -> Result<Self, StoreError> {
-        Ok(Self {
-            put: link.prepare_write(PUT).await?,
-            put_by_org: link.prepare_write(PUT_BY_ORG).await?,
-            put_hash: link.prepare_write(PUT_HASH).await?,
-            get: link.prepare_read(GET).await?,
-            get_hash: link.prepare_read(GET_HASH).await?,
-            list: link.prepare_read(LIST).await?,
-            put_use: link.prepare_write(PUT_USE).await?,
-            remove_use: link.prepare_write(REMOVE_USE).await?,
-            list_uses: link.prepare_read(LIST_USES).await?,
-        })
     }
 }
 

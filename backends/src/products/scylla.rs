@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use scylla::statement::prepared::PreparedStatement;
 use serde::de::DeserializeOwned;
 use switchboard_schemas::{
     ids::{AgentId, OrgId},
@@ -22,26 +21,9 @@ use super::{
 use crate::{
     error::StoreError,
     json::{decode, encode},
-    scylla_link::ScyllaLink,
+    scylla_link::{ScyllaLink, statements},
 };
 
-const STATUS: &str =
-    "SELECT kept, writetime(kept), refresh, writetime(refresh), asked_at, writetime(asked_at)
-    FROM switchboard.products WHERE org_id = ? AND agent_id = ?";
-const PUT_KEPT: &str =
-    "INSERT INTO switchboard.products (org_id, agent_id, kept) VALUES (?, ?, ?) USING TIMESTAMP ?";
-const PUT_REFRESH: &str = "INSERT INTO switchboard.products (org_id, agent_id, refresh) VALUES (?, ?, ?) USING TIMESTAMP ?";
-const PUT_ASKED: &str = "INSERT INTO switchboard.products (org_id, agent_id, asked_at) VALUES (?, ?, ?) USING TIMESTAMP ?";
-const BEGIN: &str =
-    "INSERT INTO switchboard.product_versions (org_id, agent_id, version) VALUES (?, ?, ?)";
-const VERSIONS: &str =
-    "SELECT version FROM switchboard.product_versions WHERE org_id = ? AND agent_id = ?";
-const DELETE_VERSION: &str =
-    "DELETE FROM switchboard.product_versions WHERE org_id = ? AND agent_id = ? AND version = ?";
-const PUT_CHUNK: &str = "INSERT INTO switchboard.product_chunks (org_id, agent_id, version, number, body) VALUES (?, ?, ?, ?, ?)";
-const CHUNK: &str = "SELECT body FROM switchboard.product_chunks WHERE org_id = ? AND agent_id = ? AND version = ? AND number = ?";
-const DISCARD: &str =
-    "DELETE FROM switchboard.product_chunks WHERE org_id = ? AND agent_id = ? AND version = ?";
 /// Text of a removed entry.
 const REMOVED: &str = "";
 /// Time of a removed entry.
@@ -53,20 +35,33 @@ pub struct ScyllaProducts {
     prepared: OnceCell<ProductStatements>,
 }
 
-struct ProductStatements {
-    status: PreparedStatement,
-    put_kept: PreparedStatement,
-    put_refresh: PreparedStatement,
-    put_asked: PreparedStatement,
-    begin: PreparedStatement,
-    versions: PreparedStatement,
-    forget: PreparedStatement,
-    put_chunk: PreparedStatement,
-    chunk: PreparedStatement,
-    discard: PreparedStatement,
+statements! {
+    struct ProductStatements {
+        prepare_read status =
+            "SELECT kept, writetime(kept), refresh, writetime(refresh), asked_at, writetime(asked_at)
+                FROM switchboard.products WHERE org_id = ? AND agent_id = ?",
+        prepare_write put_kept =
+            "INSERT INTO switchboard.products (org_id, agent_id, kept) VALUES (?, ?, ?) USING TIMESTAMP ?",
+        prepare_write put_refresh =
+            "INSERT INTO switchboard.products (org_id, agent_id, refresh) VALUES (?, ?, ?) USING TIMESTAMP ?",
+        prepare_write put_asked =
+            "INSERT INTO switchboard.products (org_id, agent_id, asked_at) VALUES (?, ?, ?) USING TIMESTAMP ?",
+        prepare_write begin =
+            "INSERT INTO switchboard.product_versions (org_id, agent_id, version) VALUES (?, ?, ?)",
+        prepare_read versions =
+            "SELECT version FROM switchboard.product_versions WHERE org_id = ? AND agent_id = ?",
+        prepare_write forget =
+            "DELETE FROM switchboard.product_versions WHERE org_id = ? AND agent_id = ? AND version = ?",
+        prepare_write put_chunk =
+            "INSERT INTO switchboard.product_chunks (org_id, agent_id, version, number, body) VALUES (?, ?, ?, ?, ?)",
+        prepare_read chunk =
+            "SELECT body FROM switchboard.product_chunks WHERE org_id = ? AND agent_id = ? AND version = ? AND number = ?",
+        prepare_write discard =
+            "DELETE FROM switchboard.product_chunks WHERE org_id = ? AND agent_id = ? AND version = ?",
+    }
 }
 
-/// The row of [`STATUS`]: three cells, each with its timestamp.
+/// The row of a status: three cells, each with its timestamp.
 type StatusRow = (
     Option<String>,
     Option<i64>,
@@ -323,23 +318,6 @@ impl ProductStore for ScyllaProducts {
             .query_rows::<StatusRow>(&self.prepared_statements().await?.status, values)
             .await
             .map(|_| ())
-    }
-}
-
-impl ProductStatements {
-    async fn new(link: &ScyllaLink) -> Result<Self, StoreError> {
-        Ok(Self {
-            status: link.prepare_read(STATUS).await?,
-            put_kept: link.prepare_write(PUT_KEPT).await?,
-            put_refresh: link.prepare_write(PUT_REFRESH).await?,
-            put_asked: link.prepare_write(PUT_ASKED).await?,
-            begin: link.prepare_write(BEGIN).await?,
-            versions: link.prepare_read(VERSIONS).await?,
-            forget: link.prepare_write(DELETE_VERSION).await?,
-            put_chunk: link.prepare_write(PUT_CHUNK).await?,
-            chunk: link.prepare_read(CHUNK).await?,
-            discard: link.prepare_write(DISCARD).await?,
-        })
     }
 }
 

@@ -5,7 +5,6 @@
 //! links through it; once it is a tombstone, the rest of the deletion needs nothing else.
 
 use futures::future::{try_join, try_join_all, try_join3};
-use scylla::statement::prepared::PreparedStatement;
 
 use super::{
     deletion::{
@@ -17,45 +16,32 @@ use super::{
     scylla_facts::FactStatements,
     scylla_lists::PreparedLists,
 };
-use crate::{error::StoreError, scylla_link::ScyllaLink};
+use crate::{
+    error::StoreError,
+    scylla_link::{ScyllaLink, statements},
+};
 
-const BURY: &str =
-    "INSERT INTO switchboard.conversations (org_id, conversation_id, origin, progress)
-    VALUES (?, ?, ?, ?) USING TIMESTAMP ?";
-const DELETE_METADATA: &str =
-    "DELETE metadata, metadata_at FROM switchboard.conversations USING TIMESTAMP ?
-    WHERE org_id = ? AND conversation_id = ?";
-const GET_BODIES: &str = "SELECT body FROM switchboard.messages
-    WHERE org_id = ? AND conversation_id = ? AND bucket = ? AND position >= ? AND position < ?";
-const DELETE_BUCKET: &str = "DELETE FROM switchboard.messages USING TIMESTAMP ?
-    WHERE org_id = ? AND conversation_id = ? AND bucket = ?";
-const DELETE_REPLY: &str =
-    "DELETE FROM switchboard.replies USING TIMESTAMP ? WHERE org_id = ? AND reply_id = ?";
-const DELETE_LINK: &str = "DELETE FROM switchboard.session_links USING TIMESTAMP ?
-    WHERE org_id = ? AND agent_id = ? AND session_id = ? AND conversation_id = ?";
-
-/// Prepared statements of deletions.
-pub(super) struct PreparedDeletion {
-    bury: PreparedStatement,
-    delete_metadata: PreparedStatement,
-    get_bodies: PreparedStatement,
-    delete_bucket: PreparedStatement,
-    delete_reply: PreparedStatement,
-    delete_link: PreparedStatement,
+statements! {
+    /// Prepared statements of deletions.
+    pub(super) struct PreparedDeletion {
+        prepare_write bury =
+            "INSERT INTO switchboard.conversations (org_id, conversation_id, origin, progress)
+                VALUES (?, ?, ?, ?) USING TIMESTAMP ?",
+        prepare_write delete_metadata =
+            "DELETE metadata, metadata_at FROM switchboard.conversations USING TIMESTAMP ?
+                WHERE org_id = ? AND conversation_id = ?",
+        prepare_read get_bodies = "SELECT body FROM switchboard.messages
+                WHERE org_id = ? AND conversation_id = ? AND bucket = ? AND position >= ? AND position < ?",
+        prepare_write delete_bucket = "DELETE FROM switchboard.messages USING TIMESTAMP ?
+                WHERE org_id = ? AND conversation_id = ? AND bucket = ?",
+        prepare_write delete_reply =
+            "DELETE FROM switchboard.replies USING TIMESTAMP ? WHERE org_id = ? AND reply_id = ?",
+        prepare_write delete_link = "DELETE FROM switchboard.session_links USING TIMESTAMP ?
+                WHERE org_id = ? AND agent_id = ? AND session_id = ? AND conversation_id = ?",
+    }
 }
 
 impl PreparedDeletion {
-    pub(super) async fn new(link: &ScyllaLink) -> Result<Self, StoreError> {
-        Ok(Self {
-            bury: link.prepare_write(BURY).await?,
-            delete_metadata: link.prepare_write(DELETE_METADATA).await?,
-            get_bodies: link.prepare_read(GET_BODIES).await?,
-            delete_bucket: link.prepare_write(DELETE_BUCKET).await?,
-            delete_reply: link.prepare_write(DELETE_REPLY).await?,
-            delete_link: link.prepare_write(DELETE_LINK).await?,
-        })
-    }
-
     /// Deletes the conversation with this head. Returns `false` if there is none.
     pub(super) async fn delete(
         &self,

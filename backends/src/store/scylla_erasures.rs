@@ -1,6 +1,5 @@
 //! Records of erasures on ScyllaDB or Cassandra.
 
-use scylla::statement::prepared::PreparedStatement;
 use switchboard_schemas::{
     erasure::Erasure,
     ids::{ErasureId, OrgId},
@@ -10,30 +9,22 @@ use super::{erasures::LAST, rows::position_column};
 use crate::{
     error::StoreError,
     json::{decode, encode},
-    scylla_link::ScyllaLink,
+    scylla_link::{ScyllaLink, statements},
 };
 
-const PUT: &str = "INSERT INTO switchboard.erasures (org_id, erasure_id, body) VALUES (?, ?, ?) USING TIMESTAMP ?";
-const GET: &str = "SELECT body FROM switchboard.erasures WHERE org_id = ? AND erasure_id = ?";
-const LIST: &str =
-    "SELECT body FROM switchboard.erasures WHERE org_id = ? AND erasure_id < ? LIMIT ?";
-
-/// Prepared statements of erasures.
-pub(super) struct PreparedErasures {
-    put: PreparedStatement,
-    get: PreparedStatement,
-    list: PreparedStatement,
+statements! {
+    /// Prepared statements of erasures.
+    pub(super) struct PreparedErasures {
+        prepare_write put =
+            "INSERT INTO switchboard.erasures (org_id, erasure_id, body) VALUES (?, ?, ?) USING TIMESTAMP ?",
+        prepare_read get =
+            "SELECT body FROM switchboard.erasures WHERE org_id = ? AND erasure_id = ?",
+        prepare_read list =
+            "SELECT body FROM switchboard.erasures WHERE org_id = ? AND erasure_id < ? LIMIT ?",
+    }
 }
 
 impl PreparedErasures {
-    pub(super) async fn new(link: &ScyllaLink) -> Result<Self, StoreError> {
-        Ok(Self {
-            put: link.prepare_write(PUT).await?,
-            get: link.prepare_read(GET).await?,
-            list: link.prepare_read(LIST).await?,
-        })
-    }
-
     /// Stores the state of an erasure.
     pub(super) async fn put(&self, link: &ScyllaLink, erasure: &Erasure) -> Result<(), StoreError> {
         // The number of steps is the stamp, so that no clocks are compared.

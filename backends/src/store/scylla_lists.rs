@@ -2,46 +2,37 @@
 //! with the days that have conversations, so that a page reads no empty days.
 
 use futures::future::try_join_all;
-use scylla::statement::prepared::PreparedStatement;
 use switchboard_schemas::ids::{ConversationId, OrgId};
 
 use super::listing::{ListRange, ListRow, ListedConversation, day_of, parse_listed};
-use crate::{error::StoreError, scylla_link::ScyllaLink};
+use crate::{
+    error::StoreError,
+    scylla_link::{ScyllaLink, statements},
+};
 
 /// Number of days read at once; a page of a busy list needs one or two.
 const DAYS_AT_ONCE: i32 = 8;
 
-const PUT_DAY: &str = "INSERT INTO switchboard.conversation_days (org_id, list, day) VALUES (?, ?, ?) USING TIMESTAMP ?";
-const PUT_LISTED: &str = "INSERT INTO switchboard.conversations_by_day
-    (org_id, list, day, began_at, conversation_id) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?";
-const DELETE_LISTED: &str = "DELETE FROM switchboard.conversations_by_day USING TIMESTAMP ?
-    WHERE org_id = ? AND list = ? AND day = ? AND began_at = ? AND conversation_id = ?";
-const GET_DAYS: &str = "SELECT day FROM switchboard.conversation_days
-    WHERE org_id = ? AND list = ? AND day >= ? AND day <= ? LIMIT ?";
-const GET_LISTED: &str = "SELECT began_at, conversation_id FROM switchboard.conversations_by_day
-    WHERE org_id = ? AND list = ? AND day = ?
-    AND (began_at, conversation_id) >= (?, ?) AND (began_at, conversation_id) < (?, ?) LIMIT ?";
-
-/// Prepared statements of lists.
-pub(super) struct PreparedLists {
-    put_day: PreparedStatement,
-    put_listed: PreparedStatement,
-    delete_listed: PreparedStatement,
-    get_days: PreparedStatement,
-    get_listed: PreparedStatement,
+statements! {
+    /// Prepared statements of lists.
+    pub(super) struct PreparedLists {
+        prepare_write put_day =
+            "INSERT INTO switchboard.conversation_days (org_id, list, day) VALUES (?, ?, ?) USING TIMESTAMP ?",
+        prepare_write put_listed = "INSERT INTO switchboard.conversations_by_day
+                (org_id, list, day, began_at, conversation_id) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?",
+        prepare_write delete_listed =
+            "DELETE FROM switchboard.conversations_by_day USING TIMESTAMP ?
+                WHERE org_id = ? AND list = ? AND day = ? AND began_at = ? AND conversation_id = ?",
+        prepare_read get_days = "SELECT day FROM switchboard.conversation_days
+                WHERE org_id = ? AND list = ? AND day >= ? AND day <= ? LIMIT ?",
+        prepare_read get_listed =
+            "SELECT began_at, conversation_id FROM switchboard.conversations_by_day
+                WHERE org_id = ? AND list = ? AND day = ?
+                AND (began_at, conversation_id) >= (?, ?) AND (began_at, conversation_id) < (?, ?) LIMIT ?",
+    }
 }
 
 impl PreparedLists {
-    pub(super) async fn new(link: &ScyllaLink) -> Result<Self, StoreError> {
-        Ok(Self {
-            put_day: link.prepare_write(PUT_DAY).await?,
-            put_listed: link.prepare_write(PUT_LISTED).await?,
-            delete_listed: link.prepare_write(DELETE_LISTED).await?,
-            get_days: link.prepare_read(GET_DAYS).await?,
-            get_listed: link.prepare_read(GET_LISTED).await?,
-        })
-    }
-
     /// Adds a conversation to its lists.
     pub(super) async fn put(
         &self,
