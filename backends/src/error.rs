@@ -3,7 +3,8 @@
 /// An error of a store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The store cannot be reached or did not respond in time. A write may have happened; repeating it is safe.
+    /// The store cannot be reached or did not respond in time. A write may have happened; repeating
+    /// it is safe.
     #[error("store unavailable: {0}")]
     Unavailable(String),
     /// A stored row cannot be parsed.

@@ -144,8 +144,8 @@ pub(super) struct HourCounter {
 }
 
 impl HourCounter {
-    /// Adds a fact. Facts must come in the order of their ids, which puts the ratings of an hour before its turns; a
-    /// later rating is lost.
+    /// Adds a fact. Facts must come in the order of their ids, which puts the ratings of an hour
+    /// before its turns; a later rating is lost.
     pub(super) fn add(&mut self, fact: AnalyticsFact) {
         match fact {
             AnalyticsFact::Rating(conversation, rating) => {

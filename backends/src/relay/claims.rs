@@ -13,8 +13,9 @@ use super::RelayError;
 
 /// Lifetime of a claim that is not renewed.
 pub const LEASE: Duration = Duration::from_secs(3);
-/// Time for which a relay that may have lost its state waits for claim holders before it grants their replies to others.
-/// A holder's next heartbeat may first have to detect a dead connection and open another one.
+/// Time for which a relay that may have lost its state waits for claim holders before it grants
+/// their replies to others. A holder's next heartbeat may first have to detect a dead connection
+/// and open another one.
 pub const STATE_LOSS_GRACE: Duration = Duration::from_secs(6);
 /// Interval of the heartbeats of a holder that appends nothing.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
@@ -24,25 +25,29 @@ pub const ATTEMPTS_MAX: u32 = 3;
 /// Claims on replies.
 ///
 /// # Contract
-/// - **Exclusion**: at most one token of a reply is valid at a time, and at most one reply of a conversation is claimed.
-/// - **Lease**: a token is an attempt number and a nonce. It expires after [`LEASE`] and is renewed by every call that
-///   carries it, including [`super::ReplyLog::append_frames`]. The next claim after an expiry gets a higher attempt;
-///   after [`ATTEMPTS_MAX`] failed attempts its task is [`ClaimTask::GiveUp`]. The clock of the relay decides, never
-///   that of a worker.
-/// - **Fencing**: a call with another token than the valid one changes nothing and returns [`ClaimStatus::Fenced`].
-/// - **Finalization**: after [`finalize_reply`](Self::finalize_reply) no other text can be stored for the reply. Its end
-///   frame stays hidden until [`complete_claim`](Self::complete_claim).
+/// - **Exclusion**: at most one token of a reply is valid at a time, and at most one reply of a
+///   conversation is claimed.
+/// - **Lease**: a token is an attempt number and a nonce. It expires after [`LEASE`] and is renewed
+///   by every call that carries it, including [`super::ReplyLog::append_frames`]. The next claim
+///   after an expiry gets a higher attempt; after [`ATTEMPTS_MAX`] failed attempts its task is
+///   [`ClaimTask::GiveUp`]. The clock of the relay decides, never that of a worker.
+/// - **Fencing**: a call with another token than the valid one changes nothing and returns
+///   [`ClaimStatus::Fenced`].
+/// - **Finalization**: after [`finalize_reply`](Self::finalize_reply) no other text can be stored
+///   for the reply. Its end frame stays hidden until [`complete_claim`](Self::complete_claim).
 /// - **Cancellation**: a cancel mark is returned by the next append, heartbeat or finalization.
-/// - **State loss**: the relay may come back empty. It then returns [`ClaimStatus::StateLost`], and the holder sends what
-///   it knows with [`restore_claim`](Self::restore_claim), which is refused if another worker has claimed the reply
-///   meanwhile. For [`STATE_LOSS_GRACE`] after such a restart an inherited claim is answered with
-///   [`ClaimOutcome::Busy`], so that a worker that still holds the reply comes first.
+/// - **State loss**: the relay may come back empty. It then returns [`ClaimStatus::StateLost`], and
+///   the holder sends what it knows with [`restore_claim`](Self::restore_claim), which is refused
+///   if another worker has claimed the reply meanwhile. For [`STATE_LOSS_GRACE`] after such a
+///   restart an inherited claim is answered with [`ClaimOutcome::Busy`], so that a worker that
+///   still holds the reply comes first.
 #[async_trait]
 pub trait ClaimStore: Send + Sync {
     /// Claims a reply, or returns the reason why it cannot be claimed.
     async fn claim_reply(&self, request: &ClaimRequest) -> Result<ClaimOutcome, RelayError>;
 
-    /// Takes the claim again after [`ClaimStatus::StateLost`] and logs `frames`, the whole reply so far.
+    /// Takes the claim again after [`ClaimStatus::StateLost`] and logs `frames`, the whole reply so
+    /// far.
     async fn restore_claim(
         &self,
         token: &ClaimToken,
@@ -50,23 +55,26 @@ pub trait ClaimStore: Send + Sync {
         frames: &[Frame],
     ) -> Result<ClaimStatus, RelayError>;
 
-    /// Fixes the text and the end of the reply: only this end is stored, by this holder or the next one. Returns
-    /// [`ClaimStatus::Cancelled`] and changes nothing if the reply was cancelled and `end` is not a cancelled one.
+    /// Fixes the text and the end of the reply: only this end is stored, by this holder or the next
+    /// one. Returns [`ClaimStatus::Cancelled`] and changes nothing if the reply was cancelled and
+    /// `end` is not a cancelled one.
     async fn finalize_reply(
         &self,
         token: &ClaimToken,
         end: &Frame,
     ) -> Result<ClaimStatus, RelayError>;
 
-    /// Logs and pushes the stored end, frees the conversation and records its number of messages. Unless the completion
-    /// is `announced`, the next claim gets [`ClaimTask::Announce`]. Repeating the call has no effect.
+    /// Logs and pushes the stored end, frees the conversation and records its number of messages.
+    /// Unless the completion is `announced`, the next claim gets [`ClaimTask::Announce`]. Repeating
+    /// the call has no effect.
     async fn complete_claim(
         &self,
         token: &ClaimToken,
         completion: &ClaimCompletion,
     ) -> Result<ClaimStatus, RelayError>;
 
-    /// Ends the lease at once. The next claim succeeds immediately and has the same number of attempts left.
+    /// Ends the lease at once. The next claim succeeds immediately and has the same number of
+    /// attempts left.
     async fn release_claim(&self, token: &ClaimToken) -> Result<(), RelayError>;
 
     /// Requests that the reply stops. Returns `false` if it was already final or finalized.
@@ -82,7 +90,8 @@ pub struct ClaimRequest {
     pub publish_nonce: String,
     /// Lowest attempt number that may be assigned.
     pub attempt_min: u32,
-    /// `true` if another worker may hold the reply, so that a relay without state must not grant it at once.
+    /// `true` if another worker may hold the reply, so that a relay without state must not grant it
+    /// at once.
     pub inherited: bool,
 }
 
@@ -93,7 +102,8 @@ pub struct ClaimToken {
     pub reply_id: MessageId,
     /// Attempt number; the store accepts only the highest one.
     pub attempt: u32,
-    /// Random number that separates two holders of the same attempt number, which can exist after a state loss.
+    /// Random number that separates two holders of the same attempt number, which can exist after a
+    /// state loss.
     pub nonce: u64,
 }
 
@@ -106,7 +116,8 @@ pub enum ClaimOutcome {
         token: ClaimToken,
         /// Remaining work for this reply.
         task: ClaimTask,
-        /// Messages in the conversation when its last turn was completed; `None` if the relay does not know.
+        /// Messages in the conversation when its last turn was completed; `None` if the relay does
+        /// not know.
         message_count: Option<u64>,
     },
     /// Another holder is alive, on this reply or on another one of its conversation.

@@ -7,8 +7,9 @@ use super::RelayError;
 /// Values that are set once.
 ///
 /// # Contract
-/// The first value set under a name is kept, atomically among concurrent callers, for [`super::FINAL_STATE_TTL`]. It
-/// survives a restart of this process, but the relay may come back empty.
+/// The first value set under a name is kept, atomically among concurrent callers, for
+/// [`super::FINAL_STATE_TTL`]. It survives a restart of this process, but the relay may come back
+/// empty.
 #[async_trait]
 pub trait KeyValueMemory: Send + Sync {
     /// Returns the value kept under `name`, after storing `value` there if there was none.

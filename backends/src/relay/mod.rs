@@ -1,8 +1,9 @@
-//! The relay: shared, short-lived state of replies between workers and the ingress processes that wait for them.
+//! The relay: shared, short-lived state of replies between workers and the ingress processes that
+//! wait for them.
 //!
-//! Six traits cover it, and one type per backend implements them all: [`embedded::EmbeddedRelay`] inside one process,
-//! [`redis::RedisRelay`] for many. Code takes the smallest trait that it needs; [`Relay`] stands for all of them where
-//! they are opened and handed around.
+//! Six traits cover it, and one type per backend implements them all: [`embedded::EmbeddedRelay`]
+//! inside one process, [`redis::RedisRelay`] for many. Code takes the smallest trait that it needs;
+//! [`Relay`] stands for all of them where they are opened and handed around.
 //!
 //! - [`ClaimStore`]: the exclusive right to produce a reply, with its lease, attempts and fencing.
 //! - [`ReplyLog`]: the frames of a reply, stored for a while and pushed to the waiting ingress.

@@ -1,4 +1,5 @@
-//! Reply logs: the frames of each reply, stored for a while and pushed to the ingress that waits for them.
+//! Reply logs: the frames of each reply, stored for a while and pushed to the ingress that waits
+//! for them.
 
 use std::time::Duration;
 
@@ -19,15 +20,17 @@ pub const LISTENER_ENVELOPES_MAX: usize = 16_384;
 /// Frames of replies, logged and pushed.
 ///
 /// # Contract
-/// - **Order**: frames of a reply are stored in the order of their `seq`; a repeated `seq` is ignored. A frame of another
-///   generation starts the log anew.
+/// - **Order**: frames of a reply are stored in the order of their `seq`; a repeated `seq` is
+///   ignored. A frame of another generation starts the log anew.
 /// - **Expiry**: a log is deleted [`LOG_TTL`] after its last frame.
-/// - **Delivery**: each appended frame is also pushed to the waiting ingress, at most once and in order. Frames are lost
-///   while that process is disconnected or does not keep up; it reads them from the log.
+/// - **Delivery**: each appended frame is also pushed to the waiting ingress, at most once and in
+///   order. Frames are lost while that process is disconnected or does not keep up; it reads them
+///   from the log.
 #[async_trait]
 pub trait ReplyLog: Send + Sync {
-    /// Logs frames, pushes them to `push_to` and renews the lease of the claim. Without frames, pushes a heartbeat that
-    /// is not logged. Returns [`ClaimStatus::StateLost`] if frames before the first one are missing.
+    /// Logs frames, pushes them to `push_to` and renews the lease of the claim. Without frames,
+    /// pushes a heartbeat that is not logged. Returns [`ClaimStatus::StateLost`] if frames before
+    /// the first one are missing.
     async fn append_frames(
         &self,
         token: &ClaimToken,
@@ -35,7 +38,8 @@ pub trait ReplyLog: Send + Sync {
         frames: &[Frame],
     ) -> Result<ClaimStatus, RelayError>;
 
-    /// Returns the logged frames after `after_seq`, oldest first, including the end of a completed reply.
+    /// Returns the logged frames after `after_seq`, oldest first, including the end of a completed
+    /// reply.
     async fn read_frames(
         &self,
         reply: &MessageId,
@@ -45,8 +49,9 @@ pub trait ReplyLog: Send + Sync {
     /// Deletes the logged frames of a reply. Its final state stays known.
     async fn delete_frames(&self, reply: &MessageId) -> Result<(), RelayError>;
 
-    /// Subscribes to the envelopes pushed to an ingress process; to be called before its first job is published. The
-    /// subscription is restored after outages and ends only when the receiver is dropped.
+    /// Subscribes to the envelopes pushed to an ingress process; to be called before its first job
+    /// is published. The subscription is restored after outages and ends only when the receiver is
+    /// dropped.
     async fn subscribe(
         &self,
         ingress: &IngressId,

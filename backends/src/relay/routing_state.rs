@@ -13,31 +13,33 @@ use super::RelayError;
 
 /// Lifetime of a team's round-robin counts after its last round-robin decision.
 pub const ROUND_ROBIN_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// Maximum number of members whose counts are kept although they were not offered last time. Members that were offered
-/// more recently are kept first.
+/// Maximum number of members whose counts are kept although they were not offered last time.
+/// Members that were offered more recently are kept first.
 pub const ABSENT_MEMBERS_MAX: usize = 100;
 
 /// Routing decisions of teams.
 ///
 /// # Contract
-/// - **Decisions** are recorded once, atomically among concurrent callers, and kept for [`super::FINAL_STATE_TTL`]. They
-///   survive a restart of this process.
-/// - **Round robin**: of the offered members, the one with the fewest turns in the team is chosen; of equals the one
-///   whose turn was longest ago, then the first. After each turn the counts of the offered members differ by at most
-///   one. A new or returning member starts with the lowest count of the others and returns at most one ahead of it.
-///   Counts are kept for [`ROUND_ROBIN_TTL`] after the last turn, for at most [`ABSENT_MEMBERS_MAX`] absent members.
+/// - **Decisions** are recorded once, atomically among concurrent callers, and kept for
+///   [`super::FINAL_STATE_TTL`]. They survive a restart of this process.
+/// - **Round robin**: of the offered members, the one with the fewest turns in the team is chosen;
+///   of equals the one whose turn was longest ago, then the first. After each turn the counts of
+///   the offered members differ by at most one. A new or returning member starts with the lowest
+///   count of the others and returns at most one ahead of it. Counts are kept for
+///   [`ROUND_ROBIN_TTL`] after the last turn, for at most [`ABSENT_MEMBERS_MAX`] absent members.
 #[async_trait]
 pub trait RoutingState: Send + Sync {
-    /// Records the decision for a team's message unless one is recorded, and returns the recorded one. A new decision
-    /// becomes the last one of the conversation.
+    /// Records the decision for a team's message unless one is recorded, and returns the recorded
+    /// one. A new decision becomes the last one of the conversation.
     async fn record_decision(
         &self,
         message: &MessageId,
         decision: &RoutingDecision,
     ) -> Result<RoutingDecision, RelayError>;
 
-    /// Chooses a member by round robin and records the decision unless one is recorded; returns the recorded one. A
-    /// message that has a decision takes no turn. Returns `None` if no member is offered.
+    /// Chooses a member by round robin and records the decision unless one is recorded; returns the
+    /// recorded one. A message that has a decision takes no turn. Returns `None` if no member is
+    /// offered.
     async fn record_round_robin(
         &self,
         message: &MessageId,

@@ -67,7 +67,8 @@ pub(super) async fn delete(
     Ok(true)
 }
 
-/// Finds the conversation. Returns `Err(true)` if this deletion has already removed it, `Err(false)` if there is none.
+/// Finds the conversation. Returns `Err(true)` if this deletion has already removed it,
+/// `Err(false)` if there is none.
 fn find_target(
     connection: &Connection,
     deletion: &ConversationDeletion,

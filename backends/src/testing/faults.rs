@@ -15,8 +15,8 @@ const INJECTED: &str = "injected by a test";
 pub enum Fault {
     /// The call fails as unavailable and has no effect.
     Refuse,
-    /// The call fails as unavailable after a delay and has no effect. It hangs where the delay is longer than the
-    /// caller's patience.
+    /// The call fails as unavailable after a delay and has no effect. It hangs where the delay is
+    /// longer than the caller's patience.
     Stall(Duration),
 }
 
@@ -88,7 +88,8 @@ impl Faults {
         self.plan().operations.insert(operation, (fault, 0..times));
     }
 
-    /// Injects a fault into an operation after its next `count` calls, until it is [cleared](Self::clear).
+    /// Injects a fault into an operation after its next `count` calls, until it is
+    /// [cleared](Self::clear).
     pub fn inject_after(&self, operation: &'static str, fault: Fault, count: usize) {
         let calls = count..usize::MAX;
         self.plan().operations.insert(operation, (fault, calls));

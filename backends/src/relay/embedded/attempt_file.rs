@@ -1,5 +1,5 @@
-//! Attempt counts of the embedded relay on disk, so that a job that kills its process is given up after
-//! [`ATTEMPTS_MAX`](crate::relay::ATTEMPTS_MAX) restarts.
+//! Attempt counts of the embedded relay on disk, so that a job that kills its process is given up
+//! after [`ATTEMPTS_MAX`](crate::relay::ATTEMPTS_MAX) restarts.
 
 use std::path::Path;
 
@@ -10,7 +10,8 @@ use switchboard_schemas::{ids::MessageId, time::Timestamp};
 use super::claim_state::AttemptRecord;
 use crate::relay::{FINAL_STATE_TTL, RelayError};
 
-// With synchronous off, a killed process loses nothing; a power failure may lose a few counts, which is harmless.
+// With synchronous off, a killed process loses nothing; a power failure may lose a few counts,
+// which is harmless.
 const SCHEMA: &str = "
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = OFF;

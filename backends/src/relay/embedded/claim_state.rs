@@ -1,7 +1,7 @@
 //! The claims of one conversation as a pure state machine.
 //!
-//! The embedded relay runs it. The Lua scripts of the Redis relay implement the same transitions, and a test compares
-//! both on random histories.
+//! The embedded relay runs it. The Lua scripts of the Redis relay implement the same transitions,
+//! and a test compares both on random histories.
 
 use std::collections::HashMap;
 
@@ -66,7 +66,8 @@ enum ReplyPhase {
 }
 
 impl ConversationClaims {
-    /// Claims a reply; `nonce` becomes part of the token. A repeated call with the same nonce has the same outcome.
+    /// Claims a reply; `nonce` becomes part of the token. A repeated call with the same nonce has
+    /// the same outcome.
     pub(super) fn claim(
         &mut self,
         now: RelayMillis,
@@ -89,7 +90,8 @@ impl ConversationClaims {
                 if lease_until > now && reply.is_some_and(|reply| reply.nonce == Some(nonce)) => {}
             Some(_) if lease_until > now => return busy_outcome(lease_until - now),
             _ => {
-                // A stored reply has left the conversation, so that its announcement need not wait for another reply.
+                // A stored reply has left the conversation, so that its announcement need not wait
+                // for another reply.
                 let other = self
                     .lease_of_another(now, &request.reply_id)
                     .filter(|_| status != Some(ReplyPhase::Stored));
@@ -102,7 +104,8 @@ impl ConversationClaims {
         self.granted_outcome(&request.reply_id)
     }
 
-    /// Logs frames and calls `push` with each one that is new, or with a heartbeat if there are no frames.
+    /// Logs frames and calls `push` with each one that is new, or with a heartbeat if there are no
+    /// frames.
     pub(super) fn append(
         &mut self,
         now: RelayMillis,
@@ -220,7 +223,8 @@ impl ConversationClaims {
         });
         reply.keep_until = now + whole_millis(FINAL_STATE_TTL);
         self.keep_until = reply.keep_until;
-        // A later announcement must not reset the count: another turn may have been completed meanwhile.
+        // A later announcement must not reset the count: another turn may have been completed
+        // meanwhile.
         if newly_stored {
             self.message_count = Some(completion.message_count);
             self.leave_conversation(&token.reply_id);
@@ -406,7 +410,8 @@ impl ConversationClaims {
         }
     }
 
-    /// Renews the lease of a valid token. A lease that ended is revived unless someone claimed since.
+    /// Renews the lease of a valid token. A lease that ended is revived unless someone claimed
+    /// since.
     fn renew(
         &mut self,
         now: RelayMillis,
@@ -421,7 +426,8 @@ impl ConversationClaims {
         let own = reply.attempt == token.attempt
             && reply.nonce == Some(token.nonce)
             && status != ReplyPhase::Done;
-        // Another reply may have held the conversation after the lease ended and completed a turn unknown to this holder.
+        // Another reply may have held the conversation after the lease ended and completed a turn
+        // unknown to this holder.
         let overtaken = reply.lease_until <= now && status != ReplyPhase::Stored && !is_current;
         if !own || overtaken {
             return Err(ClaimStatus::Fenced);
@@ -476,7 +482,8 @@ impl ReplyClaim {
         }
     }
 
-    /// Returns `true` if this token completed the reply: the call is a retry whose response was lost.
+    /// Returns `true` if this token completed the reply: the call is a retry whose response was
+    /// lost.
     fn is_done_by(&self, token: &ClaimToken) -> bool {
         self.status == Some(ReplyPhase::Done)
             && self.attempt == token.attempt

@@ -14,7 +14,7 @@ pub fn put_frame(
     frame: &Frame,
     push_to: Option<&IngressId>,
 ) {
-    relay.with_claims(&reply_id.conversation(), |claims, now| {
+    relay.with_claims(reply_id, |claims, now| {
         claims.put_frame(now, reply_id, frame);
     });
     relay.push_frame(push_to, reply_id, frame);

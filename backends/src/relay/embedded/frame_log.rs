@@ -17,7 +17,8 @@ pub(super) struct FrameLog {
     expires_at: RelayMillis,
 }
 
-/// A frame and its position, which is its `seq`. Only an end frame may carry a number that is taken.
+/// A frame and its position, which is its `seq`. Only an end frame may carry a number that is
+/// taken.
 #[derive(Debug)]
 struct LogEntry {
     position: u64,
@@ -36,8 +37,9 @@ pub(super) enum AppendOutcome {
 }
 
 impl FrameLog {
-    /// Appends the next frame. A frame of another generation starts the log anew, because texts of two generations are
-    /// never concatenated. Generations are random and have no order; the newer one is that of the claim holder.
+    /// Appends the next frame. A frame of another generation starts the log anew, because texts of
+    /// two generations are never concatenated. Generations are random and have no order; the newer
+    /// one is that of the claim holder.
     pub(super) fn append(&mut self, now: RelayMillis, frame: &Frame) -> AppendOutcome {
         self.expire(now);
         let outcome = self.outcome_of(frame);

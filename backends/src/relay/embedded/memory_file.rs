@@ -1,4 +1,5 @@
-//! Values, routing decisions and round-robin counts of the embedded relay on disk, so that they survive a restart.
+//! Values, routing decisions and round-robin counts of the embedded relay on disk, so that they
+//! survive a restart.
 
 use std::{path::Path, time::Duration};
 
@@ -15,8 +16,8 @@ use crate::relay::{
     RoutingDecision,
 };
 
-// With synchronous off, a killed process loses nothing. A power failure may lose the last values; message ids derived
-// from an idempotency key then still identify the repeated message.
+// With synchronous off, a killed process loses nothing. A power failure may lose the last values;
+// message ids derived from an idempotency key then still identify the repeated message.
 const SCHEMA: &str = "
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = OFF;
@@ -74,7 +75,8 @@ impl MemoryFile {
         Ok(decided.unwrap_or_else(|| decision.clone()))
     }
 
-    /// Records the decision for the next member unless one is recorded. Returns `None` if no member is offered.
+    /// Records the decision for the next member unless one is recorded. Returns `None` if no member
+    /// is offered.
     pub(super) fn record_round_robin(
         &self,
         message: &MessageId,

@@ -1,8 +1,9 @@
-//! The relay inside one process. It keeps the contract of the Redis relay and is never more lenient.
+//! The relay inside one process. It keeps the contract of the Redis relay and is never more
+//! lenient.
 //!
-//! It drops frames to a slow listener, has the same lifetimes, and loses logs in a restart. Only attempt counts, values and
-//! routing decisions survive a crash, so that a job that kills its process is given up and a repeated request is
-//! recognized.
+//! It drops frames to a slow listener, has the same lifetimes, and loses logs in a restart. Only
+//! attempt counts, values and routing decisions survive a crash, so that a job that kills its
+//! process is given up and a repeated request is recognized.
 
 mod attempt_file;
 mod claim_state;
@@ -62,7 +63,8 @@ struct ConversationTable {
 }
 
 impl EmbeddedRelay {
-    /// Opens the relay. `path` is the file of attempts, values and decisions; without one they do not survive a crash.
+    /// Opens the relay. `path` is the file of attempts, values and decisions; without one they do
+    /// not survive a crash.
     ///
     /// # Errors
     /// The file cannot be opened or created.
@@ -90,7 +92,7 @@ impl EmbeddedRelay {
 
     fn with_claims<T>(
         &self,
-        conversation: &ConversationId,
+        reply: &MessageId,
         work: impl FnOnce(&mut ConversationClaims, RelayMillis) -> T,
     ) -> T {
         let mut conversations = self.conversations.lock();
@@ -99,7 +101,7 @@ impl EmbeddedRelay {
         work(
             conversations
                 .claims
-                .entry(conversation.clone())
+                .entry(reply.conversation())
                 .or_default(),
             now,
         )
@@ -110,15 +112,14 @@ impl EmbeddedRelay {
         let Some(attempts) = &self.attempts else {
             return Ok(());
         };
-        let conversation = reply_id.conversation();
         if self
-            .with_claims(&conversation, |claims, _| claims.attempt_record(reply_id))
+            .with_claims(reply_id, |claims, _| claims.attempt_record(reply_id))
             .is_some()
         {
             return Ok(());
         }
         if let Some(record) = attempts.read(reply_id)? {
-            self.with_claims(&conversation, |claims, now| {
+            self.with_claims(reply_id, |claims, now| {
                 claims.restore_attempts(now, reply_id, record)
             });
         }
@@ -167,7 +168,7 @@ impl ConversationTable {
 impl ClaimStore for EmbeddedRelay {
     async fn claim_reply(&self, request: &ClaimRequest) -> Result<ClaimOutcome, RelayError> {
         self.load_attempts(&request.reply_id)?;
-        let (claim, record) = self.with_claims(&request.reply_id.conversation(), |claims, now| {
+        let (claim, record) = self.with_claims(&request.reply_id, |claims, now| {
             (
                 claims.claim(now, request, rand::random()),
                 claims.attempt_record(&request.reply_id),
@@ -189,11 +190,9 @@ impl ClaimStore for EmbeddedRelay {
         frames: &[Frame],
     ) -> Result<ClaimStatus, RelayError> {
         let push = |frame: &Frame| self.push_frame(push_to, &token.reply_id, frame);
-        Ok(
-            self.with_claims(&token.reply_id.conversation(), |claims, now| {
-                claims.restore(now, token, frames, push)
-            }),
-        )
+        Ok(self.with_claims(&token.reply_id, |claims, now| {
+            claims.restore(now, token, frames, push)
+        }))
     }
 
     async fn finalize_reply(
@@ -201,11 +200,9 @@ impl ClaimStore for EmbeddedRelay {
         token: &ClaimToken,
         end: &Frame,
     ) -> Result<ClaimStatus, RelayError> {
-        Ok(
-            self.with_claims(&token.reply_id.conversation(), |claims, now| {
-                claims.finalize(now, token, end)
-            }),
-        )
+        Ok(self.with_claims(&token.reply_id, |claims, now| {
+            claims.finalize(now, token, end)
+        }))
     }
 
     async fn complete_claim(
@@ -215,7 +212,7 @@ impl ClaimStore for EmbeddedRelay {
     ) -> Result<ClaimStatus, RelayError> {
         let push =
             |frame: &Frame| self.push_frame(completion.push_to.as_ref(), &token.reply_id, frame);
-        let status = self.with_claims(&token.reply_id.conversation(), |claims, now| {
+        let status = self.with_claims(&token.reply_id, |claims, now| {
             claims.complete(now, token, completion, push)
         });
         if let (Some(attempts), ClaimStatus::Held, true) =
@@ -227,9 +224,7 @@ impl ClaimStore for EmbeddedRelay {
     }
 
     async fn release_claim(&self, token: &ClaimToken) -> Result<(), RelayError> {
-        let released = self.with_claims(&token.reply_id.conversation(), |claims, now| {
-            claims.release(now, token)
-        });
+        let released = self.with_claims(&token.reply_id, |claims, now| claims.release(now, token));
         match &self.attempts {
             Some(attempts) if released => attempts.mark_released(&token.reply_id, token.attempt),
             _ => Ok(()),
@@ -237,9 +232,7 @@ impl ClaimStore for EmbeddedRelay {
     }
 
     async fn cancel_reply(&self, reply: &MessageId) -> Result<bool, RelayError> {
-        Ok(self.with_claims(&reply.conversation(), |claims, now| {
-            claims.cancel(now, reply)
-        }))
+        Ok(self.with_claims(reply, |claims, now| claims.cancel(now, reply)))
     }
 }
 
@@ -252,11 +245,9 @@ impl ReplyLog for EmbeddedRelay {
         frames: &[Frame],
     ) -> Result<ClaimStatus, RelayError> {
         let push = |signal| self.push_signal(push_to, &token.reply_id, signal);
-        Ok(
-            self.with_claims(&token.reply_id.conversation(), |claims, now| {
-                claims.append(now, token, frames, push)
-            }),
-        )
+        Ok(self.with_claims(&token.reply_id, |claims, now| {
+            claims.append(now, token, frames, push)
+        }))
     }
 
     async fn read_frames(
@@ -264,13 +255,13 @@ impl ReplyLog for EmbeddedRelay {
         reply: &MessageId,
         after_seq: u64,
     ) -> Result<Vec<Frame>, RelayError> {
-        Ok(self.with_claims(&reply.conversation(), |claims, now| {
+        Ok(self.with_claims(reply, |claims, now| {
             claims.read_frames(now, reply, after_seq)
         }))
     }
 
     async fn delete_frames(&self, reply: &MessageId) -> Result<(), RelayError> {
-        self.with_claims(&reply.conversation(), |claims, _| claims.delete_log(reply));
+        self.with_claims(reply, |claims, _| claims.delete_log(reply));
         Ok(())
     }
 
@@ -296,13 +287,13 @@ impl ReplyLog for EmbeddedRelay {
 #[async_trait]
 impl QueueSlots for EmbeddedRelay {
     async fn reserve_slot(&self, reply: &MessageId, slots_max: u32) -> Result<bool, RelayError> {
-        Ok(self.with_claims(&reply.conversation(), |claims, now| {
+        Ok(self.with_claims(reply, |claims, now| {
             claims.reserve_slot(now, reply, slots_max)
         }))
     }
 
     async fn void_publish(&self, reply: &MessageId, publish_nonce: &str) -> Result<(), RelayError> {
-        self.with_claims(&reply.conversation(), |claims, now| {
+        self.with_claims(reply, |claims, now| {
             claims.void_publish(now, reply, publish_nonce)
         });
         Ok(())

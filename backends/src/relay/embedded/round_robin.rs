@@ -1,8 +1,9 @@
-//! Round robin among the members of a team, as a pure state machine. `choose_round_robin.lua` implements the same rule.
+//! Round robin among the members of a team, as a pure state machine. `choose_round_robin.lua`
+//! implements the same rule.
 //!
-//! After each turn the counts of the offered members differ by at most one. An absent member keeps its count within the
-//! range of the others when it returns: missed turns are not made up for, and neither are turns taken while others were
-//! absent.
+//! After each turn the counts of the offered members differ by at most one. An absent member keeps
+//! its count within the range of the others when it returns: missed turns are not made up for, and
+//! neither are turns taken while others were absent.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,8 @@ struct MemberTurns {
 }
 
 impl RoundRobin {
-    /// Chooses one of `members`, given in the team's order, and counts the turn. Returns `None` without members.
+    /// Chooses one of `members`, given in the team's order, and counts the turn. Returns `None`
+    /// without members.
     pub(super) fn next(&mut self, members: &[AgentId]) -> Option<AgentId> {
         let least = self.lowest_count(members);
         self.turns += 1;
@@ -57,7 +59,8 @@ impl RoundRobin {
         Some(chosen.clone())
     }
 
-    /// Returns the count of a new member: the lowest count of those that were also offered in the turn before.
+    /// Returns the count of a new member: the lowest count of those that were also offered in the
+    /// turn before.
     fn lowest_count(&self, members: &[AgentId]) -> u64 {
         let known = || members.iter().filter_map(|member| self.members.get(member));
         let stayed = known()

@@ -1,4 +1,5 @@
-//! The relay on Redis. Each step of a reply is one script, so that fencing, log and push are atomic.
+//! The relay on Redis. Each step of a reply is one script, so that fencing, log and push are
+//! atomic.
 //!
 //! A stream per reply is its log, and one channel per ingress process carries pushed envelopes.
 
@@ -61,7 +62,8 @@ struct EnvelopeCounters {
 
 /// One entry of a stream: its id, then its fields.
 type StreamEntry = (String, Vec<(String, Bytes)>);
-/// Response of the claim script: outcome, attempt or milliseconds, task, message count and finalized end.
+/// Response of the claim script: outcome, attempt or milliseconds, task, message count and
+/// finalized end.
 type ClaimResponse = (
     String,
     Option<u64>,
@@ -82,7 +84,8 @@ impl RedisRelay {
             listeners: TaskTracker::new(),
             counters: Arc::default(),
         };
-        // Start counting the age of the state now, so that the first takeover of an installation need not wait.
+        // Start counting the age of the state now, so that the first takeover of an installation
+        // need not wait.
         let _ = this.state_age().await;
         Ok(this)
     }
@@ -110,20 +113,23 @@ impl RedisRelay {
             .key(&format!("{{{conversation}}}:void:{publish_nonce}"))
     }
 
-    /// Keys of the decision for a message and of the last one in its conversation, on one node of a cluster.
+    /// Keys of the decision for a message and of the last one in its conversation, on one node of a
+    /// cluster.
     fn decision_keys(&self, message: &MessageId) -> [String; 2] {
         let conversation = message.conversation();
         let key = |rest: &str| self.link.key(&format!("{{{conversation}}}:route{rest}"));
         [key(&format!(":{message}")), key("")]
     }
 
-    /// Keys of a team's round-robin counts and of the member chosen for a message, on one node of a cluster.
+    /// Keys of a team's round-robin counts and of the member chosen for a message, on one node of a
+    /// cluster.
     fn round_robin_keys(&self, team: &TeamId, message: &MessageId) -> [String; 2] {
         let key = |rest: &str| self.link.key(&format!("{{{team}}}:turns{rest}"));
         [key(""), key(&format!(":{message}"))]
     }
 
-    /// Returns the time for which this Redis is known to have kept its state. After a restart it counts from the first call.
+    /// Returns the time for which this Redis is known to have kept its state. After a restart it
+    /// counts from the first call.
     async fn state_age(&self) -> Result<Duration, RelayError> {
         let call = self.scripts.state_age.key(self.link.key("relay:memory"));
         Ok(Duration::from_millis(self.link.invoke(&call).await?))
@@ -281,8 +287,9 @@ impl ReplyLog for RedisRelay {
         );
         let mut subscribed = listener.subscribed();
         self.listeners.spawn(listener.run());
-        // A job that is published before the subscription is active would lose its first frames. An ingress also
-        // starts while Redis is unavailable; its subscription is then established later.
+        // A job that is published before the subscription is active would lose its first frames. An
+        // ingress also starts while Redis is unavailable; its subscription is then established
+        // later.
         let _ = tokio::time::timeout(
             self.link.command_timeout(),
             subscribed.wait_for(|done| *done),
@@ -344,8 +351,8 @@ impl RoutingState for RedisRelay {
         }
         let chosen: String = self.link.invoke(&call).await?;
         let chosen: AgentId = chosen.parse().map_err(|_| unexpected_response())?;
-        // A team and a conversation live on different nodes of a cluster. After a crash between the two calls, a retry gets
-        // the recorded choice from the first script.
+        // A team and a conversation live on different nodes of a cluster. After a crash between the
+        // two calls, a retry gets the recorded choice from the first script.
         self.record_decision(message, &offer.decision(chosen))
             .await
             .map(Some)

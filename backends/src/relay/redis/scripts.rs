@@ -56,7 +56,8 @@ impl RelayScripts {
 
 /// Returns the key of the stream with a reply's frames.
 pub(super) fn log_key(link: &RedisLink, reply: &MessageId) -> String {
-    // The braces are the hash tag: everything of one conversation lives on one node of a Redis Cluster.
+    // The braces are the hash tag: everything of one conversation lives on one node of a Redis
+    // Cluster.
     link.key(&format!("{{{}}}:log:{reply}", reply.conversation()))
 }
 
@@ -84,7 +85,8 @@ pub(super) fn call_with_token<'a>(
     call
 }
 
-/// Adds the channel that frames are pushed to (empty for none) and the address that precedes each frame.
+/// Adds the channel that frames are pushed to (empty for none) and the address that precedes each
+/// frame.
 pub(super) fn add_push_target(
     call: &mut ScriptInvocation<'_>,
     channel: Option<String>,

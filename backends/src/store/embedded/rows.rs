@@ -1,4 +1,5 @@
-//! Statements of the embedded store that write the rows of a turn and read the head of a conversation.
+//! Statements of the embedded store that write the rows of a turn and read the head of a
+//! conversation.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use switchboard_schemas::{
@@ -108,7 +109,8 @@ pub(in crate::store) fn finish_turn(
     put_reply(connection, &rows.org, &rows.reply, &rows.record)
 }
 
-/// Returns `true` if a turn belongs to a deleted conversation. No row is left here whose stamp could win over its writes.
+/// Returns `true` if a turn belongs to a deleted conversation. No row is left here whose stamp
+/// could win over its writes.
 fn is_covered(
     connection: &Connection,
     org: &OrgId,
