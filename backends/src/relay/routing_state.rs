@@ -103,9 +103,9 @@ impl RoundRobinOffer {
 }
 
 impl RoutingDecision {
-    /// Returns the stored form. Types with string keys always serialize.
-    pub(super) fn encode(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+    /// Returns the stored form.
+    pub(super) fn encode(&self) -> serde_json::Result<String> {
+        serde_json::to_string(self)
     }
 
     /// Parses the stored form. A decision written by a newer version counts as unknown.

@@ -3,11 +3,9 @@
 //! Only failures count. A subject over the limit is rejected before the lookup, because different
 //! responses would reveal which guess was right.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Instant,
-};
+use std::{collections::HashMap, time::Instant};
+
+use parking_lot::Mutex;
 
 use super::site_limiter::SubjectLimiter;
 use crate::http::ApiResult;
@@ -38,7 +36,7 @@ impl FailedAuthLimiter {
     /// # Errors
     /// Returns `RATE_LIMITED` while the subject is blocked.
     pub(crate) fn check(&self, subject: Option<&str>) -> ApiResult<()> {
-        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let refused = self.refused.lock();
         let until = subject.and_then(|subject| refused.get(subject));
         let wait = until.and_then(|until| until.checked_duration_since(Instant::now()));
         match wait.filter(|wait| !wait.is_zero()) {
@@ -64,7 +62,7 @@ impl FailedAuthLimiter {
     }
 
     fn block_until(&self, subject: &str, until: Instant) {
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refused = self.refused.lock();
         if refused.len() >= REFUSED_MAX {
             let now = Instant::now();
             refused.retain(|_, until| *until > now);
@@ -140,11 +138,10 @@ mod tests {
         limiter
             .refused
             .lock()
-            .unwrap()
             .values_mut()
             .for_each(|until| *until = now);
         limiter.block_until("one more", now + Duration::from_secs(60));
         assert!(limiter.check(Some("one more")).is_err());
-        assert_eq!(limiter.refused.lock().unwrap().len(), 1);
+        assert_eq!(limiter.refused.lock().len(), 1);
     }
 }

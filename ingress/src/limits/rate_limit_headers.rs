@@ -1,13 +1,11 @@
 //! `RateLimit-Policy` and `RateLimit` headers (draft-ietf-httpapi-ratelimit-headers) of responses
 //! to known keys, errors included.
 
-use std::{
-    fmt::Write,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{fmt::Write, sync::Arc};
 
 use axum::{extract::Request, middleware::Next, response::Response};
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue};
+use parking_lot::Mutex;
 use switchboard_backends::limiter::{RateLimitOutcome, RequestQuota};
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -63,14 +61,11 @@ impl RateLimitHeaders {
     }
 
     fn add_report(&self, report: QuotaReport) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(report);
+        self.0.lock().push(report);
     }
 
     fn write_headers(&self, headers: &mut HeaderMap) {
-        let reports = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let reports = self.0.lock();
         let (mut policies, mut states) = (String::new(), String::new());
         for QuotaReport {
             name,

@@ -37,7 +37,7 @@ impl fmt::Display for LockRecord {
 
 /// Result of trying to acquire a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AdvisoryLock {
+pub(crate) enum LockAttempt {
     /// This request holds the lock.
     Acquired,
     /// Another request holds the lock.
@@ -51,7 +51,7 @@ pub(crate) async fn try_acquire_lock(
     state: &AppState,
     change: &str,
     nonce: &RequestId,
-) -> AdvisoryLock {
+) -> LockAttempt {
     let now = Timestamp::now();
     let own = LockRecord {
         acquired_at: now,
@@ -63,11 +63,11 @@ pub(crate) async fn try_acquire_lock(
         .get_or_insert(change, &own.to_string())
         .await
     {
-        Ok(stored) if is_held_by_other(&stored, now, nonce) => AdvisoryLock::HeldByOther,
-        Ok(_) => AdvisoryLock::Acquired,
+        Ok(stored) if is_held_by_other(&stored, now, nonce) => LockAttempt::HeldByOther,
+        Ok(_) => LockAttempt::Acquired,
         Err(error) => {
             tracing::warn!(%error, "advisory lock unavailable, change made without it");
-            AdvisoryLock::Unavailable
+            LockAttempt::Unavailable
         }
     }
 }

@@ -2,12 +2,9 @@
 //! once a minute, so that no request waits or fails. Uses recorded by a process that crashes are
 //! lost.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
+use parking_lot::Mutex;
 use switchboard_backends::catalog::KeyUse;
 use switchboard_schemas::{api_key::ApiKey, ids::KeyId, time::Timestamp};
 use tokio::time::{Instant, sleep, timeout};
@@ -39,7 +36,7 @@ impl KeyUseLog {
     /// Records that a key is used now.
     pub(crate) fn record_use(&self, key: &ApiKey) {
         let at = Timestamp::now();
-        let mut keys = self.lock();
+        let mut keys = self.keys.lock();
         if let Some(noted) = keys.get_mut(&key.id) {
             noted.last.at = at;
             noted.is_written = false;
@@ -63,7 +60,7 @@ impl KeyUseLog {
     /// Returns the uses to write and marks them as written. Removes keys that were not used for a
     /// while.
     fn take_due(&self, now: Instant, all: bool) -> Vec<KeyUse> {
-        let mut keys = self.lock();
+        let mut keys = self.keys.lock();
         let rests = |noted: &RecordedUse| {
             noted
                 .written_at
@@ -78,10 +75,6 @@ impl KeyUseLog {
             noted.last.clone()
         })
         .collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<KeyId, RecordedUse>> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -163,6 +156,6 @@ mod tests {
         }
         assert_eq!(uses.take_due(start, false).len(), KEYS_MAX);
         assert_eq!(uses.take_due(start + WRITE_INTERVAL, false).len(), 0);
-        assert!(uses.lock().is_empty());
+        assert!(uses.keys.lock().is_empty());
     }
 }

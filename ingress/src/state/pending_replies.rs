@@ -5,12 +5,13 @@ use std::{
     collections::HashMap,
     hash::Hash,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use switchboard_backends::relay::ReplyLog;
 use switchboard_schemas::{
     ids::{EventId, IngressId, MessageId},
@@ -79,7 +80,7 @@ impl PendingReplies {
     pub(crate) fn wait_for_reply(self: &Arc<Self>, reply: MessageId) -> ReplySubscription {
         let (sender, signals) = mpsc::channel(self.queue_frames_max);
         let overflowed = Arc::new(AtomicBool::new(false));
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         waiting.last_number += 1;
         let number = waiting.last_number;
         let waiter = ReplySubscriber {
@@ -124,7 +125,7 @@ impl PendingReplies {
         id: K,
     ) -> OutcomeReceiver<K, V> {
         let (sender, outcome) = oneshot::channel();
-        table(&mut self.lock()).insert(id.clone(), sender);
+        table(&mut self.waiting.lock()).insert(id.clone(), sender);
         OutcomeReceiver {
             pending: Arc::clone(self),
             table,
@@ -136,7 +137,7 @@ impl PendingReplies {
     /// Returns true if any request waits for a reply.
     #[cfg(test)]
     pub(crate) fn is_awaited(&self, reply: &MessageId) -> bool {
-        self.lock().replies.contains_key(reply)
+        self.waiting.lock().replies.contains_key(reply)
     }
 
     /// Delivers an envelope to the requests that wait for it.
@@ -144,11 +145,13 @@ impl PendingReplies {
         let claimed = match envelope {
             IngressEnvelope::Reply(reply, signal) => self.deliver_signal(&reply, &signal),
             IngressEnvelope::Patch(event, outcome) => self
+                .waiting
                 .lock()
                 .patches
                 .remove(&event)
                 .is_some_and(|slot| slot.send(outcome).is_ok()),
             IngressEnvelope::Playground(run, routing) => self
+                .waiting
                 .lock()
                 .playground_runs
                 .remove(&run)
@@ -160,7 +163,7 @@ impl PendingReplies {
     }
 
     fn deliver_signal(&self, reply: &MessageId, signal: &ReplySignal) -> bool {
-        let waiting = self.lock();
+        let waiting = self.waiting.lock();
         let Some(waiters) = waiting.replies.get(reply) else {
             return false;
         };
@@ -171,10 +174,6 @@ impl PendingReplies {
             }
         }
         true
-    }
-
-    fn lock(&self) -> MutexGuard<'_, PendingTables> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -193,7 +192,7 @@ impl ReplySubscription {
 
 impl Drop for ReplySubscription {
     fn drop(&mut self) {
-        let mut waiting = self.pending.lock();
+        let mut waiting = self.pending.waiting.lock();
         if let Some(waiters) = waiting.replies.get_mut(&self.reply) {
             waiters.retain(|waiter| waiter.number != self.number);
             if waiters.is_empty() {
@@ -212,7 +211,7 @@ impl<K: Eq + Hash, V> OutcomeReceiver<K, V> {
 
 impl<K: Eq + Hash, V> Drop for OutcomeReceiver<K, V> {
     fn drop(&mut self) {
-        (self.table)(&mut self.pending.lock()).remove(&self.id);
+        (self.table)(&mut self.pending.waiting.lock()).remove(&self.id);
     }
 }
 
@@ -288,7 +287,7 @@ mod tests {
         drop(slots);
         drop(pending.wait_for_patch(EventId::derive("a", "b")));
         drop(pending.wait_for_playground_run(message_id()));
-        let waiting = pending.lock();
+        let waiting = pending.waiting.lock();
         assert!(
             waiting.replies.is_empty()
                 && waiting.patches.is_empty()

@@ -4,12 +4,10 @@
 //! The text is kept in memory. While the relay is unavailable the reply continues without it; a
 //! relay that lost its state gets the whole reply again.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use switchboard_backends::relay::{
     ClaimCompletion, ClaimStatus, ClaimToken, HEARTBEAT_INTERVAL, Relay, RelayError,
 };
@@ -398,7 +396,7 @@ impl ReplyWriter {
     }
 
     pub(super) fn text(&self) -> MutexGuard<'_, ReplyText> {
-        self.text.lock().unwrap_or_else(PoisonError::into_inner)
+        self.text.lock()
     }
 
     pub(super) const fn bytes_max(&self) -> usize {

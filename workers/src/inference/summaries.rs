@@ -4,14 +4,10 @@
 //! next reply. It is an optional aid: if it is missing or fails, the prompt contains only the
 //! context window, and the truncation is recorded all the same.
 
-use std::{
-    collections::HashSet,
-    fmt::Write,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashSet, fmt::Write, sync::Arc, time::Duration};
 
 use moka::sync::Cache;
+use parking_lot::Mutex;
 use switchboard_schemas::{
     conversation::{ConversationSummary, Message, MessageAuthor},
     ids::ConversationId,
@@ -195,10 +191,7 @@ struct RunningGuard {
 
 impl RunningGuard {
     fn acquire(running: &Arc<Mutex<HashSet<ConversationId>>>, id: &ConversationId) -> Option<Self> {
-        let is_new = running
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(id.clone());
+        let is_new = running.lock().insert(id.clone());
         is_new.then(|| Self {
             running: running.clone(),
             id: id.clone(),
@@ -208,10 +201,7 @@ impl RunningGuard {
 
 impl Drop for RunningGuard {
     fn drop(&mut self) {
-        self.running
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&self.id);
+        self.running.lock().remove(&self.id);
     }
 }
 

@@ -1,11 +1,9 @@
 //! The products of one agent in an SQLite full-text table in memory. Words are split here, in the same way for products and
 //! queries; SQLite stores the posting lists, joins them and ranks products.
 
-use std::{
-    collections::HashSet,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashSet;
 
+use parking_lot::Mutex;
 use rusqlite::{Connection, params};
 use switchboard_backends::{products::reader::products_of, store::StoreError};
 use switchboard_schemas::{agent::Product, catalog_product::CatalogProduct};
@@ -108,16 +106,13 @@ impl ProductIndex {
     }
 
     fn find_products(&self, query: &ProductQuery) -> Result<ProductsFound, ProductSearchError> {
-        let connection = self
-            .connection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let connection = self.connection.lock();
         let labels = IndexAttributes {
             names: &self.attributes,
             connection: &connection,
         };
         let request = ParsedQuery::read(query, &self.vocabulary, &labels);
-        if request.is_hopeless {
+        if request.matches_nothing {
             return Ok(ProductsFound::default());
         }
         let (range, limit) = (price_range(query), limit_of(query));

@@ -191,7 +191,7 @@ fn choose_next(
     connection
         .prepare_cached(sweep)?
         .execute(params![oldest, SWEEP_ROWS_MAX])?;
-    let text = serde_json::to_string(&round_robin).unwrap_or_default();
+    let text = serde_json::to_string(&round_robin).map_err(encoding_failure)?;
     let put = "INSERT OR REPLACE INTO turns VALUES (?1, ?2, ?3)";
     connection
         .prepare_cached(put)?
@@ -199,12 +199,17 @@ fn choose_next(
     Ok(Some(chosen))
 }
 
+fn encoding_failure(error: serde_json::Error) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(Box::new(error))
+}
+
 fn write_decision(
     connection: &Connection,
     message: &MessageId,
     decision: &RoutingDecision,
 ) -> rusqlite::Result<()> {
-    let ((own, last), text) = (decision_names(message), decision.encode());
+    let (own, last) = decision_names(message);
+    let text = decision.encode().map_err(encoding_failure)?;
     write_value(connection, &own, &text)?;
     write_value(connection, &last, &text)
 }

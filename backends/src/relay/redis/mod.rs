@@ -329,7 +329,7 @@ impl RoutingState for RedisRelay {
     ) -> Result<RoutingDecision, RelayError> {
         let [own, last] = self.decision_keys(message);
         let mut call = self.scripts.record_decision.key(own);
-        call.key(last).arg(decision.encode());
+        call.key(last).arg(decision.encode()?);
         let text: String = self.link.invoke(&call).await?;
         Ok(RoutingDecision::decode(&text).unwrap_or_else(|| decision.clone()))
     }
@@ -409,6 +409,12 @@ impl PlaygroundRuns for RedisRelay {
         let mut get = redis::cmd("GET");
         get.arg(self.playground_run_key(run_id));
         Ok(self.link.query(&get).await?)
+    }
+}
+
+impl From<serde_json::Error> for RelayError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Unavailable(format!("value cannot be encoded: {error}"))
     }
 }
 
