@@ -18,7 +18,7 @@ use clap::{Parser, Subcommand};
 use crate::{
     commands::{
         admin_link::AdminCommand, apply::ApplyArguments, dead_letters::DeadLetterCommand,
-        route::RouteArguments,
+        route::RouteReplayArguments,
     },
     config::ServiceConfig,
     serve::ServeArguments,
@@ -58,7 +58,7 @@ enum CliCommand {
         command: DeadLetterCommand,
     },
     /// Replay recorded messages of a team and print routing decisions that would change.
-    Route(RouteArguments),
+    Route(RouteReplayArguments),
     /// Commands for administrators, such as a sign-in link.
     Admin {
         #[command(subcommand)]

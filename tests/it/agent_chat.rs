@@ -130,8 +130,11 @@ async fn no_chunk_waits_for_a_delayed_acknowledgement() {
         .collect();
     gaps.sort();
     // Nagle's algorithm with delayed acknowledgements makes every gap 40 ms; a busy machine only some.
-    let median = gaps[gaps.len() / 2];
-    assert!(median < Duration::from_millis(35), "median gap {median:?}");
+    let short = gaps[gaps.len() / 4];
+    assert!(
+        short < Duration::from_millis(35),
+        "lower quartile {short:?}"
+    );
 }
 
 #[tokio::test]

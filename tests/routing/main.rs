@@ -10,7 +10,7 @@
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use switchboard_workers::evaluation::{
-    AvailableModels, EvaluatedDecision, LabeledSet, RoutingEvaluation, TurnKind,
+    AvailableModels, EvaluatedDecision, LabeledSet, RoutingEvaluation, VisitorMessageKind,
 };
 
 /// The labeled parts with a note for the headline.
@@ -240,7 +240,7 @@ fn confidence_row(name: &str, openings: &[&EvaluatedDecision]) {
 
 /// Returns true for a message that opens a conversation.
 fn is_opening(outcome: &EvaluatedDecision) -> bool {
-    matches!(outcome.kind, None | Some(TurnKind::Opening))
+    matches!(outcome.kind, None | Some(VisitorMessageKind::Opening))
 }
 
 fn grouped(
@@ -259,7 +259,7 @@ fn grouped(
 /// of slot answers and of other turns that moved by mistake, of changes that moved, of changes that moved to the labeled
 /// member, and of changes that moved or for which a model would be asked.
 fn row(name: &str, outcomes: &[&EvaluatedDecision]) {
-    let of = |kinds: &[TurnKind]| -> Vec<&EvaluatedDecision> {
+    let of = |kinds: &[VisitorMessageKind]| -> Vec<&EvaluatedDecision> {
         outcomes
             .iter()
             .filter(|outcome| outcome.kind.is_some_and(|kind| kinds.contains(&kind)))
@@ -282,9 +282,9 @@ fn row(name: &str, outcomes: &[&EvaluatedDecision]) {
         .copied()
         .collect();
     let (slots, others, changes) = (
-        of(&[TurnKind::Slot]),
-        of(&[TurnKind::FollowUp, TurnKind::Digression]),
-        of(&[TurnKind::Change]),
+        of(&[VisitorMessageKind::Slot]),
+        of(&[VisitorMessageKind::FollowUp, VisitorMessageKind::Digression]),
+        of(&[VisitorMessageKind::Change]),
     );
     println!(
         "{name:24}{:>9} {:>8} {:>12} {:>10} {:>11} {:>12} {:>9}, {} right, {} moved or asked",

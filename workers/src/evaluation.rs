@@ -30,7 +30,7 @@ pub struct LabeledSet {
     /// Style in which its visitors write.
     pub manner: WritingStyle,
     /// The team with its texts.
-    pub team: TeamSet,
+    pub team: LabeledTeam,
     /// Messages that open a conversation.
     pub messages: Vec<LabeledMessage>,
     /// Labeled conversations of several turns.
@@ -50,7 +50,7 @@ pub enum WritingStyle {
 /// A team with the texts of its administrator.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct TeamSet {
+pub struct LabeledTeam {
     /// Slug of the team.
     pub slug: String,
     /// Display name of the team.
@@ -60,13 +60,13 @@ pub struct TeamSet {
     /// Slug of the agent that is expected if a message is out of scope.
     pub default_agent: String,
     /// The members in the team's order.
-    pub members: Vec<MemberSet>,
+    pub members: Vec<LabeledMember>,
 }
 
 /// A member with the texts of its administrator.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct MemberSet {
+pub struct LabeledMember {
     /// Slug of the member.
     pub slug: String,
     /// Display name of the member.
@@ -96,13 +96,13 @@ pub struct LabeledDialogue {
     /// ISO 639-1 code of its language.
     pub language: String,
     /// Messages of visitor and agent, oldest first.
-    pub turns: Vec<TurnSet>,
+    pub turns: Vec<DialogueMessage>,
 }
 
 /// One message of a dialogue.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub enum TurnSet {
+pub enum DialogueMessage {
     /// A message of the visitor.
     Visitor {
         /// Text of the message.
@@ -110,7 +110,7 @@ pub enum TurnSet {
         /// Slug of a member or of the default agent.
         expect: String,
         /// Role of the message in the dialogue.
-        kind: TurnKind,
+        kind: VisitorMessageKind,
     },
     /// A message of the agent.
     Agent {
@@ -122,7 +122,7 @@ pub enum TurnSet {
 /// The role of a visitor's message in a dialogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum TurnKind {
+pub enum VisitorMessageKind {
     /// The first message of a dialogue.
     Opening,
     /// An answer to the agent's question.
@@ -145,7 +145,7 @@ pub struct EvaluatedDecision {
     /// ISO 639-1 code of the message's language.
     pub language: String,
     /// Role of the message in its dialogue; none for a single message.
-    pub kind: Option<TurnKind>,
+    pub kind: Option<VisitorMessageKind>,
     /// True if the labeled agent was chosen.
     pub is_right: bool,
     /// True if the local stage was sure or a model confirmed the choice.
@@ -249,7 +249,7 @@ struct MessageInContext<'a> {
     language: &'a str,
     message: &'a str,
     expect: &'a str,
-    kind: Option<TurnKind>,
+    kind: Option<VisitorMessageKind>,
     current: ConversationHolder,
     said: Vec<PromptMessage>,
 }
@@ -277,10 +277,10 @@ fn turns<'a>(set: &LabeledSet, dialogue: &'a LabeledDialogue) -> Vec<MessageInCo
     let (mut current, mut said, mut turns) = (ConversationHolder::Nobody, Vec::new(), Vec::new());
     for turn in &dialogue.turns {
         match turn {
-            TurnSet::Agent { agent } => {
+            DialogueMessage::Agent { agent } => {
                 said.push(PromptMessage::text(PromptRole::Assistant, agent.clone()))
             }
-            TurnSet::Visitor {
+            DialogueMessage::Visitor {
                 visitor,
                 expect,
                 kind,
@@ -349,10 +349,10 @@ fn place(set: &LabeledSet, slug: &str) -> Option<usize> {
         .position(|member| member.slug == slug)
 }
 
-fn candidates(team: &TeamSet) -> Vec<RoutingCandidate> {
+fn candidates(team: &LabeledTeam) -> Vec<RoutingCandidate> {
     let secret = InstallationSecret::from_bytes([1; 32]);
     let org = OrgId::derive(&secret, &team.slug);
-    let candidate = |member: &MemberSet| RoutingCandidate {
+    let candidate = |member: &LabeledMember| RoutingCandidate {
         agent_id: AgentId::derive(&secret, &org, &member.slug),
         slug: member.slug.clone(),
         name: member.name.clone(),

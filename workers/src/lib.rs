@@ -1,4 +1,4 @@
-//! Worker roles: routing, inference and feeds (steps 5 to 9 of the path of a message).
+//! Worker roles: routing, inference and feeds.
 //!
 //! Reading order: [`job_loop`] consumes records, runs them in order per conversation and commits finished offsets;
 //! [`routing`] chooses the agent for a team's message; [`inference`] generates a reply and gives the turn its final state;

@@ -1,4 +1,5 @@
-//! Sessions and the audit log of the embedded backend, in two SQLite tables.
+//! The embedded backend of [`super::AccountStore`]: dashboard sessions and the audit log, in two
+//! SQLite tables.
 
 use std::path::Path;
 

@@ -12,8 +12,8 @@ use switchboard_schemas::{
 };
 
 use super::{
-    FeedRefresh, FeedRejections, ProductSource, ProductStore, ProductsStatus, ProductsVersion,
-    PublishedProducts, RejectedRow, UPLOAD_TIME_MAX,
+    FeedRefresh, ProductSource, ProductStore, ProductsStatus, ProductsVersion, PublishedProducts,
+    RejectedRow, RejectedRows, UPLOAD_TIME_MAX,
     embedded::EmbeddedProducts,
     reader::{products_of, read_chunks},
     writer::ProductsWriter,
@@ -98,7 +98,7 @@ impl Subject {
                 .unwrap();
         }
         writer
-            .publish(ProductSource::Upload, FeedRejections::default())
+            .publish(ProductSource::Upload, RejectedRows::default())
             .await
             .unwrap()
     }
@@ -157,7 +157,7 @@ async fn version_is_invisible_until_published_as_a_whole(subject: Subject) {
             .unwrap();
     }
     assert_eq!(subject.status().await, ProductsStatus::default());
-    let rejected = FeedRejections {
+    let rejected = RejectedRows {
         count: 3,
         first: vec![RejectedRow {
             row: 7,

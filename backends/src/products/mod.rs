@@ -150,7 +150,7 @@ pub struct PublishedProducts {
     /// Size of all chunks, in bytes.
     pub bytes: u64,
     /// Rows of the source that are not products.
-    pub rejected: FeedRejections,
+    pub rejected: RejectedRows,
     /// Time at which the last chunk was written.
     pub stored_at: Timestamp,
 }
@@ -170,7 +170,7 @@ pub enum ProductSource {
 
 /// The rows of a source that are not products.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct FeedRejections {
+pub struct RejectedRows {
     /// Number of rejected rows.
     pub count: u64,
     /// The first rejected rows.

@@ -9,7 +9,7 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
-use super::{FeedRejections, ProductSource, ProductStore, ProductsVersion, PublishedProducts};
+use super::{ProductSource, ProductStore, ProductsVersion, PublishedProducts, RejectedRows};
 use crate::error::StoreError;
 
 /// Size from which a chunk is written, in bytes; its last product may exceed it.
@@ -80,7 +80,7 @@ impl ProductsWriter {
     pub async fn publish(
         mut self,
         source: ProductSource,
-        rejected: FeedRejections,
+        rejected: RejectedRows,
     ) -> Result<PublishedProducts, StoreError> {
         if !self.buffer.is_empty() {
             self.flush().await?;

@@ -13,7 +13,7 @@ use crate::{
     http::{ApiError, ApiResult, ErrorCode},
     state::{
         AppState,
-        advisory_lock::{AdvisoryLock, LOCK_POLL_INTERVAL, try_acquire_lock},
+        advisory_lock::{LOCK_POLL_INTERVAL, LockAttempt, try_acquire_lock},
     },
 };
 
@@ -66,13 +66,13 @@ pub(crate) async fn change_account(
                 return Ok((before, after));
             }
             match try_acquire_lock(state, &note, &nonce).await {
-                AdvisoryLock::HeldByOther => {}
-                AdvisoryLock::Unavailable if target.once => {
+                LockAttempt::HeldByOther => {}
+                LockAttempt::Unavailable if target.once => {
                     return Err(ApiError::unavailable(
                         "the change must happen once, which cannot be guaranteed at the moment",
                     ));
                 }
-                AdvisoryLock::Acquired | AdvisoryLock::Unavailable => {
+                LockAttempt::Acquired | LockAttempt::Unavailable => {
                     write_account(state, target, after.as_ref()).await?;
                     return Ok((before, after));
                 }
@@ -114,7 +114,7 @@ pub(crate) async fn create_account(state: &AppState, account: UserAccount) -> Ap
                 ));
             }
             if try_acquire_lock(state, &format!("admin-account:{id}"), &nonce).await
-                != AdvisoryLock::HeldByOther
+                != LockAttempt::HeldByOther
             {
                 return Ok(state
                     .backends

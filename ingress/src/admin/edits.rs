@@ -21,7 +21,7 @@ use crate::{
     http::{ApiError, ApiResult},
     state::{
         AppState,
-        advisory_lock::{AdvisoryLock, LOCK_POLL_INTERVAL, try_acquire_lock},
+        advisory_lock::{LOCK_POLL_INTERVAL, LockAttempt, try_acquire_lock},
     },
 };
 
@@ -55,7 +55,7 @@ pub(super) async fn edit_entry<R: Resource>(
             }
             let note = format!("admin-change:{}:{}", found.entry.id(), found.version);
             match try_acquire_lock(state, &note, &nonce).await {
-                AdvisoryLock::Acquired | AdvisoryLock::Unavailable => {
+                LockAttempt::Acquired | LockAttempt::Unavailable => {
                     state.apply.catalog.put(&entry).await?;
                     let (before, after) = (Some(&found.entry), Some(&entry));
                     admin
@@ -63,10 +63,10 @@ pub(super) async fn edit_entry<R: Resource>(
                         .await;
                     return find(state, org, R::KIND, id).await;
                 }
-                AdvisoryLock::HeldByOther if precondition.is_given() => {
+                LockAttempt::HeldByOther if precondition.is_given() => {
                     return Err(changed_meanwhile(found.version));
                 }
-                AdvisoryLock::HeldByOther => {}
+                LockAttempt::HeldByOther => {}
             }
         }
         tokio::time::sleep(LOCK_POLL_INTERVAL).await;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use switchboard_backends::{
     catalog::EntryKind,
     products::{
-        FeedRejections, ProductSource, ProductsStatus, ProductsVersion, PublishedProducts,
+        ProductSource, ProductsStatus, ProductsVersion, PublishedProducts, RejectedRows,
         config::ProductsConfig,
         feed::{FeedError, FeedReader},
         writer::ProductsWriter,
@@ -86,7 +86,7 @@ pub(super) struct StoredProductsView {
     /// The time at which they were stored.
     stored_at: Timestamp,
     /// The rejected rows.
-    rejected: FeedRejections,
+    rejected: RejectedRows,
 }
 
 /// The state of a feed.
@@ -206,7 +206,7 @@ async fn read_upload(
     mut reader: FeedReader,
     writer: &mut ProductsWriter,
     config: &ProductsConfig,
-) -> ApiResult<FeedRejections> {
+) -> ApiResult<RejectedRows> {
     let mut bytes = 0;
     while let Some(frame) = body.frame().await {
         let frame = frame

@@ -43,7 +43,7 @@ struct KeyRecord {
 
 /// Result of recording an idempotency key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeyUsage {
+pub(crate) enum IdempotencyKeyUse {
     /// The key was not used before.
     New,
     /// The same request was received earlier; it may be running, finished, or rejected.
@@ -88,7 +88,11 @@ impl IdempotencyKey {
     /// Records the request before anything is published. Fails if the key belongs to a different
     /// request, or if the store of keys is unavailable, because duplicates could not be detected
     /// then.
-    pub(crate) async fn record_use(&self, state: &AppState, turn: &Turn) -> ApiResult<KeyUsage> {
+    pub(crate) async fn record_use(
+        &self,
+        state: &AppState,
+        turn: &Turn,
+    ) -> ApiResult<IdempotencyKeyUse> {
         // Hashed, because client keys are arbitrary text and must not become part of a store key.
         let name = EventId::derive(&format!("{}/{}", self.sender, self.route), &self.key);
         let own = KeyRecord {
@@ -106,10 +110,12 @@ impl IdempotencyKey {
                 ApiError::unavailable("duplicate requests cannot be detected at the moment")
             })?;
         match KeyRecord::parse(&stored) {
-            Some(record) if record == own => Ok(KeyUsage::New),
-            Some(record) if record.fingerprint == self.fingerprint => Ok(KeyUsage::Duplicate {
-                since: record.accepted_at,
-            }),
+            Some(record) if record == own => Ok(IdempotencyKeyUse::New),
+            Some(record) if record.fingerprint == self.fingerprint => {
+                Ok(IdempotencyKeyUse::Duplicate {
+                    since: record.accepted_at,
+                })
+            }
             _ => {
                 let detail = "this idempotency key was used for a request with other content";
                 Err(ApiError::new(ErrorCode::IdempotencyKeyReused, detail).param(PARAM))

@@ -36,16 +36,16 @@ pub(crate) enum ChatRecipient {
     Team(Arc<Team>),
 }
 
-/// A public chat request whose key was checked.
+/// A public chat request whose caller was authenticated.
 pub(crate) struct IncomingChat {
     /// The request with its unread body.
     pub(crate) request: Request,
     pub(crate) request_id: RequestId,
     /// Arrival time of the request.
     pub(crate) arrived: Instant,
-    /// Rate-limit subject of visitors of pages.
+    /// Subject of the per-address rate limit of widget chats.
     pub(crate) address: RateLimitAddress,
-    /// Adapts errors that are sent as events to the route.
+    /// Rewrites errors for the route, also those that are sent inside a stream.
     pub(crate) map_error: fn(ApiError) -> ApiError,
 }
 

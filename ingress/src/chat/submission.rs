@@ -1,4 +1,4 @@
-//! Steps 3 and 4 of the path: reserves a queue slot for the message, subscribes to its reply and
+//! Reserves a queue slot for the message, subscribes to its reply and
 //! publishes its job. Duplicates join the reply that is already running.
 
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use switchboard_backends::store::AcceptedReply;
 use switchboard_schemas::{reply_event::Frame, time::Timestamp, turn::Turn};
 
-use super::idempotency::{IdempotencyKey, KeyUsage};
+use super::idempotency::{IdempotencyKey, IdempotencyKeyUse};
 use crate::{
     http::{ApiError, ApiResult, ErrorCode, fields},
     jobs::publish::{TurnJob, publish_turn, void_publish},
@@ -39,7 +39,8 @@ pub(crate) async fn submit_message(
         }
     }
     if let Some(repeat) = repeat
-        && let KeyUsage::Duplicate { since } = repeat.record_use(&state, job.turn()).await?
+        && let IdempotencyKeyUse::Duplicate { since } =
+            repeat.record_use(&state, job.turn()).await?
     {
         return join_reply(state, shape, job, since).await;
     }

@@ -138,7 +138,7 @@ pub(crate) struct ResumeHeaders {
 /// The version that a cache has.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
-pub(crate) struct CacheHeaders {
+pub(crate) struct IfNoneMatchHeader {
     /// The `ETag` of the cached copy.
     #[param(rename = "If-None-Match", required = false)]
     if_none_match: String,

@@ -25,8 +25,8 @@ use crate::{
 
 /// Interval between attempts to close a gap; the missing bytes may still be in transit.
 const GAP_RETRY: Duration = Duration::from_millis(200);
-/// Re-read the log from the start after this many empty polls: a new generation restarts sequence
-/// numbers at 1.
+/// Number of empty polls after which the log is read from the start: a new generation restarts
+/// sequence numbers at 1.
 const RESTART_READ_EVERY: u32 = 2;
 /// Same as [`RESTART_READ_EVERY`] for readers, which poll more often.
 const READER_RESTART_READ_EVERY: u32 = 10;
@@ -35,7 +35,7 @@ const READER_RESTART_READ_EVERY: u32 = 10;
 #[derive(Debug)]
 pub(crate) enum StreamEvent {
     Text(Bytes),
-    /// Metadata changed.
+    /// Something other than text arrived: the start, structured data or progress of a tool.
     ReplyUpdate(ReplyUpdate),
     /// The reply ended, and all of its text was returned.
     Ended(Box<ReplyEnd>),
@@ -59,14 +59,14 @@ pub(crate) struct ReplyStream {
     state: AppState,
     org: OrgId,
     reply: MessageId,
-    /// Job to hand to another worker if the first one is silent; `None` for readers.
+    /// Job to publish again if its worker is silent; `None` for readers and duplicates.
     job: Option<TurnJob>,
-    addressed: Option<AgentId>,
+    addressed_agent_id: Option<AgentId>,
     subscription: ReplySubscription,
     /// Events to return before following continues.
-    prepared: VecDeque<StreamEvent>,
+    queued_events: VecDeque<StreamEvent>,
     start_offset: u64,
-    over: bool,
+    has_ended: bool,
     on_disconnect: OnDisconnect,
     assembly: ReplyAssembly,
     /// Frames that were read from log or store and not yet applied.
@@ -91,7 +91,7 @@ impl ReplyStream {
         let (org, reply) = (job.turn().org_id.clone(), job.turn().reply_id());
         let mut this = Self::with_timeouts(state, org, reply, subscription, timeouts);
         this.next_poll = Instant::now() + Duration::from_millis(this.state.config.log_poll_ms);
-        this.addressed = job.agent_id().cloned();
+        this.addressed_agent_id = job.agent_id().cloned();
         this.job = Some(job);
         this
     }
@@ -104,7 +104,7 @@ impl ReplyStream {
     }
 
     /// Follows the reply that an earlier identical request started, beginning with `known` frames.
-    /// The earlier request watches over the worker.
+    /// The earlier request watches has_ended the worker.
     pub(crate) fn for_duplicate(
         state: AppState,
         job: &TurnJob,
@@ -114,7 +114,7 @@ impl ReplyStream {
         let timeouts = ReplyTimeouts::for_reader(&state.config, Instant::now());
         let (org, reply) = (job.turn().org_id.clone(), job.turn().reply_id());
         let mut this = Self::with_timeouts(state, org, reply, subscription, timeouts);
-        this.addressed = job.agent_id().cloned();
+        this.addressed_agent_id = job.agent_id().cloned();
         this.backlog = known.into();
         this.next_poll = Instant::now();
         this
@@ -135,11 +135,11 @@ impl ReplyStream {
             org,
             reply,
             job: None,
-            addressed: None,
+            addressed_agent_id: None,
             subscription,
-            prepared: VecDeque::new(),
+            queued_events: VecDeque::new(),
             start_offset: 0,
-            over: false,
+            has_ended: false,
             on_disconnect: OnDisconnect::Continue,
             assembly: ReplyAssembly::default(),
             backlog: VecDeque::new(),
@@ -185,15 +185,15 @@ impl ReplyStream {
         };
         let start = position.start_in(&known)?;
         self.start_offset = start as u64;
-        let (end, notes): (Vec<_>, Vec<_>) = rest
+        let (end, updates): (Vec<_>, Vec<_>) = rest
             .into_iter()
             .partition(|next| !matches!(next, StreamEvent::ReplyUpdate(_)));
-        self.prepared.extend(notes);
+        self.queued_events.extend(updates);
         if start < text.len() {
-            self.prepared
+            self.queued_events
                 .push_back(StreamEvent::Text(text.slice(start..)));
         }
-        self.prepared.extend(end);
+        self.queued_events.extend(end);
         Ok(self)
     }
 
@@ -211,9 +211,9 @@ impl ReplyStream {
         &self.assembly
     }
 
-    /// Returns the agent that this request addressed, if any.
+    /// Returns the agent that this request addressed_agent_id, if any.
     pub(crate) const fn addressed_agent(&self) -> Option<&AgentId> {
-        self.addressed.as_ref()
+        self.addressed_agent_id.as_ref()
     }
 
     /// Returns the shared application state.
@@ -224,11 +224,11 @@ impl ReplyStream {
     /// Waits for the next event. Dropping the future may lose frames, which are then read from the
     /// log.
     pub(crate) async fn next(&mut self) -> StreamEvent {
-        let next = match self.prepared.pop_front() {
+        let next = match self.queued_events.pop_front() {
             Some(next) => next,
             None => self.next_followed().await,
         };
-        self.over = matches!(next, StreamEvent::Ended(_) | StreamEvent::Lost(_));
+        self.has_ended = matches!(next, StreamEvent::Ended(_) | StreamEvent::Lost(_));
         next
     }
 
@@ -262,7 +262,8 @@ impl ReplyStream {
         while let Some(frame) = self.backlog.pop_front() {
             match self.apply_logged(frame) {
                 Some(StreamEvent::Text(bytes)) => text.extend_from_slice(&bytes),
-                // The start event is sent last and contains the structured data.
+                // The start event is formatted after the whole backlog was applied, so that it contains
+                // the structured data already.
                 Some(StreamEvent::ReplyUpdate(ReplyUpdate::Ui))
                     if rest.iter().any(|next| {
                         matches!(next, StreamEvent::ReplyUpdate(ReplyUpdate::Began))
@@ -331,7 +332,7 @@ impl ReplyStream {
         into_event(step)
     }
 
-    /// Reads from the log after frames of a slow client were dropped.
+    /// Reads from the log after the push queue of a slow client overflowed.
     async fn pull_from_log(&mut self) {
         self.state.metrics.replies_pulled.inc();
         self.timeouts.record_sign(Instant::now());
@@ -347,8 +348,8 @@ impl ReplyStream {
         self.next_poll = Instant::now() + GAP_RETRY;
     }
 
-    /// Polls log and store after a silence, and decides whether to wait, to hand the reply to
-    /// another worker, or to give up.
+    /// Polls log and store after a silence, and decides whether to wait, to publish the
+    /// job again, or to give up.
     async fn poll_sources(&mut self) -> Option<StreamFailure> {
         let every = if self.is_reader() {
             READER_RESTART_READ_EVERY
@@ -368,11 +369,11 @@ impl ReplyStream {
         }
         // If nothing was ever received, Redis may reject writes of workers while it answers our
         // reads.
-        let unheard = from_start && self.timeouts.has_not_started();
+        let nothing_heard = from_start && self.timeouts.has_not_started();
         let store_may_know = if self.is_reader() {
             from_start
         } else {
-            unheard || self.timeouts.has_no_takeover_left()
+            nothing_heard || self.timeouts.has_no_takeover_left()
         };
         if self.gap_open || self.timeouts.is_relay_unavailable() || store_may_know {
             self.read_store().await;
@@ -440,7 +441,7 @@ impl ReplyStream {
         }
     }
 
-    /// Returns true for readers, which never hand the reply to another worker.
+    /// Returns true for readers and duplicates, which never publish the job again.
     const fn is_reader(&self) -> bool {
         self.job.is_none()
     }
@@ -461,7 +462,7 @@ impl ReplyStream {
 impl Drop for ReplyStream {
     fn drop(&mut self) {
         self.state.metrics.replies_open.dec();
-        if self.on_disconnect == OnDisconnect::Cancel && !self.over {
+        if self.on_disconnect == OnDisconnect::Cancel && !self.has_ended {
             disconnect::cancel_reply(&self.state, self.reply.clone());
         }
     }
@@ -473,8 +474,8 @@ fn into_event(step: AssemblyStep) -> Option<StreamEvent> {
         AssemblyStep::Text(bytes) => Some(StreamEvent::Text(bytes)),
         AssemblyStep::ReplyUpdate(update) => Some(StreamEvent::ReplyUpdate(update)),
         AssemblyStep::Ended(end) => Some(StreamEvent::Ended(end)),
-        AssemblyStep::Broken(breach) => {
-            Some(StreamEvent::Lost(StreamFailure::TextConflict(breach)))
+        AssemblyStep::Broken(conflict) => {
+            Some(StreamEvent::Lost(StreamFailure::TextConflict(conflict)))
         }
     }
 }

@@ -9,7 +9,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
-use crate::openapi::{PublishedDocument, parameters::CacheHeaders};
+use crate::openapi::{PublishedDocument, parameters::IfNoneMatchHeader};
 
 /// Cached but revalidated, because a new version may change the document.
 const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, no-cache");
@@ -22,7 +22,7 @@ const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, no-cache");
     tag = "Document",
     summary = "Read this document",
     description = "Needs no key. `/docs` shows it to people.",
-    params(CacheHeaders),
+    params(IfNoneMatchHeader),
     security(()),
     responses(
         (status = 200, description = "This document.", body = Object, content_type = "application/json"),

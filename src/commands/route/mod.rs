@@ -18,7 +18,7 @@ use crate::{commands::apply, config::ServiceConfig};
 
 /// Arguments of `route`: the team, the changes and the conversations.
 #[derive(Args)]
-pub(crate) struct RouteArguments {
+pub(crate) struct RouteReplayArguments {
     /// Slug or id of the organization; optional if only one has a team of that name.
     #[arg(long)]
     organization: Option<String>,
@@ -57,7 +57,10 @@ struct ReplayTotals {
 }
 
 /// Prints a row for each message that another agent would answer or that needs a model, and the totals.
-pub(crate) async fn run(config: &ServiceConfig, arguments: &RouteArguments) -> anyhow::Result<()> {
+pub(crate) async fn run(
+    config: &ServiceConfig,
+    arguments: &RouteReplayArguments,
+) -> anyhow::Result<()> {
     let (url, organization) = (arguments.url.as_deref(), arguments.organization.as_deref());
     let client = AdminClient::connect(config, url, organization, &arguments.team).await?;
     let document = arguments

@@ -18,7 +18,7 @@ use std::{
 
 use hdrhistogram::Histogram;
 use switchboard_backends::products::{
-    FeedRejections, ProductSource, ProductStore, embedded::EmbeddedProducts, writer::ProductsWriter,
+    ProductSource, ProductStore, RejectedRows, embedded::EmbeddedProducts, writer::ProductsWriter,
 };
 use switchboard_schemas::{
     agent::{Agent, AgentSettings},
@@ -69,7 +69,7 @@ async fn measure() {
         writer.push(&shop.product()).await.unwrap();
     }
     let kept = writer
-        .publish(ProductSource::Upload, FeedRejections::default())
+        .publish(ProductSource::Upload, RejectedRows::default())
         .await
         .unwrap();
     println!(

@@ -12,12 +12,12 @@ use super::start_cluster;
 use crate::support::{Organization, Reply, Script, ScriptedModel, report};
 
 const CHATS_PER_SESSION: usize = 5;
-/// Chats, one a session, whose time says how large a crowd this machine answers.
-const SAMPLE_CHATS: usize = 40;
+/// Sessions of a smaller crowd, whose time says how large a crowd this machine answers.
+const SAMPLE_SESSIONS: usize = 8;
 /// Time that the crowd may need by that measure, far below the time-outs of clients and service.
 const CROWD_TIME: Duration = Duration::from_secs(20);
 /// Bounds of the crowd; the lower one still makes every conversation wait for its own and for others.
-const SESSIONS_MIN: usize = 20;
+const SESSIONS_MIN: usize = 4;
 const SESSIONS_MAX: usize = 200;
 
 /// One chat with its reply and times.
@@ -36,7 +36,7 @@ async fn crowd_is_answered_once_each_in_session_order() {
     let sessions = crowd_sessions(&organization, &urls).await;
     let sample_requests = organization.requests().len();
     let began = Instant::now();
-    let chats = send_crowd(&organization, &urls, sessions).await;
+    let chats = send_crowd(&organization, &urls, "session", sessions).await;
     report(&format!(
         "{} chats in {sessions} sessions took {:.1} s",
         chats.len(),
@@ -79,13 +79,18 @@ async fn crowd_is_answered_once_each_in_session_order() {
     }
 }
 
-/// Sends the chats of all sessions at the same time.
-async fn send_crowd(organization: &Organization, urls: &[String], sessions: usize) -> Vec<Chat> {
+/// Sends the chats of all sessions at the same time; ids of sessions begin with `name`.
+async fn send_crowd(
+    organization: &Organization,
+    urls: &[String],
+    name: &str,
+    sessions: usize,
+) -> Vec<Chat> {
     let chats = (0..sessions * CHATS_PER_SESSION).map(|number| {
         // Neighbors in one session come in through different ingresses.
         let client = organization.client_at(&urls[number / sessions % urls.len()]);
         let (session, question) = (
-            format!("session-{}", number % sessions),
+            format!("{name}-{}", number % sessions),
             format!("question {number}"),
         );
         let agent = organization.shop();
@@ -118,18 +123,11 @@ fn prompts(model: &str, skipped: usize) -> Vec<Vec<String>> {
 /// Returns the number of sessions whose chats this machine answers within [`CROWD_TIME`].
 async fn crowd_sessions(organization: &Organization, urls: &[String]) -> usize {
     let began = Instant::now();
-    let sample = (0..SAMPLE_CHATS).map(|number| {
-        let client = organization.client_at(&urls[number % urls.len()]);
-        async move {
-            client
-                .chat(organization.shop(), &format!("sample-{number}"), "sample")
-                .await
-        }
-    });
-    for reply in join_all(sample).await {
-        reply.complete();
+    let sample = send_crowd(organization, urls, "sample", SAMPLE_SESSIONS).await;
+    for chat in &sample {
+        chat.reply.complete();
     }
-    let seconds_per_chat = began.elapsed().as_secs_f64() / SAMPLE_CHATS as f64;
+    let seconds_per_chat = began.elapsed().as_secs_f64() / sample.len() as f64;
     let chats = CROWD_TIME.as_secs_f64() / seconds_per_chat;
     (chats as usize / CHATS_PER_SESSION).clamp(SESSIONS_MIN, SESSIONS_MAX)
 }

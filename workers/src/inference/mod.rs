@@ -1,4 +1,4 @@
-//! The inference role (steps 7 to 9 of the path of a message): turns messages into replies, and
+//! The inference role: turns messages into replies, and
 //! applies metadata changes and deletions.
 //!
 //! Reading order: [`turn_runner`] orchestrates one turn after [`claim`] has claimed its reply.

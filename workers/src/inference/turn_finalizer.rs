@@ -1,4 +1,4 @@
-//! Gives a turn its one final state (step 9 of the path): finalized, stored, announced, completed.
+//! Gives a turn its one final state: finalized, stored, announced, completed.
 //!
 //! The order is the guarantee. The reply is finalized first, so that no other text can be stored.
 //! It is stored before the client sees its end. The claim is completed once the event is published,

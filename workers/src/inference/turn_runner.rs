@@ -1,7 +1,7 @@
-//! Runs one turn from its claim to its final state (step 7 of the path of a message).
+//! Runs one turn from its claim to its final state.
 //!
-//! The bus record is the write-ahead log: the user message is stored and announced beside the model
-//! call, and only a history that is not cached is read from a store before it.
+//! The job on the bus is durable, so the user message is stored and announced beside the model call.
+//! Only a history that is not cached is read from a store before it.
 
 use std::{
     sync::{Arc, atomic::AtomicBool},
@@ -33,7 +33,8 @@ use crate::{config::WorkersConfig, dead_letter::DeadLetterCause, job_loop::JobEn
 /// Longest time for which a handoff waits for the release of its claim.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Answers a message of a conversation, or completes the work of an earlier attempt.
+/// Answers a message of a conversation, or completes the work of an earlier attempt. `inherited` is
+/// set while another worker may still hold the reply.
 pub(super) async fn run_turn(
     inference: &InferenceHandler,
     job: &ReplyJob,
@@ -98,6 +99,7 @@ enum CompletionSource {
 impl CompletionSource {
     fn from_task(task: &ClaimTask) -> Self {
         match task {
+            // A stored reply is found by `load_state`, so that `Announce` never calls the model.
             ClaimTask::Generate | ClaimTask::Announce => Self::Model,
             ClaimTask::StoreFinalized { end } => match &end.body {
                 FrameBody::End(end) => Self::Finalized((**end).clone()),
@@ -153,7 +155,8 @@ impl<'a> TurnRunner<'a> {
             }
             source => source,
         };
-        // Other tasks finish an older attempt, behind which the conversation may have moved on.
+        // Other tasks finish an older attempt. The conversation may have grown since, so that the count
+        // is unreliable.
         let message_count = match claimed.task {
             ClaimTask::Generate => claimed.message_count,
             _ => None,
@@ -162,12 +165,12 @@ impl<'a> TurnRunner<'a> {
             biased;
             // Another worker holds the claim; the next claim returns its result.
             () = self.writer.fenced().cancelled() => JobEnd::RetryAfter(LEASE),
-            () = handoff.cancelled() => self.hand_off().await,
+            () = handoff.cancelled() => self.release_for_retry().await,
             () = self.writer.drive() => JobEnd::RetryAfter(LEASE),
             end = Box::pin(self.run_source(source, message_count)) => end,
         };
         match end {
-            JobEnd::Finished if claimed.task == ClaimTask::GiveUp => self.exhausted_attempts(),
+            JobEnd::Finished if claimed.task == ClaimTask::GiveUp => self.dead_letter_exhausted(),
             end => end,
         }
     }
@@ -179,14 +182,16 @@ impl<'a> TurnRunner<'a> {
             self.writer.flush(true)
         );
         match state {
-            Some(TurnState::Pending(turn)) => Box::pin(self.complete_turn(&turn, source)).await,
+            Some(TurnState::Pending(turn)) => {
+                Box::pin(self.finish_pending_turn(&turn, source)).await
+            }
             Some(TurnState::Final(record)) => self.finalizer.announce_stored(&record).await,
-            None => self.hand_off().await,
+            None => self.release_for_retry().await,
         }
     }
 
     /// Brings a pending turn to its end, publishing its events beside the work.
-    async fn complete_turn(&self, turn: &PendingTurn, source: CompletionSource) -> JobEnd {
+    async fn finish_pending_turn(&self, turn: &PendingTurn, source: CompletionSource) -> JobEnd {
         let (announcement, publication) = announcement::channel();
         let work = async {
             let (completion, stored) = tokio::join!(
@@ -231,8 +236,9 @@ impl<'a> TurnRunner<'a> {
         stored
     }
 
-    /// Ends the lease, so that the next holder starts at once.
-    async fn hand_off(&self) -> JobEnd {
+    /// Ends the lease, so that the next holder starts at once: while draining, and when the state could
+    /// not be read.
+    async fn release_for_retry(&self) -> JobEnd {
         let deadline = Instant::now() + RELEASE_TIMEOUT;
         let _ = timeout_at(deadline, self.inference.release_claim(self.writer.token())).await;
         JobEnd::RetryAfter(Duration::from_millis(
@@ -240,8 +246,8 @@ impl<'a> TurnRunner<'a> {
         ))
     }
 
-    /// Keeps the record that ended so many attempts for an operator; its reply has failed visibly.
-    fn exhausted_attempts(&self) -> JobEnd {
+    /// Sends the job whose attempts all died to the dead letter topic; its reply has failed visibly.
+    fn dead_letter_exhausted(&self) -> JobEnd {
         JobEnd::DeadLetter(DeadLetterCause {
             class: "attempts-exhausted",
             reason: "every attempt died before the reply had its final state".to_owned(),

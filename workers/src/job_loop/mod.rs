@@ -1,5 +1,4 @@
-//! Consumes records, runs them as jobs and commits their offsets (step 5 of the path): the one loop
-//! of every worker role.
+//! Consumes records, runs them as jobs and commits their offsets: the one loop of every worker role.
 //!
 //! One task owns the consumers and never works itself; jobs run beside it. An offset is finished
 //! when its job has finished: a job that will be retried keeps its offset open in the ledger and
@@ -47,8 +46,8 @@ const GAUGES_INTERVAL: Duration = Duration::from_secs(5);
 /// Interval between two announcements of waiting jobs. An ingress gives up a message after about
 /// 20 s without one.
 const WAITING_ANNOUNCE_INTERVAL: Duration = Duration::from_secs(5);
-/// Records of newer versions that may wait in a process; far below the bound at which it stops
-/// reading.
+/// Records of newer versions that may wait in a process. Far below `queued_jobs_max`, at which the
+/// loop stops reading.
 const PARKED_NEWER_MAX: usize = 256;
 /// Time for jobs to hand off their claims once the drain budget is spent.
 const HANDOFF_GRACE: Duration = Duration::from_secs(3);

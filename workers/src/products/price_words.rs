@@ -1,5 +1,5 @@
-//! Words around a price in English, German, French, Spanish, Italian and Polish, folded. Words with an apostrophe or a
-//! hyphen are two words here.
+//! Words around a price in English, German, French, Spanish, Italian and Polish, in lower case without accents. An
+//! apostrophe or a hyphen is a space: `jusqu'à` is written `jusqu a`.
 
 /// Words before the highest price.
 #[rustfmt::skip]
@@ -74,9 +74,9 @@ pub(super) const FILLERS: &[&str] = &[
     "gli", "okolo",
 ];
 
-/// Words before a limit that only say that it is a limit of prices.
+/// Words before a limit that only mark it as a price.
 #[rustfmt::skip]
-pub(super) const LEADS: &[&str] = &[
+pub(super) const PRICE_MARKERS: &[&str] = &[
     "for", "price", "priced", "costs", "cost", "costing", "fur", "fuer", "preis", "kostet", "pour", "prix", "por",
     "precio", "per", "prezzo", "za", "cena",
 ];

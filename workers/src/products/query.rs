@@ -18,7 +18,7 @@ const QUERY_CHARS_MAX: usize = 400;
 /// Groups that are searched; the most common ones are dropped first.
 const GROUPS_MAX: usize = 6;
 /// Rarest groups of which some may be missing; each further group doubles the work of the index.
-const MISSING_OF_MAX: usize = 4;
+const OPTIONAL_GROUPS_MAX: usize = 4;
 
 /// A lookup of the attributes that products have.
 pub(super) trait ProductAttributes {
@@ -60,8 +60,8 @@ pub(super) struct ParsedQuery {
     groups: Vec<WordGroup>,
     /// Expressions of the attribute filters, which every result must match.
     required: Vec<String>,
-    /// True if the query has words and the shop has none of them.
-    pub(super) is_hopeless: bool,
+    /// True if the shop has none of the words, or no value of a filter.
+    pub(super) matches_nothing: bool,
 }
 
 impl ParsedQuery {
@@ -69,11 +69,11 @@ impl ParsedQuery {
     pub(super) fn read(
         query: &ProductQuery,
         vocabulary: &ShopVocabulary,
-        labels: &impl ProductAttributes,
+        attributes: &impl ProductAttributes,
     ) -> Self {
         let mut request = Self::default();
         for (name, value) in &query.attributes {
-            request.add_filter(&attribute_name(name), value, vocabulary, labels);
+            request.add_filter(&attribute_name(name), value, vocabulary, attributes);
         }
         let text: String = query.text.chars().take(QUERY_CHARS_MAX).collect();
         let (things, purposes) = split_purpose(&text);
@@ -86,7 +86,7 @@ impl ParsedQuery {
                     ..group
                 }),
         );
-        request.is_hopeless |= !things.is_empty() && groups.is_empty();
+        request.matches_nothing |= !things.is_empty() && groups.is_empty();
         groups.sort_by_key(|group| group.products);
         groups.truncate(GROUPS_MAX);
         request.groups = groups;
@@ -105,15 +105,15 @@ impl ParsedQuery {
         let wider = self.groups.iter().any(|group| !group.compounds.is_empty());
         let strict = std::iter::once(self.index_query((all, all), false));
         let compounds = wider.then(|| self.index_query((all, all), true));
-        let telling = all.min(MISSING_OF_MAX);
-        let most = if telling < all {
-            telling
+        let rarest = all.min(OPTIONAL_GROUPS_MAX);
+        let most = if rarest < all {
+            rarest
         } else {
             all.saturating_sub(1)
         };
         let fewer = (all.div_ceil(2).max(1)..=most)
             .rev()
-            .map(move |count| self.index_query((count, telling), false));
+            .map(move |count| self.index_query((count, rarest), false));
         strict.chain(compounds).chain(fewer)
     }
 
@@ -163,14 +163,14 @@ impl ParsedQuery {
         name: &str,
         value: &str,
         vocabulary: &ShopVocabulary,
-        labels: &impl ProductAttributes,
+        attributes: &impl ProductAttributes,
     ) {
         let value: String = value.chars().take(QUERY_CHARS_MAX).collect();
-        if labels.has_name(name) {
+        if attributes.has_name(name) {
             // Stop words too: only they distinguish `in stock` and `out of stock`.
             for word in all_words(&value) {
-                let meant = label_words(name, &word, vocabulary, labels);
-                self.is_hopeless |= meant.is_empty();
+                let meant = label_words(name, &word, vocabulary, attributes);
+                self.matches_nothing |= meant.is_empty();
                 let meant: Vec<String> = meant
                     .iter()
                     .map(|word| quoted(&filter_word(name, word)))
@@ -182,7 +182,7 @@ impl ParsedQuery {
         for word in &query_words(&value) {
             match group_of(word, vocabulary) {
                 Some(group) => self.required.push(group.expression(true, false)),
-                None => self.is_hopeless = true,
+                None => self.matches_nothing = true,
             }
         }
     }
@@ -243,11 +243,11 @@ fn split_purpose(text: &str) -> (Vec<String>, Vec<String>) {
     let purpose = purpose.unwrap_or(words.len());
     let mut seen = HashSet::new();
     let mut new = |words: &[String], all: bool| {
-        let telling = words
+        let significant = words
             .iter()
             .filter(|word| all || !is_query_stop_word(word))
             .cloned();
-        telling
+        significant
             .filter(|word| seen.insert(word.clone()))
             .collect::<Vec<_>>()
     };
@@ -264,15 +264,17 @@ fn label_words(
     name: &str,
     word: &str,
     vocabulary: &ShopVocabulary,
-    labels: &impl ProductAttributes,
+    attributes: &impl ProductAttributes,
 ) -> Vec<String> {
-    if labels.has_word(name, word) {
+    if attributes.has_word(name, word) {
         return vec![word.to_owned()];
     }
-    let near = vocabulary.mistaken_for(word);
-    let near = near
-        .into_iter()
-        .map(|words| words.into_iter().filter(|word| labels.has_word(name, word)));
+    let near = vocabulary.similar_words(word);
+    let near = near.into_iter().map(|words| {
+        words
+            .into_iter()
+            .filter(|word| attributes.has_word(name, word))
+    });
     near.map(Iterator::collect::<Vec<&str>>)
         .find(|words| !words.is_empty())
         .map_or_else(Vec::new, |words| to_strings(&words))

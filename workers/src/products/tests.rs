@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use switchboard_backends::products::{
-    FeedRejections, ProductSource, ProductStore, embedded::EmbeddedProducts, writer::ProductsWriter,
+    ProductSource, ProductStore, RejectedRows, embedded::EmbeddedProducts, writer::ProductsWriter,
 };
 use switchboard_schemas::{
     agent::{Agent, AgentSettings, EcommerceSettings, Product},

@@ -6,8 +6,8 @@ use switchboard_schemas::price;
 use super::{
     PriceLimits,
     price_words::{
-        AND, AT_LEAST, AT_MOST, BETWEEN, CURRENCIES, CURRENCY_SIGNS, FILLERS, LEADS, OR_LESS,
-        OR_MORE,
+        AND, AT_LEAST, AT_MOST, BETWEEN, CURRENCIES, CURRENCY_SIGNS, FILLERS, OR_LESS, OR_MORE,
+        PRICE_MARKERS,
     },
 };
 use crate::text::folding::fold;
@@ -199,7 +199,7 @@ impl QueryTokens {
     fn with_leads(&self, at: usize, first_free: usize) -> usize {
         let leads = (first_free..at)
             .rev()
-            .take_while(|before| self.is_one_of(LEADS, *before))
+            .take_while(|before| self.is_one_of(PRICE_MARKERS, *before))
             .count();
         at - leads
     }

@@ -8,7 +8,7 @@ use crate::text::{
     tokens::WORD_CHARS_MAX,
 };
 
-/// Corrections of one misspelt word, not counting their other forms.
+/// Corrections of one misspelled word, not counting their other forms.
 const CANDIDATES_MAX: usize = 5;
 /// Shortest word that may have one wrong letter, in characters.
 const ONE_TYPO_CHARS_MIN: usize = 4;
@@ -91,29 +91,29 @@ impl ShopVocabulary {
     }
 
     /// Returns words similar to `word` in four groups, the nearest first: longer and shorter forms, forms with umlauts,
-    /// words with one wrong letter, words with two. Unlike [`Self::corrections`], words of one stem are not mixed.
-    pub(super) fn mistaken_for(&self, word: &str) -> [Vec<&str>; 4] {
-        let goes_on = |other: &&str| other.starts_with(word) || word.starts_with(*other);
-        let longer = self.of_stem(word).into_iter().filter(goes_on).collect();
+    /// words with one wrong letter, words with two. Unlike [`Self::corrections`], other forms of these words are left out.
+    pub(super) fn similar_words(&self, word: &str) -> [Vec<&str>; 4] {
+        let continues = |other: &&str| other.starts_with(word) || word.starts_with(*other);
+        let longer = self.of_stem(word).into_iter().filter(continues).collect();
         let umlauts = UMLAUTS.iter().filter(|(written, _)| word.contains(written));
-        let spelt = umlauts
+        let respelled = umlauts
             .filter_map(|(written, meant)| self.by_text.get(word.replace(written, meant).as_str()));
-        let spelt = spelt
+        let respelled = respelled
             .map(|id| self.words[*id as usize].text.as_ref())
             .collect();
-        let near = self.within_mistakes(word);
+        let near = self.words_within_typos(word);
         let at = |wanted: usize| {
             let at = near.iter().filter(|(distance, _)| *distance == wanted);
             at.map(|(_, id)| self.words[*id as usize].text.as_ref())
                 .collect()
         };
-        [longer, spelt, at(1), at(2)]
+        [longer, respelled, at(1), at(2)]
     }
 
-    /// Returns the most probable corrections of a misspelt word, with their other forms.
+    /// Returns the most probable corrections of a misspelled word, with their other forms.
     pub(super) fn corrections(&self, word: &str) -> Vec<&str> {
         let first = word.chars().next();
-        let mut near = self.within_mistakes(word);
+        let mut near = self.words_within_typos(word);
         let least = near
             .iter()
             .map(|(distance, _)| *distance)
@@ -153,8 +153,8 @@ impl ShopVocabulary {
             .collect()
     }
 
-    /// Returns words that differ by at most as many letters as a word of this length may have wrong, with the number.
-    fn within_mistakes(&self, word: &str) -> Vec<(usize, u32)> {
+    /// Returns words within the number of typos that a word of this length may have, each with its edit distance.
+    fn words_within_typos(&self, word: &str) -> Vec<(usize, u32)> {
         let letters: Vec<char> = word.chars().collect();
         let mistakes_max = match letters.len() {
             TWO_TYPOS_CHARS_MIN.. => 2,
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn misspelt_word_stands_for_the_nearest_words() {
+    fn misspelled_word_stands_for_the_nearest_words() {
         let vocabulary = vocabulary(&[
             "headphones",
             "headphone",
@@ -234,7 +234,7 @@ mod tests {
             "coat",
             "boot",
         ]);
-        for (misspelt, meant) in [
+        for (misspelled, meant) in [
             ("hedphones", &["headphone", "headphones"][..]),
             ("haedfones", &[]),
             ("headfones", &["headphone", "headphones"]),
@@ -244,7 +244,7 @@ mod tests {
             ("bot", &[]),
             ("xyz123", &[]),
         ] {
-            assert_eq!(vocabulary.corrections(misspelt), meant, "{misspelt}");
+            assert_eq!(vocabulary.corrections(misspelled), meant, "{misspelled}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The routing role (step 6 of the path of a message): chooses an agent of a team and forwards the turn to it.
+//! The routing role: chooses an agent of a team and forwards the turn to it.
 //!
 //! Messages of a conversation share a lane, so that each is routed after the one before it, whose decision it may have to
 //! continue. A decision is recorded before it is acted upon. [`candidates`] lists the agents that can answer, [`past`] reads

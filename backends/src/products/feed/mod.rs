@@ -15,7 +15,7 @@ mod tests;
 use switchboard_schemas::{agent::FeedFormat, catalog_product::CatalogProduct};
 
 use self::{csv::CsvRows, json::JsonRows};
-use super::{FeedRejections, RejectedRow};
+use super::{RejectedRow, RejectedRows};
 
 /// Maximum number of rejected rows that are reported with their reason.
 const REJECTED_ROWS_REPORTED: usize = 20;
@@ -68,7 +68,7 @@ pub struct FeedReader {
     state: ReaderState,
     products_max: u64,
     products: u64,
-    rejected: FeedRejections,
+    rejected: RejectedRows,
 }
 
 enum ReaderState {
@@ -89,7 +89,7 @@ impl FeedReader {
             state,
             products_max,
             products: 0,
-            rejected: FeedRejections {
+            rejected: RejectedRows {
                 count: 0,
                 first: Vec::new(),
             },
@@ -121,7 +121,7 @@ impl FeedReader {
     ///
     /// # Errors
     /// The feed is rejected; nothing of it may replace the current products.
-    pub fn finish(mut self) -> Result<(Vec<CatalogProduct>, FeedRejections), FeedError> {
+    pub fn finish(mut self) -> Result<(Vec<CatalogProduct>, RejectedRows), FeedError> {
         let mut products = Vec::new();
         let mut rows = Vec::new();
         match &mut self.state {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-type Read = Result<(Vec<CatalogProduct>, FeedRejections), FeedError>;
+type Read = Result<(Vec<CatalogProduct>, RejectedRows), FeedError>;
 
 /// Reads a feed in pieces of `piece` bytes.
 fn read_in_pieces(feed: &[u8], piece: usize, products_max: u64) -> Read {

@@ -41,7 +41,7 @@ export function SignInForm() {
           withAsterisk={false}
           value={password}
           onChange={(event) => setPassword(event.currentTarget.value)}
-          description="Forgotten? An owner of your organization can create a link to set a new one."
+          description="Forgotten? An owner of your organization can create a link to set a new one; on the server, “switchboard admin link” does."
         />
         <Button type="submit" loading={entering.isPending} fullWidth mt="xs">
           Sign in

@@ -65,7 +65,7 @@ export function Link() {
     return (
       <Dead
         title="This link no longer works"
-        about="It was used, replaced, or has expired. Ask the sender for a new one."
+        about="It was used, replaced, or has expired. Ask the sender for a new one. The first owner creates one on the server with “switchboard admin link”."
       />
     );
   }

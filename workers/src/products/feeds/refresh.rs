@@ -8,7 +8,7 @@ use switchboard_backends::{
     Backends,
     catalog::{CatalogEntry, EntryKind},
     products::{
-        FeedRefresh, FeedRejections, ProductSource, ProductsStatus,
+        FeedRefresh, ProductSource, ProductsStatus, RejectedRows,
         config::ProductsConfig,
         feed::{FeedError, FeedReader},
         writer::ProductsWriter,
@@ -193,7 +193,7 @@ impl FeedRefresher {
         agent: &Agent,
         feed: &ProductFeed,
         writer: &mut ProductsWriter,
-    ) -> Result<FeedRejections, RefreshError> {
+    ) -> Result<RejectedRows, RefreshError> {
         let mut reader = FeedReader::new(feed.format, self.config.products_max);
         let mut bytes = 0;
         while let Some(piece) = response.chunk().await.map_err(|_| FetchError::BrokenOff)? {

@@ -131,7 +131,7 @@ fn unknown_words_match_nothing_and_no_words_match_all() {
             ..ProductQuery::default()
         };
         let request = ParsedQuery::read(&query, &vocabulary(), &NoAttributes);
-        (request.is_hopeless, request.is_empty())
+        (request.matches_nothing, request.is_empty())
     };
     assert_eq!(read("quantum spaceship"), (true, true));
     assert_eq!(read("  ?! "), (false, true));

@@ -33,7 +33,7 @@ impl World {
             writer.push(&product(title, "1", "", &[])).await.unwrap();
         }
         writer
-            .publish(ProductSource::Upload, FeedRejections::default())
+            .publish(ProductSource::Upload, RejectedRows::default())
             .await
             .unwrap();
     }
