@@ -895,16 +895,6 @@ export interface components {
          * @enum {string}
          */
         FeedFormat: "auto" | "csv" | "json";
-        /** @description The rows of a source that are not products. */
-        FeedRejections: {
-            /**
-             * Format: int64
-             * @description Number of rejected rows.
-             */
-            count: number;
-            /** @description The first rejected rows. */
-            first: components["schemas"]["RejectedRow"][];
-        };
         /** @description The state of a feed. */
         FeedView: {
             /** @description The error of the last fetch. */
@@ -1493,6 +1483,16 @@ export interface components {
              */
             row: number;
         };
+        /** @description The rows of a source that are not products. */
+        RejectedRows: {
+            /**
+             * Format: int64
+             * @description Number of rejected rows.
+             */
+            count: number;
+            /** @description The first rejected rows. */
+            first: components["schemas"]["RejectedRow"][];
+        };
         /** @description Replies by their final state. */
         ReplyCounts: {
             /** Format: int64 */
@@ -1599,7 +1599,7 @@ export interface components {
              */
             count: number;
             /** @description The rejected rows. */
-            rejected: components["schemas"]["FeedRejections"];
+            rejected: components["schemas"]["RejectedRows"];
             /** @description `true` if visitors see products, so that an upload to an agent that hides them is noticed. */
             shown: boolean;
             /** @description The origin of the products. */
