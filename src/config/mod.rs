@@ -176,7 +176,7 @@ impl ServiceConfig {
         errors.extend(
             products
                 .as_ref()
-                .map(ProductsConfig::mistakes)
+                .map(ProductsConfig::validation_errors)
                 .unwrap_or_default(),
         );
         let (top, products) = (top?, products?);

@@ -113,35 +113,29 @@ impl Counted {
 
     /// Asserts that the reported totals equal the recount.
     #[track_caller]
-    fn assert_told(mut self, figures: &Value) {
-        assert_eq!(figures["conversations"], self.conversations, "{figures:#}");
-        assert_eq!(figures["messages"], self.messages, "{figures:#}");
+    fn assert_reported(mut self, report: &Value) {
+        assert_eq!(report["conversations"], self.conversations, "{report:#}");
+        assert_eq!(report["messages"], self.messages, "{report:#}");
         for status in ["completed", "incomplete", "failed", "cancelled"] {
             let counted = self.by_status.get(status).copied().unwrap_or_default();
-            assert_eq!(
-                figures["replies"][status], counted,
-                "{status} of {figures:#}"
-            );
+            assert_eq!(report["replies"][status], counted, "{status} of {report:#}");
         }
+        assert_eq!(report["tokens"]["prompt"], self.prompt_tokens, "{report:#}");
         assert_eq!(
-            figures["tokens"]["prompt"], self.prompt_tokens,
-            "{figures:#}"
-        );
-        assert_eq!(
-            figures["tokens"]["completion"], self.completion_tokens,
-            "{figures:#}"
+            report["tokens"]["completion"], self.completion_tokens,
+            "{report:#}"
         );
         self.response_times_ms.sort_unstable();
-        assert_times(&figures["responseTime"], &self.response_times_ms);
+        assert_times(&report["responseTime"], &self.response_times_ms);
         // A transcript has no start time of the text; it lies before its end.
-        let (first, whole) = (&figures["firstTextTime"], &figures["responseTime"]);
+        let (first, whole) = (&report["firstTextTime"], &report["responseTime"]);
         assert!(
             first["count"].as_u64() <= whole["count"].as_u64(),
-            "{figures:#}"
+            "{report:#}"
         );
         assert!(
             first["averageMs"].as_u64() <= whole["p95Ms"].as_u64().map(|ms| ms + ms / 128),
-            "{figures:#}"
+            "{report:#}"
         );
         let sum: u64 = self.ratings.iter().sum();
         let count = self.ratings.len() as u64;
@@ -149,7 +143,7 @@ impl Counted {
             .checked_div(count)
             .map(|hundredths| hundredths as f64 / 100.0);
         assert_eq!(
-            (&figures["ratings"]["count"], &figures["ratings"]["average"]),
+            (&report["ratings"]["count"], &report["ratings"]["average"]),
             (&json!(count), &json!(average))
         );
     }
@@ -179,7 +173,7 @@ fn assert_times(told: &Value, sorted: &[u64]) {
 
 /// Returns the totals from yesterday to tomorrow, so that no midnight falls between them and the
 /// recount.
-async fn figures(admin: &Client, organization: &Organization, query: &str) -> Value {
+async fn report(admin: &Client, organization: &Organization, query: &str) -> Value {
     let (from, to) = (Utc::now() - Days::new(1), Utc::now() + Days::new(1));
     let range = format!(
         "?from={}&to={}",
@@ -195,8 +189,8 @@ async fn figures(admin: &Client, organization: &Organization, query: &str) -> Va
 
 async fn assert_figures_equal_a_recount(admin: &Client, organization: &Organization) {
     let recount = Recount::of(admin, organization).await;
-    let told = figures(admin, organization, "").await;
-    recount.all.assert_told(&told["totals"]);
+    let told = report(admin, organization, "").await;
+    recount.all.assert_reported(&told["totals"]);
     for (list, id, counted) in [
         ("agents", "agentId", recount.by_agent),
         ("teams", "teamId", recount.by_team),
@@ -204,13 +198,13 @@ async fn assert_figures_equal_a_recount(admin: &Client, organization: &Organizat
         let told = told[list].as_array().unwrap();
         let ids: BTreeSet<_> = told
             .iter()
-            .map(|figures| figures[id].as_str().unwrap())
+            .map(|report| report[id].as_str().unwrap())
             .collect();
         assert_eq!(ids, counted.keys().map(String::as_str).collect(), "{list}");
         for (owner, counted) in counted {
-            counted.assert_told(
+            counted.assert_reported(
                 told.iter()
-                    .find(|figures| figures[id] == owner.as_str())
+                    .find(|report| report[id] == owner.as_str())
                     .unwrap(),
             );
         }
@@ -303,7 +297,7 @@ async fn totals_equal_a_recount_of_every_conversation() {
     rate(&client, organization.agent("coffee"), "three", json!(5)).await;
     rate(&client, organization.agent("coffee"), "three", json!(3)).await;
     assert_figures_equal_a_recount(&admin, &organization).await;
-    let told = figures(&admin, &organization, "").await["totals"].clone();
+    let told = report(&admin, &organization, "").await["totals"].clone();
     let replies = json!({"completed": 8, "incomplete": 1, "failed": 1, "cancelled": 1});
     assert_eq!(
         (&told["conversations"], &told["messages"], &told["replies"]),
@@ -319,16 +313,16 @@ async fn totals_equal_a_recount_of_every_conversation() {
 async fn totals_by_agent_team_and_csv_agree_with_the_whole() {
     let organization = busy_shop().await;
     let admin = organization.service().admin();
-    let whole = figures(&admin, &organization, "").await;
+    let whole = report(&admin, &organization, "").await;
     for (parameter, list, id) in [
         ("agent", "agents", organization.agent("coffee")),
         ("team", "teams", organization.team("front")),
     ] {
-        let part = figures(&admin, &organization, &format!("&{parameter}={id}")).await;
+        let part = report(&admin, &organization, &format!("&{parameter}={id}")).await;
         let told = whole[list].as_array().unwrap().iter();
         let mut told = told
             .clone()
-            .find(|figures| figures[format!("{parameter}Id")] == id)
+            .find(|report| report[format!("{parameter}Id")] == id)
             .unwrap()
             .clone();
         let fields = told.as_object_mut().unwrap();
@@ -377,7 +371,7 @@ async fn another_organization_sees_none_of_the_totals() {
         .await;
     let agent = format!("&agent={}", organization.agent("tea"));
     for query in ["", &agent] {
-        let told = figures(&service.admin(), &other, query).await;
+        let told = report(&service.admin(), &other, query).await;
         assert_eq!(
             (&told["totals"]["messages"], &told["agents"]),
             (&json!(0), &json!([]))
@@ -421,7 +415,7 @@ async fn totals_equal_a_recount_after_workers_are_killed_mid_reply() {
     let admin = service.admin();
     // The cluster stores a message and its fact side by side.
     eventually("all of them are counted", PATIENCE, async || {
-        (figures(&admin, &organization, "").await["totals"]["messages"] == 1 + TALKS).then_some(())
+        (report(&admin, &organization, "").await["totals"]["messages"] == 1 + TALKS).then_some(())
     })
     .await;
     assert_figures_equal_a_recount(&admin, &organization).await;

@@ -48,7 +48,7 @@ impl Default for ProductsConfig {
 
 impl ProductsConfig {
     /// Returns the invalid keys with the reason of each.
-    pub fn mistakes(&self) -> Vec<String> {
+    pub fn validation_errors(&self) -> Vec<String> {
         let must_not_be_zero = [
             ("products_max", self.products_max),
             ("bytes_max", self.bytes_max),
@@ -59,7 +59,7 @@ impl ProductsConfig {
             ("feeds_at_once_max", self.feeds_at_once_max as u64),
             ("index_bytes_max", self.index_bytes_max),
         ];
-        let mut mistakes: Vec<String> = must_not_be_zero
+        let mut validation_errors: Vec<String> = must_not_be_zero
             .iter()
             .filter(|(_, value)| *value == 0)
             .map(|(key, _)| format!("products.{key} must not be 0"))
@@ -71,13 +71,13 @@ impl ProductsConfig {
             ("feed_timeout_ms", self.feed_timeout_ms),
         ] {
             if Duration::from_millis(value) > longest {
-                mistakes.push(format!(
+                validation_errors.push(format!(
                     "products.{key} must be at most {}",
                     longest.as_millis()
                 ));
             }
         }
-        mistakes
+        validation_errors
     }
 }
 
@@ -87,14 +87,14 @@ mod tests {
 
     #[test]
     fn defaults_are_valid_and_impossible_values_are_reported() {
-        assert!(ProductsConfig::default().mistakes().is_empty());
+        assert!(ProductsConfig::default().validation_errors().is_empty());
         let config = ProductsConfig {
             feed_scan_ms: 0,
             feed_timeout_ms: 3_600_000,
             ..ProductsConfig::default()
         };
         assert_eq!(
-            config.mistakes(),
+            config.validation_errors(),
             [
                 "products.feed_scan_ms must not be 0",
                 "products.feed_timeout_ms must be at most 450000"

@@ -76,14 +76,14 @@ pub(super) struct RelatedData {
 impl Tombstone {
     /// Creates the tombstone of a conversation with `positions` messages.
     pub(super) fn new(
-        standing: &HistoryState,
+        history: &HistoryState,
         deletion: &ConversationDeletion,
         metadata_at: Option<Timestamp>,
     ) -> Self {
-        let positions = standing.message_count + PLACES_UNCOUNTED;
+        let positions = history.message_count + PLACES_UNCOUNTED;
         Self {
             event_id: deletion.event_id.clone(),
-            places: places_before(standing.tombstone.as_ref()) + positions,
+            places: places_before(history.tombstone.as_ref()) + positions,
             positions,
             at: deletion.at.max(metadata_at.unwrap_or_default()),
         }
@@ -163,8 +163,8 @@ mod tests {
             // The last turn that can have been begun stands behind the counted ones.
             prop_assert!(history_stamp(count, TurnPhase::End, attempt) < first.stamp());
             prop_assert!(first.stamp() < history_stamp(first.places, TurnPhase::Begin, 0));
-            let standing = HistoryState { message_count: again, tombstone: Some(first.clone()) };
-            let second = Tombstone::new(&standing, &deletion(), None);
+            let history = HistoryState { message_count: again, tombstone: Some(first.clone()) };
+            let second = Tombstone::new(&history, &deletion(), None);
             prop_assert!(history_stamp(first.places + again, TurnPhase::End, attempt) < second.stamp());
             prop_assert!(second.stamp() < history_stamp(second.places, TurnPhase::Begin, 0));
         }

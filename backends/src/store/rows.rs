@@ -252,7 +252,7 @@ impl MetadataChange {
 
 /// Returns the head of a deleted conversation: its origin and its progress.
 pub(super) fn tombstone_rows(tombstone: &Tombstone) -> Result<(String, StampedCell), StoreError> {
-    let grave = DeletionMarker {
+    let marker = DeletionMarker {
         deleted: true,
         tombstone: Some(tombstone.clone()),
     };
@@ -263,7 +263,7 @@ pub(super) fn tombstone_rows(tombstone: &Tombstone) -> Result<(String, StampedCe
         updated_at: tombstone.at,
     };
     Ok((
-        encode(&grave)?,
+        encode(&marker)?,
         StampedCell {
             body: encode(&progress)?,
             stamp: tombstone.stamp(),

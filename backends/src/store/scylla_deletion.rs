@@ -24,7 +24,7 @@ use crate::{
 statements! {
     /// Prepared statements of deletions.
     pub(super) struct PreparedDeletion {
-        prepare_write bury =
+        prepare_write put_tombstone =
             "INSERT INTO switchboard.conversations (org_id, conversation_id, origin, progress)
                 VALUES (?, ?, ?, ?) USING TIMESTAMP ?",
         prepare_write delete_metadata =
@@ -98,8 +98,11 @@ impl PreparedDeletion {
     ) -> Result<(), StoreError> {
         let (origin, progress) = tombstone_rows(tombstone)?;
         let (org, id) = (deletion.org_id.as_str(), deletion.conversation_id.as_str());
-        link.write(&self.bury, (org, id, origin, progress.body, progress.stamp))
-            .await
+        link.write(
+            &self.put_tombstone,
+            (org, id, origin, progress.body, progress.stamp),
+        )
+        .await
     }
 
     async fn remove_related_data(

@@ -27,7 +27,7 @@ pub(super) struct WrittenEntry {
 impl<P, S> Admin<P, S> {
     /// Announces a change of one entry to all processes and records it in the audit log. Only one of
     /// `before` and `after` may be absent.
-    pub(super) async fn conclude_change(
+    pub(super) async fn record_change(
         &self,
         action: AuditAction,
         before: Option<&CatalogEntry>,

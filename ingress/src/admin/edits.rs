@@ -59,7 +59,7 @@ pub(super) async fn edit_entry<R: Resource>(
                     state.apply.catalog.put(&entry).await?;
                     let (before, after) = (Some(&found.entry), Some(&entry));
                     admin
-                        .conclude_change(AuditAction::Update, before, after)
+                        .record_change(AuditAction::Update, before, after)
                         .await;
                     return find(state, org, R::KIND, id).await;
                 }

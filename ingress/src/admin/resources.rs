@@ -225,7 +225,7 @@ pub(super) async fn create_in<R: Resource, S: PermissionSubject>(
     }
     state.apply.catalog.put(&entry).await?;
     admin
-        .conclude_change(AuditAction::Create, None, Some(&entry))
+        .record_change(AuditAction::Create, None, Some(&entry))
         .await;
     drop(write_lock);
     let found = find(state, org, R::KIND, entry.id()).await?;
@@ -287,7 +287,7 @@ pub(super) async fn delete<R: Resource>(
     catalog.remove(R::KIND, org, &id).await?;
     R::clean_up(&admin, &found.entry).await?;
     admin
-        .conclude_change(AuditAction::Delete, Some(&found.entry), None)
+        .record_change(AuditAction::Delete, Some(&found.entry), None)
         .await;
     Ok(NoContent)
 }

@@ -60,13 +60,13 @@ pub(crate) fn count_fitting(turns: &[PastTurn<'_>], budget: usize) -> usize {
     }
     let mut left = budget;
     let newest_first = turns.iter().rev();
-    let fitting = newest_first.take_while(|turn| {
+    let kept = newest_first.take_while(|turn| {
         let cost = tokens::message_cost(&turn.0.content) + tokens::message_cost(&turn.1.content);
         let fits = cost <= left;
         left = left.saturating_sub(cost);
         fits
     });
-    fitting.count()
+    kept.count()
 }
 
 impl ContextWindow<'_> {

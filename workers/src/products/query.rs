@@ -76,8 +76,8 @@ impl ParsedQuery {
             request.add_filter(&attribute_name(name), value, vocabulary, attributes);
         }
         let text: String = query.text.chars().take(QUERY_CHARS_MAX).collect();
-        let (things, purposes) = split_purpose(&text);
-        let mut groups = groups_of(&things, vocabulary);
+        let (wanted, purposes) = split_purpose(&text);
+        let mut groups = groups_of(&wanted, vocabulary);
         groups.extend(
             groups_of(&purposes, vocabulary)
                 .into_iter()
@@ -86,7 +86,7 @@ impl ParsedQuery {
                     ..group
                 }),
         );
-        request.matches_nothing |= !things.is_empty() && groups.is_empty();
+        request.matches_nothing |= !wanted.is_empty() && groups.is_empty();
         groups.sort_by_key(|group| group.products);
         groups.truncate(GROUPS_MAX);
         request.groups = groups;
@@ -119,16 +119,16 @@ impl ParsedQuery {
 
     /// Returns a search for products with at least `count` of the first `of` groups and all filters.
     fn index_query(&self, (count, of): (usize, usize), with_compounds: bool) -> IndexQuery {
-        let things = self.groups.iter().filter(|group| !group.is_purpose);
-        let things: Vec<String> = things
+        let wanted = self.groups.iter().filter(|group| !group.is_purpose);
+        let wanted: Vec<String> = wanted
             .map(|group| group.expression(with_compounds, false))
             .collect();
         let matching = self.matching((count, of), |group| group.expression(with_compounds, false));
         let ranking = self.matching((count, of), |group| group.expression(with_compounds, true));
-        let named = if things.is_empty() {
+        let named = if wanted.is_empty() {
             matching.clone()
         } else {
-            format!("{{title}} : ({})", things.join(" AND "))
+            format!("{{title}} : ({})", wanted.join(" AND "))
         };
         IndexQuery {
             matching,
@@ -222,9 +222,9 @@ impl WordGroup {
 
 /// Returns the words of a text without stop words, unless there are only stop words.
 fn query_words(text: &str) -> Vec<String> {
-    let (mut things, purposes) = split_purpose(text);
-    things.extend(purposes);
-    things
+    let (mut wanted, purposes) = split_purpose(text);
+    wanted.extend(purposes);
+    wanted
 }
 
 /// Returns the words of the wanted product and the words of its purpose, without stop words.

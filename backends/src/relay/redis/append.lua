@@ -3,7 +3,7 @@ local reply = read_reply()
 local refusal = renew(reply, ARGV[1], ARGV[2])
 if refusal then return refusal end
 
-local answer, added = standing(reply), false
+local answer, added = claim_status(reply), false
 if ARGV[5] ~= '' then push(ARGV[3], ARGV[4], ARGV[5]) end
 for index = 6, #ARGV, 3 do
   local generation, seq, frame = tonumber(ARGV[index]), tonumber(ARGV[index + 1]), ARGV[index + 2]

@@ -20,9 +20,9 @@ if not alive then
   keep()
 end
 
-local duty = 'answer'
-if reply.status == 'stored' then duty = 'announce'
-elseif reply.status == 'sealed' then duty = 'store'
-elseif reply.failures >= ATTEMPTS_MAX then duty = 'give_up' end
+local task = 'answer'
+if reply.status == 'stored' then task = 'announce'
+elseif reply.status == 'sealed' then task = 'store'
+elseif reply.failures >= ATTEMPTS_MAX then task = 'give_up' end
 local count = redis.call('HGET', conversation_key, 'count')
-return { 'granted', tonumber(reply.attempt), duty, tonumber(count or -1), reply['end'] or '' }
+return { 'granted', tonumber(reply.attempt), task, tonumber(count or -1), reply['end'] or '' }

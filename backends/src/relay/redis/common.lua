@@ -63,7 +63,7 @@ local function renew(reply, attempt, nonce)
   return nil
 end
 
-local function standing(reply)
+local function claim_status(reply)
   if reply.cancelled and reply.status == 'running' then return 'cancelled' end
   return 'held'
 end

@@ -21,4 +21,4 @@ if not reply.status or reply.status == 'running' then
   -- One gap is accepted from now on: the holder may have sent its reply in fewer, merged frames.
   save_log(reply, '1')
 end
-return standing(reply)
+return claim_status(reply)

@@ -71,8 +71,8 @@ impl Office {
     /// Returns the totals of all days together.
     async fn all(&self, subject: &Subject) -> UsageTotals {
         let mut all = UsageTotals::default();
-        for tallies in self.days(subject).await.into_values() {
-            tallies.0.values().for_each(|tally| all.merge(tally));
+        for day_totals in self.days(subject).await.into_values() {
+            day_totals.0.values().for_each(|usage| all.merge(usage));
         }
         all
     }
@@ -130,34 +130,34 @@ pub(super) async fn totals_equal_a_recount_of_stored_turns(subject: Subject) {
                 agent_id: Some(office.agent(agent)),
                 team_id: None,
             };
-            let tally = recounted
+            let usage = recounted
                 .entry((UtcDay::from_timestamp(end.accepted_at), group))
                 .or_default();
-            tally.conversations += u64::from(record.user_position == 0);
+            usage.conversations += u64::from(record.user_position == 0);
             match record.end.status {
-                ReplyStatus::Completed => tally.completed += 1,
-                ReplyStatus::Incomplete => tally.incomplete += 1,
-                ReplyStatus::Cancelled => tally.cancelled += 1,
-                _ => tally.failed += 1,
+                ReplyStatus::Completed => usage.completed += 1,
+                ReplyStatus::Incomplete => usage.incomplete += 1,
+                ReplyStatus::Cancelled => usage.cancelled += 1,
+                _ => usage.failed += 1,
             }
-            tally.prompt_tokens += record.end.usage.prompt_tokens;
-            tally.completion_tokens += record.end.usage.completion_tokens;
-            tally.estimated += u64::from(record.end.usage.estimated);
+            usage.prompt_tokens += record.end.usage.prompt_tokens;
+            usage.completion_tokens += record.end.usage.completion_tokens;
+            usage.estimated += u64::from(record.end.usage.estimated);
             if record.position.is_some() {
-                tally.response_time.add(record.end.response_time_ms);
+                usage.response_time.add(record.end.response_time_ms);
             }
             record
                 .first_text_ms
                 .into_iter()
-                .for_each(|ms| tally.first_text.add(ms));
+                .for_each(|ms| usage.first_text.add(ms));
         }
     }
     let read = office.days(&subject).await.into_iter();
-    let read = read.flat_map(|(day, tallies)| {
-        tallies
+    let read = read.flat_map(|(day, day_totals)| {
+        day_totals
             .0
             .into_iter()
-            .map(move |(group, tally)| ((day, group), tally))
+            .map(move |(group, usage)| ((day, group), usage))
     });
     assert_eq!(read.collect::<BTreeMap<_, _>>(), recounted);
     assert!(
@@ -365,7 +365,7 @@ pub(super) async fn unanswered_message_counts_for_its_team(subject: Subject) {
     let days = office.days(&subject).await;
     let groups: Vec<_> = days
         .values()
-        .flat_map(|tallies| tallies.0.keys().cloned())
+        .flat_map(|day_totals| day_totals.0.keys().cloned())
         .collect();
     assert_eq!(
         groups,

@@ -117,10 +117,10 @@ fn is_covered(
     id: &ConversationId,
     stamp: i64,
 ) -> Result<bool, StoreError> {
-    let grave = head(connection, org, id)?
+    let deleted_head = head(connection, org, id)?
         .map(|head| head.deletion_marker())
         .transpose()?;
-    let tombstone = grave.and_then(|grave| grave.tombstone);
+    let tombstone = deleted_head.and_then(|deleted_head| deleted_head.tombstone);
     Ok(tombstone.is_some_and(|tombstone| stamp <= tombstone.stamp()))
 }
 

@@ -48,8 +48,8 @@ fn table(data: &AnalyticsData) -> String {
     let mut table = String::new();
     push_row(&mut table, HEAD);
     for (day, totals) in &data.counted {
-        for (group, tally) in &totals.0 {
-            let cells = cells(data, *day, group, tally);
+        for (group, usage) in &totals.0 {
+            let cells = cells(data, *day, group, usage);
             push_row(&mut table, cells.iter().map(String::as_str));
         }
     }
@@ -60,7 +60,7 @@ fn cells(
     data: &AnalyticsData,
     day: UtcDay,
     group: &TotalsGroup,
-    tally: &UsageTotals,
+    usage: &UsageTotals,
 ) -> Vec<String> {
     let name_of = |id: &str| data.names.get(id).cloned().unwrap_or_default();
     let agent = group
@@ -81,18 +81,18 @@ fn cells(
         name_of(team),
     ];
     let counts = [
-        tally.conversations,
-        tally.messages(),
-        tally.completed,
-        tally.incomplete,
-        tally.failed,
-        tally.cancelled,
-        tally.prompt_tokens,
-        tally.completion_tokens,
-        tally.estimated,
+        usage.conversations,
+        usage.messages(),
+        usage.completed,
+        usage.incomplete,
+        usage.failed,
+        usage.cancelled,
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        usage.estimated,
     ];
     cells.extend(counts.map(|count| count.to_string()));
-    for times in [&tally.response_time, &tally.first_text] {
+    for times in [&usage.response_time, &usage.first_text] {
         let statistics = [
             times.average_ms(),
             times.percentile_ms(50),
@@ -100,9 +100,9 @@ fn cells(
         ];
         cells.extend(statistics.map(|ms| ms.map(|ms| ms.to_string()).unwrap_or_default()));
     }
-    let average = tally
+    let average = usage
         .average_rating()
         .map(|rating| stars_of(rating).to_string());
-    cells.extend([tally.rated().to_string(), average.unwrap_or_default()]);
+    cells.extend([usage.rated().to_string(), average.unwrap_or_default()]);
     cells
 }

@@ -41,7 +41,7 @@ struct DayTotals {
     #[schema(format = Date)]
     day: String,
     #[serde(flatten)]
-    figures: AnalyticsTotals,
+    totals: AnalyticsTotals,
 }
 
 /// The totals of one agent.
@@ -54,7 +54,7 @@ struct AgentTotals {
     #[schema(required)]
     agent_name: Option<String>,
     #[serde(flatten)]
-    figures: AnalyticsTotals,
+    totals: AnalyticsTotals,
 }
 
 /// The totals of one team.
@@ -67,7 +67,7 @@ struct TeamTotals {
     #[schema(required)]
     team_name: Option<String>,
     #[serde(flatten)]
-    figures: AnalyticsTotals,
+    totals: AnalyticsTotals,
 }
 
 /// Counts of conversations and replies.
@@ -153,20 +153,20 @@ impl AnalyticsReport {
             totals.merge(&of_day);
             days.push(DayTotals {
                 day: day.to_string(),
-                figures: AnalyticsTotals::from(&of_day),
+                totals: AnalyticsTotals::from(&of_day),
             });
         }
         let agents = busiest_first(data, |group| group.agent_id.as_ref().map(|id| id.as_str()));
         let teams = busiest_first(data, |group| group.team_id.as_ref().map(|id| id.as_str()));
-        let agents = agents.into_iter().map(|(id, tally)| AgentTotals {
+        let agents = agents.into_iter().map(|(id, usage)| AgentTotals {
             agent_id: id.to_owned(),
             agent_name: data.names.get(id).cloned(),
-            figures: AnalyticsTotals::from(&tally),
+            totals: AnalyticsTotals::from(&usage),
         });
-        let teams = teams.into_iter().map(|(id, tally)| TeamTotals {
+        let teams = teams.into_iter().map(|(id, usage)| TeamTotals {
             team_id: id.to_owned(),
             team_name: data.names.get(id).cloned(),
-            figures: AnalyticsTotals::from(&tally),
+            totals: AnalyticsTotals::from(&usage),
         });
         Self {
             from: data.days.first.to_string(),
@@ -192,39 +192,39 @@ fn busiest_first(
     id_of: impl Fn(&TotalsGroup) -> Option<&str>,
 ) -> Vec<(&str, UsageTotals)> {
     let mut totals: BTreeMap<&str, UsageTotals> = BTreeMap::new();
-    for (group, tally) in data.counted.values().flat_map(|totals| &totals.0) {
+    for (group, usage) in data.counted.values().flat_map(|totals| &totals.0) {
         if let Some(id) = id_of(group) {
-            totals.entry(id).or_default().merge(tally);
+            totals.entry(id).or_default().merge(usage);
         }
     }
     let mut sorted: Vec<_> = totals.into_iter().collect();
-    sorted.sort_by_key(|(_, tally)| Reverse(tally.messages()));
+    sorted.sort_by_key(|(_, usage)| Reverse(usage.messages()));
     sorted
 }
 
 impl From<&UsageTotals> for AnalyticsTotals {
-    fn from(tally: &UsageTotals) -> Self {
+    fn from(usage: &UsageTotals) -> Self {
         Self {
-            conversations: tally.conversations,
-            messages: tally.messages(),
+            conversations: usage.conversations,
+            messages: usage.messages(),
             replies: ReplyCounts {
-                completed: tally.completed,
-                incomplete: tally.incomplete,
-                failed: tally.failed,
-                cancelled: tally.cancelled,
+                completed: usage.completed,
+                incomplete: usage.incomplete,
+                failed: usage.failed,
+                cancelled: usage.cancelled,
             },
-            response_time: TimeStatistics::from(&tally.response_time),
-            first_text_time: TimeStatistics::from(&tally.first_text),
+            response_time: TimeStatistics::from(&usage.response_time),
+            first_text_time: TimeStatistics::from(&usage.first_text),
             tokens: TokenCounts {
-                prompt: tally.prompt_tokens,
-                completion: tally.completion_tokens,
-                estimated_replies: tally.estimated,
+                prompt: usage.prompt_tokens,
+                completion: usage.completion_tokens,
+                estimated_replies: usage.estimated,
             },
             ratings: RatingStatistics {
-                count: tally.rated(),
-                average: tally.average_rating().map(stars_of),
+                count: usage.rated(),
+                average: usage.average_rating().map(stars_of),
                 stars: (1..=RATING_MAX)
-                    .map(|star| ratings_near(tally, star))
+                    .map(|star| ratings_near(usage, star))
                     .collect(),
             },
         }
@@ -243,10 +243,10 @@ impl From<&DurationHistogram> for TimeStatistics {
 }
 
 /// Returns the number of ratings nearest to a whole number.
-fn ratings_near(tally: &UsageTotals, star: u64) -> u64 {
+fn ratings_near(usage: &UsageTotals, star: u64) -> u64 {
     let parts = u64::from(RATING_PARTS);
     let nearest = |rating: u64| ((rating + parts / 2) / parts).clamp(1, RATING_MAX);
-    let near = tally
+    let near = usage
         .ratings
         .iter()
         .filter(|(rating, _)| nearest(**rating) == star);

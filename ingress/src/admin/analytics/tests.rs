@@ -127,13 +127,13 @@ async fn busy_world() -> World {
 async fn totals_are_the_sums_of_days_and_agents() {
     let world = busy_world().await;
     let answer = get(&world, "?from=2026-03-01&to=2026-03-04", &[]).await;
-    let figures = answer.expect(200);
+    let report = answer.expect(200);
     assert_eq!(
-        (&figures["from"], &figures["to"]),
+        (&report["from"], &report["to"]),
         (&json!("2026-03-01"), &json!("2026-03-04"))
     );
     let messages = |list: &str| -> Vec<u64> {
-        figures[list]
+        report[list]
             .as_array()
             .unwrap()
             .iter()
@@ -145,7 +145,7 @@ async fn totals_are_the_sums_of_days_and_agents() {
         (vec![2, 0, 1, 0], vec![2, 1], vec![])
     );
     assert_eq!(
-        figures["totals"],
+        report["totals"],
         json!({
             "conversations": 3,
             "messages": 3,
@@ -156,7 +156,7 @@ async fn totals_are_the_sums_of_days_and_agents() {
             "ratings": { "count": 3, "average": 3.33, "stars": [0, 0, 2, 0, 1] },
         })
     );
-    let names: Vec<&Value> = figures["agents"]
+    let names: Vec<&Value> = report["agents"]
         .as_array()
         .unwrap()
         .iter()
@@ -168,7 +168,7 @@ async fn totals_are_the_sums_of_days_and_agents() {
         "an agent that is gone has no name"
     );
     assert_eq!(
-        figures["days"][1]["responseTime"]["p50Ms"],
+        report["days"][1]["responseTime"]["p50Ms"],
         Value::Null,
         "without replies there is no time"
     );
@@ -177,7 +177,7 @@ async fn totals_are_the_sums_of_days_and_agents() {
 #[tokio::test]
 async fn totals_of_one_agent_exclude_other_agents() {
     let world = busy_world().await;
-    let figures = get(
+    let report = get(
         &world,
         &format!("?from=2026-03-01&to=2026-03-04&agent={}", agent_id()),
         &[],
@@ -186,8 +186,8 @@ async fn totals_of_one_agent_exclude_other_agents() {
     .json();
     assert_eq!(
         (
-            &figures["totals"]["messages"],
-            figures["agents"].as_array().unwrap().len()
+            &report["totals"]["messages"],
+            report["agents"].as_array().unwrap().len()
         ),
         (&json!(2), 1)
     );
@@ -244,10 +244,10 @@ async fn csv_has_a_row_for_each_day_and_agent() {
 #[tokio::test]
 async fn default_range_is_the_last_thirty_days() {
     let world = World::new().await;
-    let figures = get(&world, "", &[]).await.json();
-    assert_eq!(figures["days"].as_array().unwrap().len(), 30);
+    let report = get(&world, "", &[]).await.json();
+    assert_eq!(report["days"].as_array().unwrap().len(), 30);
     assert_eq!(
-        figures["days"][29]["day"],
+        report["days"][29]["day"],
         Timestamp::now().to_string()[..10]
     );
 }

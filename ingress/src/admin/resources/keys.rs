@@ -208,7 +208,7 @@ pub(in crate::admin) async fn create(
     }
     let entry = put(&admin.state, key, &text).await?;
     admin
-        .conclude_change(AuditAction::Create, None, Some(&entry))
+        .record_change(AuditAction::Create, None, Some(&entry))
         .await;
     show_once(&admin.state, &entry, &text, None).await
 }

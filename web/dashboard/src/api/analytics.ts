@@ -6,10 +6,10 @@ import { call } from './client';
 type Schemas = components['schemas'];
 
 export type Times = Schemas['TimeStatistics'];
-export type Figures = Schemas['AnalyticsTotals'];
-export type DayFigures = Schemas['DayTotals'];
-export type AgentFigures = Schemas['AgentTotals'];
-export type TeamFigures = Schemas['TeamTotals'];
+export type Totals = Schemas['AnalyticsTotals'];
+export type DayTotals = Schemas['DayTotals'];
+export type AgentTotals = Schemas['AgentTotals'];
+export type TeamTotals = Schemas['TeamTotals'];
 export type Analytics = Schemas['AnalyticsReport'];
 
 export interface AnalyticsFilter {

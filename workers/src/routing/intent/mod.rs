@@ -25,7 +25,7 @@ use self::{
     lexical::MemberWords,
     member_profile::MemberProfile,
     model_stage::{ModelQuestion, ModelStage, ModelVerdict},
-    scores::MessageEvidence,
+    scores::MessageFeatures,
     similarity::TeamSimilarities,
     verdict::{RoutingVerdict, VerdictInput},
 };
@@ -136,14 +136,14 @@ impl IntentRouter {
             .map(|member| self.profile(member))
             .collect();
         let profiles: Vec<&MemberProfile> = profiles.iter().map(AsRef::as_ref).collect();
-        let evidence = self
-            .evidence(&message, &profiles, question.embedding.as_ref())
+        let features = self
+            .features(&message, &profiles, question.embedding.as_ref())
             .await;
-        let scores = scores::scores(&evidence);
+        let scores = scores::scores(&features);
         let input = VerdictInput {
             question,
             message: &message,
-            evidence: &evidence,
+            features: &features,
             scores: &scores,
         };
         let mut verdict = input.local();
@@ -185,12 +185,12 @@ impl IntentRouter {
         self.profiles.get_with_by_ref(&key, make)
     }
 
-    async fn evidence(
+    async fn features(
         &self,
         message: &str,
         profiles: &[&MemberProfile],
         provider: Option<&ModelEndpoint>,
-    ) -> MessageEvidence {
+    ) -> MessageFeatures {
         let words: Vec<&MemberWords> = profiles.iter().map(|profile| &profile.words).collect();
         let source = self.local.clone().or_else(|| {
             let provider = ProviderEmbeddings::new(self.client.clone(), provider?.clone());
@@ -205,7 +205,7 @@ impl IntentRouter {
             }
             _ => None,
         };
-        MessageEvidence {
+        MessageFeatures {
             words: lexical::match_members(message, &words),
             message_words: lexical::content_words(message).len(),
             similarities,

@@ -1,4 +1,4 @@
-//! Turns the evidence about a message into a score of each member and of out of scope.
+//! Turns the features of a message into a score of each member and of out of scope.
 //!
 //! A logit is a weighted sum, and the scores are the softmax of all logits. A message is out of scope if no member stands out
 //! of the team.
@@ -9,9 +9,9 @@ use super::{
 };
 use crate::embedding::ModelLanguages;
 
-/// The evidence about a message.
+/// The features of a message.
 #[derive(Clone, Debug)]
-pub(super) struct MessageEvidence {
+pub(super) struct MessageFeatures {
     /// Words in common with each member, in their order.
     pub(super) words: Vec<LexicalMatch>,
     /// Number of content words of the message.
@@ -22,7 +22,7 @@ pub(super) struct MessageEvidence {
     pub(super) is_known_language: bool,
 }
 
-/// The weights of a kind of evidence: `phrases`, `specialization` and `words` make the logit of a member, the others that of
+/// The weights of one kind of model: `phrases`, `specialization` and `words` make the logit of a member, the others that of
 /// out of scope.
 struct ScoreWeights {
     phrases: f32,
@@ -70,9 +70,9 @@ const MESSAGE_WORDS_MAX: usize = 8;
 
 /// Returns the score of each member in their order, and last the score of out of scope; their sum is 1.
 #[expect(clippy::cast_precision_loss, reason = "teams and messages are small")]
-pub(super) fn scores(evidence: &MessageEvidence) -> Vec<f32> {
-    let (weights, similarities) = match &evidence.similarities {
-        None => (&WORDS, vec![0.0; evidence.words.len()]),
+pub(super) fn scores(features: &MessageFeatures) -> Vec<f32> {
+    let (weights, similarities) = match &features.similarities {
+        None => (&WORDS, vec![0.0; features.words.len()]),
         Some(found) => {
             let weights = match found.languages {
                 ModelLanguages::English => &ENGLISH,
@@ -84,12 +84,12 @@ pub(super) fn scores(evidence: &MessageEvidence) -> Vec<f32> {
             (weights, weighted.collect())
         }
     };
-    let members = evidence.words.len().max(MEMBERS_MIN) as f32;
-    let message_words = evidence.message_words.min(MESSAGE_WORDS_MAX) as f32;
+    let members = features.words.len().max(MEMBERS_MIN) as f32;
+    let message_words = features.message_words.min(MESSAGE_WORDS_MAX) as f32;
     let out_of_scope = weights.team_size * members.ln()
         + weights.mean * mean(&similarities).unwrap_or_default()
         + weights.message_word * message_words;
-    let mut logits: Vec<f32> = (similarities.iter().zip(&evidence.words))
+    let mut logits: Vec<f32> = (similarities.iter().zip(&features.words))
         .map(|(similarity, words)| similarity + weights.words * words.score)
         .collect();
     logits.push(out_of_scope);
@@ -107,12 +107,12 @@ fn softmax(logits: &[f32]) -> Vec<f32> {
 mod tests {
     use super::{super::similarity::MemberSimilarities, *};
 
-    fn by_words(scores: &[f32]) -> MessageEvidence {
+    fn by_words(scores: &[f32]) -> MessageFeatures {
         let words = |score: &f32| LexicalMatch {
             score: *score,
             ..LexicalMatch::default()
         };
-        MessageEvidence {
+        MessageFeatures {
             words: scores.iter().map(words).collect(),
             message_words: 4,
             similarities: None,
@@ -129,7 +129,7 @@ mod tests {
             members: phrases.iter().map(member).collect(),
             languages,
         };
-        scores(&MessageEvidence {
+        scores(&MessageFeatures {
             similarities: Some(similarities),
             ..by_words(&vec![0.0; phrases.len()])
         })

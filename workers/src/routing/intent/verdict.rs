@@ -5,7 +5,7 @@ use super::{
     ConversationHolder, IntentRequest,
     continuity::{CHANGED_MIN, LaterMessage, UNSURE_MIN, chance_of_change},
     model_stage::ModelVerdict,
-    scores::MessageEvidence,
+    scores::MessageFeatures,
 };
 
 pub(crate) use switchboard_schemas::routing::RoutingStage as Stage;
@@ -21,8 +21,8 @@ pub(super) struct VerdictInput<'a> {
     pub(super) question: &'a IntentRequest<'a>,
     /// The beginning of the message that is compared.
     pub(super) message: &'a str,
-    /// The evidence for each member.
-    pub(super) evidence: &'a MessageEvidence,
+    /// The features for each member.
+    pub(super) features: &'a MessageFeatures,
     /// Score of each member, and last the score of out of scope.
     pub(super) scores: &'a [f32],
 }
@@ -45,7 +45,7 @@ impl VerdictInput<'_> {
     /// know is unsure, unless the conversation goes on.
     pub(super) fn local(&self) -> RoutingVerdict {
         let verdict = self.decide();
-        let is_guess = !self.evidence.is_known_language && verdict.stage != Stage::Continuity;
+        let is_guess = !self.features.is_known_language && verdict.stage != Stage::Continuity;
         RoutingVerdict {
             unsure: verdict.unsure || is_guess,
             ..verdict
@@ -123,7 +123,7 @@ impl VerdictInput<'_> {
     }
 
     fn sure_min(&self) -> f32 {
-        if self.evidence.similarities.is_none() {
+        if self.features.similarities.is_none() {
             SURE_WORDS_MIN
         } else {
             SURE_MIN
@@ -132,7 +132,7 @@ impl VerdictInput<'_> {
 
     /// Returns false if there are no embeddings and the message has nothing in common with the member.
     fn has_ground(&self, member: usize) -> bool {
-        self.evidence.similarities.is_some() || self.evidence.words[member].score > 0.0
+        self.features.similarities.is_some() || self.features.words[member].score > 0.0
     }
 
     fn best(&self, except: Option<usize>) -> Option<usize> {
@@ -188,7 +188,7 @@ impl VerdictInput<'_> {
     }
 
     fn why(&self, member: usize) -> String {
-        let topics = &self.evidence.words[member].topics;
+        let topics = &self.features.words[member].topics;
         if topics.is_empty() {
             format!("means what {} answers", self.name(member))
         } else {
@@ -197,7 +197,7 @@ impl VerdictInput<'_> {
     }
 
     fn local_stage(&self) -> Stage {
-        if self.evidence.similarities.is_none() {
+        if self.features.similarities.is_none() {
             Stage::Words
         } else {
             Stage::Meaning

@@ -53,18 +53,18 @@ export function Analytics() {
           <Charts analytics={analytics.data} />
           <Breakdown
             title="Agents"
-            rows={analytics.data.agents.map(({ agentId, agentName, ...figures }) => ({
+            rows={analytics.data.agents.map(({ agentId, agentName, ...totals }) => ({
               id: agentId,
               name: agentName,
-              figures,
+              totals,
             }))}
           />
           <Breakdown
             title="Teams"
-            rows={analytics.data.teams.map(({ teamId, teamName, ...figures }) => ({
+            rows={analytics.data.teams.map(({ teamId, teamName, ...totals }) => ({
               id: teamId,
               name: teamName,
-              figures,
+              totals,
             }))}
           />
         </>
@@ -179,7 +179,7 @@ function NoMessages({ search }: { search: AnalyticsSearch }) {
         </Group>
       }
     >
-      Figures appear after the first reply to a visitor. Playground runs do not count.
+      Totals appear after the first reply to a visitor. Playground runs do not count.
     </EmptyState>
   );
 }

@@ -1,58 +1,58 @@
 // Totals per agent or team.
 import { Stack, Text, Title } from '@mantine/core';
 import { createColumnHelper } from '@tanstack/react-table';
-import type { Figures } from '../../api/analytics';
+import type { Totals } from '../../api/analytics';
 import { DataTable } from '../../components/DataTable';
 import { count, part, stars, time } from './numbers';
 
 export interface Row {
   id: string;
   name: string | null;
-  figures: Figures;
+  totals: Totals;
 }
 
 const column = createColumnHelper<Row>();
-const figure = (value: string) => <Text size="sm">{value}</Text>;
+const cellText = (value: string) => <Text size="sm">{value}</Text>;
 
 const COLUMNS = [
   column.accessor((row) => row.name ?? 'Deleted', { id: 'name', header: 'Name' }),
-  column.accessor((row) => row.figures.conversations, {
+  column.accessor((row) => row.totals.conversations, {
     id: 'conversations',
     header: 'Conversations',
-    cell: ({ getValue }) => figure(count(getValue())),
+    cell: ({ getValue }) => cellText(count(getValue())),
   }),
-  column.accessor((row) => row.figures.messages, {
+  column.accessor((row) => row.totals.messages, {
     id: 'messages',
     header: 'Messages',
-    cell: ({ getValue }) => figure(count(getValue())),
+    cell: ({ getValue }) => cellText(count(getValue())),
   }),
-  column.accessor((row) => row.figures.replies.completed / Math.max(1, row.figures.messages), {
+  column.accessor((row) => row.totals.replies.completed / Math.max(1, row.totals.messages), {
     id: 'answered',
     header: 'Answered',
-    cell: ({ row: { original } }) => figure(part(original.figures.replies.completed, original.figures.messages)),
+    cell: ({ row: { original } }) => cellText(part(original.totals.replies.completed, original.totals.messages)),
   }),
-  column.accessor((row) => row.figures.responseTime.p50Ms ?? undefined, {
+  column.accessor((row) => row.totals.responseTime.p50Ms ?? undefined, {
     id: 'response',
     header: 'Response time',
     sortUndefined: 'last',
-    cell: ({ getValue }) => figure(time(getValue() ?? null)),
+    cell: ({ getValue }) => cellText(time(getValue() ?? null)),
   }),
-  column.accessor((row) => row.figures.firstTextTime.p50Ms ?? undefined, {
+  column.accessor((row) => row.totals.firstTextTime.p50Ms ?? undefined, {
     id: 'first',
     header: 'Time to first token',
     sortUndefined: 'last',
-    cell: ({ getValue }) => figure(time(getValue() ?? null)),
+    cell: ({ getValue }) => cellText(time(getValue() ?? null)),
   }),
-  column.accessor((row) => row.figures.tokens.prompt + row.figures.tokens.completion, {
+  column.accessor((row) => row.totals.tokens.prompt + row.totals.tokens.completion, {
     id: 'tokens',
     header: 'Tokens',
-    cell: ({ getValue }) => figure(count(getValue())),
+    cell: ({ getValue }) => cellText(count(getValue())),
   }),
-  column.accessor((row) => row.figures.ratings.average ?? undefined, {
+  column.accessor((row) => row.totals.ratings.average ?? undefined, {
     id: 'rating',
     header: 'Rating',
     sortUndefined: 'last',
-    cell: ({ getValue }) => figure(stars(getValue() ?? null)),
+    cell: ({ getValue }) => cellText(stars(getValue() ?? null)),
   }),
 ];
 

@@ -1,9 +1,9 @@
 // Chart over days with stacked bars or lines. Drawn here, because a library would be larger than all
-// of this page. A table below it has the same figures.
+// of this page. A table below it has the same totals.
 import { Box, Group, Paper, Table, Text, Title } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
 import { type PointerEvent, useId, useState } from 'react';
-import type { DayFigures } from '../../api/analytics';
+import type { DayTotals } from '../../api/analytics';
 import './charts.css';
 import { dayName } from './numbers';
 import { named, ticks } from './scale';
@@ -12,7 +12,7 @@ export interface Series {
   name: string;
   /** Color name of the style sheet. */
   hue: 'first' | 'second' | 'bad';
-  of: (day: DayFigures) => number | null;
+  of: (day: DayTotals) => number | null;
 }
 
 interface ChartProps {
@@ -20,7 +20,7 @@ interface ChartProps {
   /** Total of the period. */
   summary: string;
   kind: 'bars' | 'lines';
-  days: DayFigures[];
+  days: DayTotals[];
   series: Series[];
   format: (value: number | null) => string;
   /** Upper bound of the values, if known. */
@@ -61,9 +61,9 @@ export function Chart(props: ChartProps) {
           </Group>
         ))}
       </Group>
-      <details className="chart-figures">
+      <details className="chart-table">
         <summary>Show as a table</summary>
-        <Figures {...props} />
+        <TotalsTable {...props} />
       </details>
     </Paper>
   );
@@ -155,7 +155,7 @@ function Bar({ values, series, x, slot, y }: BarProps) {
 
 interface LineProps {
   series: Series;
-  days: DayFigures[];
+  days: DayTotals[];
   x: (day: number) => number;
   y: (value: number) => number;
 }
@@ -176,7 +176,7 @@ function Line({ series, days, x, y }: LineProps) {
   );
 }
 
-function Figures({ title, days, series, format }: ChartProps) {
+function TotalsTable({ title, days, series, format }: ChartProps) {
   return (
     <Box className="chart-table" tabIndex={0} role="region" aria-label={`${title}, day by day`}>
       <Table verticalSpacing={4} horizontalSpacing="xs">
@@ -209,7 +209,7 @@ function Figures({ title, days, series, format }: ChartProps) {
   );
 }
 
-function readout(day: DayFigures, series: Series[], format: ChartProps['format']): string {
+function readout(day: DayTotals, series: Series[], format: ChartProps['format']): string {
   return `${dayName(day.day)}: ${series.map(({ name, of }) => `${name.toLowerCase()} ${format(of(day))}`).join(', ')}`;
 }
 

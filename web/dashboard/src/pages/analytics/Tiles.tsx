@@ -1,9 +1,9 @@
 // Totals of the period.
 import { Paper, Text } from '@mantine/core';
-import type { Figures } from '../../api/analytics';
+import type { Totals } from '../../api/analytics';
 import { count, part, stars, time } from './numbers';
 
-export function Tiles({ totals }: { totals: Figures }) {
+export function Tiles({ totals }: { totals: Totals }) {
   const { replies, responseTime, firstTextTime, tokens, ratings } = totals;
   return (
     <dl className="tiles">
