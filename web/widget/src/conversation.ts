@@ -58,6 +58,8 @@ export class Conversation {
   private readonly missed: SentMessage[] = [];
   /** Another tab made a change that must be reread from the service. */
   private isBehind = false;
+  /** Time at which the last reply ended here. */
+  private lastEndedAt = 0;
 
   constructor(
     private readonly service: Service,
@@ -162,7 +164,9 @@ export class Conversation {
       // Running replies belong to a conversation that the visitor has left.
       this.clear();
     }
-    this.isBehind ||= news.kind === "changed" || this.running !== null || news.session !== this.shown;
+    // Only the service knows the order of a turn that overlaps another.
+    const overlaps = this.running !== null || (news.kind === "turn" && news.at <= this.lastEndedAt);
+    this.isBehind ||= news.kind === "changed" || overlaps || news.session !== this.shown;
     this.catchUp();
   }
 
@@ -277,6 +281,7 @@ export class Conversation {
       this.failed(reply, question, error);
     }
     this.running = null;
+    this.lastEndedAt = Date.now();
     this.view.busy(false);
     if (this.entries.includes(reply)) this.view.finished(reply);
     const next = this.queue.shift();
