@@ -7,7 +7,7 @@ use serde_json::json;
 use switchboard_backends::{bus::OutgoingRecord, catalog::CatalogEntry};
 use switchboard_schemas::{time::Timestamp, topics::Topic};
 
-use super::apply::ApplyContext;
+use crate::state::apply_context::ApplyContext;
 
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(2);
 

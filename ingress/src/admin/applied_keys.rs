@@ -14,7 +14,8 @@ use switchboard_schemas::{
 };
 use utoipa::ToSchema;
 
-use super::{apply::ApplyContext, audit_entries::WrittenEntry, resources::keys::KeyFields};
+use super::{entries::WrittenEntry, resources::keys::KeyFields};
+use crate::state::apply_context::ApplyContext;
 
 /// The longest time that the creation of a key takes; a key that is missing afterwards will not appear.
 const CREATION_MAX: Duration = Duration::from_secs(5);

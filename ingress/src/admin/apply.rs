@@ -1,49 +1,32 @@
 //! Application of documents. A document is validated as a whole before anything is written. Ids are derived from slugs, so
 //! that applying a document twice, or on two processes at once, creates each resource once.
 
+use axum::Json;
 use serde::Serialize;
 use switchboard_backends::{
     catalog::{CatalogEntry, EntryKind},
     store::StoreError,
-    vault::UnsealError,
 };
-use switchboard_schemas::{
-    ids::{AgentId, OrgId, ProviderId},
-    organization::Organization,
-};
+use switchboard_schemas::{audit::AuditAction, ids::OrgId};
 use utoipa::ToSchema;
 
+pub use super::planner::ApplyError;
 use super::{
     announcements::publish_changes,
     applied_keys::{AppliedKey, apply_keys},
-    audit_entries::WrittenEntry,
+    authorization::{Admin, InstallationSubject},
+    bodies::JsonBody,
     document::{ApplyDocument, OrganizationDocument},
-    errors::{ValidateFields, ValidationError},
+    entries::{WrittenEntry, label},
+    errors::ValidateFields,
+    permissions::ManageOrganizations,
+    planner::EntryPlanner,
     resources::{
-        Resource, agents::AgentResource, providers::ProviderResource, references::label,
-        teams::TeamResource,
+        agents::AgentResource, providers::ProviderResource, resource::Resource, teams::TeamResource,
     },
 };
-use crate::http::{ApiError, ErrorCode};
+use crate::http::ApiResult;
 pub use crate::state::apply_context::ApplyContext;
-
-/// A failure to apply a document or to change a resource. Only [`ApplyError::Store`] can leave a document partly written;
-/// applying it again completes it.
-#[derive(Debug, thiserror::Error)]
-pub enum ApplyError {
-    /// A field is invalid; nothing was written.
-    #[error(transparent)]
-    Invalid(#[from] ValidationError),
-    /// The catalog failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A provider's key could not be sealed.
-    #[error(transparent)]
-    Seal(#[from] UnsealError),
-    /// Another key, with this id, has the same name.
-    #[error("a key with this name exists already")]
-    NameTaken(String),
-}
 
 /// The ids of the resources of an applied document. Contains the texts of new keys and must not be logged.
 #[derive(Serialize, ToSchema)]
@@ -81,26 +64,25 @@ pub struct AppliedEntry {
     pub id: String,
 }
 
-impl ApplyError {
-    fn below(self, path: &str) -> Self {
-        match self {
-            Self::Invalid(error) => Self::Invalid(error.below(path)),
-            other => other,
-        }
+/// Applies a document, which can name any organization.
+pub(super) async fn apply_document(
+    admin: Admin<ManageOrganizations, InstallationSubject>,
+    body: JsonBody<ApplyDocument>,
+) -> ApiResult<Json<AppliedDocument>> {
+    let document = ApplyDocument::from_json(body.fields(&admin.state).await?.into())?;
+    let applied = apply(&admin.state.apply, document).await?;
+    for WrittenEntry { before, after } in &applied.written {
+        let is_new = before.is_none();
+        let action = if is_new {
+            AuditAction::Create
+        } else {
+            AuditAction::Update
+        };
+        admin
+            .record_entry(action, before.as_ref(), Some(after))
+            .await;
     }
-}
-
-impl From<ApplyError> for ApiError {
-    fn from(error: ApplyError) -> Self {
-        match error {
-            ApplyError::Invalid(error) => error.into(),
-            ApplyError::Store(error) => error.into(),
-            ApplyError::Seal(error) => Self::internal(&error),
-            ApplyError::NameTaken(ref id) => Self::new(ErrorCode::Conflict, error.to_string())
-                .param("name")
-                .details(serde_json::json!({ "id": id })),
-        }
-    }
+    Ok(Json(applied))
 }
 
 /// Creates and updates the resources that `document` contains.
@@ -150,16 +132,25 @@ async fn plan_organization(
     let planner = EntryPlanner {
         context,
         org: &org,
-        document: Some(document),
+        declared: document.declared_slugs(),
     };
     let mut entries = vec![planner.organization(&document.slug, &document.name)];
-    entries.extend(
-        planner
-            .plan_all::<ProviderResource>(&document.providers)
-            .await?,
-    );
-    entries.extend(planner.plan_all::<AgentResource>(&document.agents).await?);
-    entries.extend(planner.plan_all::<TeamResource>(&document.teams).await?);
+    entries.extend(plan_all::<ProviderResource>(&planner, &document.providers).await?);
+    entries.extend(plan_all::<AgentResource>(&planner, &document.agents).await?);
+    entries.extend(plan_all::<TeamResource>(&planner, &document.teams).await?);
+    Ok(entries)
+}
+
+async fn plan_all<R: Resource>(
+    planner: &EntryPlanner<'_>,
+    resources: &[R::Fields],
+) -> Result<Vec<CatalogEntry>, ApplyError> {
+    let mut entries = Vec::new();
+    for (index, fields) in resources.iter().enumerate() {
+        let planned = R::plan(planner, fields, None).await;
+        let path = format!("{}[{index}]", R::COLLECTION);
+        entries.push(planned.map_err(|error| error.below(&path))?);
+    }
     Ok(entries)
 }
 
@@ -184,88 +175,4 @@ fn applied_entries(entries: &[CatalogEntry], kind: EntryKind) -> Vec<AppliedEntr
         id: entry.id().to_owned(),
     });
     applied.collect()
-}
-
-/// A planner of catalog entries of one organization.
-pub(super) struct EntryPlanner<'a> {
-    /// The catalog and the secrets.
-    pub(super) context: &'a ApplyContext,
-    /// The organization of the entries.
-    pub(super) org: &'a OrgId,
-    /// The document whose resources can be referred to before they are written.
-    document: Option<&'a OrganizationDocument>,
-}
-
-impl<'a> EntryPlanner<'a> {
-    /// Creates a planner of one resource, which refers to stored resources only.
-    pub(super) const fn of_one(context: &'a ApplyContext, org: &'a OrgId) -> Self {
-        Self {
-            context,
-            org,
-            document: None,
-        }
-    }
-
-    async fn plan_all<R: Resource>(
-        &self,
-        resources: &[R::Fields],
-    ) -> Result<Vec<CatalogEntry>, ApplyError> {
-        let mut entries = Vec::new();
-        for (index, fields) in resources.iter().enumerate() {
-            let planned = R::plan(self, fields, None).await;
-            let path = format!("{}[{index}]", R::COLLECTION);
-            entries.push(planned.map_err(|error| error.below(&path))?);
-        }
-        Ok(entries)
-    }
-
-    pub(super) fn organization(&self, slug: &str, name: &str) -> CatalogEntry {
-        CatalogEntry::Organization(Organization {
-            id: OrgId::derive(&self.context.secret, slug),
-            slug: slug.to_owned(),
-            name: name.to_owned(),
-        })
-    }
-
-    /// Returns the id of the provider with this slug; `path` is the field that refers to it.
-    pub(super) async fn find_provider(
-        &self,
-        slug: Option<&str>,
-        path: &str,
-    ) -> Result<Option<ProviderId>, ApplyError> {
-        let Some(slug) = slug else { return Ok(None) };
-        let id = ProviderId::derive(&self.context.secret, self.org, slug);
-        let mut declared = self
-            .document
-            .iter()
-            .flat_map(|document| &document.providers);
-        let is_declared = declared.any(|provider| provider.slug == slug);
-        self.check_exists(is_declared, EntryKind::Provider, id.as_str(), path)
-            .await?;
-        Ok(Some(id))
-    }
-
-    /// Returns the id of the agent with this slug; `path` is the field that refers to it.
-    pub(super) async fn find_agent(&self, slug: &str, path: &str) -> Result<AgentId, ApplyError> {
-        let id = AgentId::derive(&self.context.secret, self.org, slug);
-        let mut declared = self.document.iter().flat_map(|document| &document.agents);
-        let is_declared = declared.any(|agent| agent.names.slug == slug);
-        self.check_exists(is_declared, EntryKind::Agent, id.as_str(), path)
-            .await?;
-        Ok(id)
-    }
-
-    async fn check_exists(
-        &self,
-        is_declared: bool,
-        kind: EntryKind,
-        id: &str,
-        path: &str,
-    ) -> Result<(), ApplyError> {
-        if is_declared || self.context.catalog.get(kind, id).await?.is_some() {
-            return Ok(());
-        }
-        let reason = format!("names no {} of this organization", kind.name());
-        Err(ValidationError::new(path, reason).into())
-    }
 }

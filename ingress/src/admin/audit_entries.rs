@@ -10,19 +10,12 @@ use super::{
     authorization::Admin,
     bodies::{JsonObject, fields_of},
     resources::{
-        Resource, agents::AgentResource, keys::KeyResource, organizations::OrganizationResource,
-        providers::ProviderResource, references::ResourceReferences, teams::TeamResource,
+        agents::AgentResource, keys::KeyResource, organizations::OrganizationResource,
+        providers::ProviderResource, references::ResourceReferences, resource::Resource,
+        teams::TeamResource,
     },
 };
 use crate::audit::{AuditChange, differences};
-
-/// An entry before and after it was written.
-pub(super) struct WrittenEntry {
-    /// The entry that was stored before, if any.
-    pub(super) before: Option<CatalogEntry>,
-    /// The entry that is stored now.
-    pub(super) after: CatalogEntry,
-}
 
 impl<P, S> Admin<P, S> {
     /// Announces a change of one entry to all processes and records it in the audit log. Only one of

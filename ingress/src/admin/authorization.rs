@@ -16,8 +16,8 @@ use switchboard_schemas::{
 };
 
 use super::{
+    entries::{find, not_found},
     permissions::Permission,
-    resources::{find, not_found},
 };
 use crate::{
     accounts::{SignedIn, has_session_cookie},
@@ -315,6 +315,19 @@ async fn check_token(parts: &mut Parts, state: &AppState) -> ApiResult<()> {
         ),
     };
     Err(ApiError::new(code, detail))
+}
+
+/// The id of the resource in a path; the id of the organization if the path names nothing below it.
+pub(super) struct ResourceId(pub(super) String);
+
+impl FromRequestParts<AppState> for ResourceId {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
+        let path = PathIds::from_request_parts(parts, state).await?;
+        let id = Some(path.get("id")).filter(|id| !id.is_empty());
+        Ok(Self(id.unwrap_or(path.get("org")).to_owned()))
+    }
 }
 
 #[cfg(test)]

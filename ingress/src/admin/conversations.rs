@@ -38,9 +38,10 @@ use self::{
 };
 use super::{
     authorization::Admin,
+    authorization::ResourceId,
+    entries::not_found,
     pages::{CursorPage, CursorQuery, PageQuery},
     permissions::ReadConversations,
-    resources::{ResourceId, not_found},
 };
 use crate::{http::ApiResult, state::AppState};
 

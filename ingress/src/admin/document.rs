@@ -6,10 +6,12 @@ use utoipa::ToSchema;
 
 use super::{
     bodies::parse_value,
-    errors::ValidationError,
+    errors::{ValidateFields, ValidationError},
+    planner::DeclaredSlugs,
     resources::{
         agents::AgentFields, keys::KeyFields, providers::ProviderFields, teams::TeamFields,
     },
+    validation::{check_name, check_slug, check_unique},
 };
 
 /// The desired configuration of organizations. Resources that are not in the document stay unchanged.
@@ -77,6 +79,58 @@ impl OrganizationDocument<Value> {
             teams: self.teams,
             keys: self.keys,
         })
+    }
+}
+
+impl ValidateFields for ApplyDocument {
+    fn validate(&self) -> Result<(), ValidationError> {
+        let slugs = self.organizations.iter().map(|it| it.slug.as_str());
+        check_unique(slugs, "organizations", "slug")?;
+        validate_each(&self.organizations, "organizations")
+    }
+}
+
+impl ValidateFields for OrganizationDocument {
+    fn validate(&self) -> Result<(), ValidationError> {
+        check_slug(&self.slug)?;
+        check_name(&self.name)?;
+        let Self {
+            providers,
+            agents,
+            teams,
+            keys,
+            ..
+        } = self;
+        let declared = self.declared_slugs();
+        check_unique(declared.providers.into_iter(), "providers", "slug")?;
+        check_unique(declared.agents.into_iter(), "agents", "slug")?;
+        check_unique(teams.iter().map(|it| it.slug.as_str()), "teams", "slug")?;
+        check_unique(keys.iter().map(|it| it.name.as_str()), "keys", "name")?;
+        validate_each(providers, "providers")?;
+        validate_each(agents, "agents")?;
+        validate_each(teams, "teams")?;
+        validate_each(keys, "keys")
+    }
+}
+
+fn validate_each<T: ValidateFields>(items: &[T], list: &str) -> Result<(), ValidationError> {
+    items.iter().enumerate().try_for_each(|(index, item)| {
+        item.validate()
+            .map_err(|error| error.below(&format!("{list}[{index}]")))
+    })
+}
+
+impl OrganizationDocument {
+    /// Returns the slugs of the resources that others can refer to.
+    pub(super) fn declared_slugs(&self) -> DeclaredSlugs<'_> {
+        DeclaredSlugs {
+            providers: self.providers.iter().map(|it| it.slug.as_str()).collect(),
+            agents: self
+                .agents
+                .iter()
+                .map(|it| it.names.slug.as_str())
+                .collect(),
+        }
     }
 }
 

@@ -11,11 +11,12 @@ use switchboard_schemas::{
 };
 
 use super::{
-    apply::EntryPlanner,
     authorization::Admin,
     bodies::{JsonObject, fields_of},
+    entries::{find, other_kind},
+    planner::EntryPlanner,
     preconditions::{VersionPrecondition, changed_meanwhile},
-    resources::{Resource, find, other_kind, references::ResourceReferences},
+    resources::{references::ResourceReferences, resource::Resource},
 };
 use crate::{
     http::{ApiError, ApiResult},

@@ -1,8 +1,8 @@
 //! The admin API: organizations and their resources, users, conversations, analytics and the audit log.
 //!
 //! Start with `routes`. `authorization` admits callers; `bodies`, `validation` and `errors` check requests; `responses` and
-//! `pages` are the results; `operations` and `api_document` describe all of it. `document` and `apply` write whole documents,
-//! `resources` and `edits` single resources. `playground` runs drafts before they are saved.
+//! `pages` are the results; `entries` finds what is stored; `operations` and `api_document` describe all of it. `document` and `apply` write whole documents,
+//! `resources` and `edits` single resources; `planner` resolves their references. `playground` runs drafts before they are saved.
 
 pub mod apply;
 pub mod document;
@@ -18,9 +18,11 @@ mod bodies;
 mod conversations;
 mod csv;
 mod edits;
+mod entries;
 mod errors;
 mod operations;
 mod pages;
+mod planner;
 mod playground;
 mod playground_requests;
 mod preconditions;
@@ -45,37 +47,13 @@ mod products_tests;
 #[cfg(test)]
 mod tests;
 
-use axum::Json;
-use switchboard_schemas::audit::AuditAction;
+use axum::Router;
 
-pub(crate) use self::routes::routes;
-use self::{
-    apply::{AppliedDocument, apply},
-    audit_entries::WrittenEntry,
-    authorization::{Admin, InstallationSubject},
-    bodies::JsonBody,
-    document::ApplyDocument,
-    permissions::ManageOrganizations,
-};
-use crate::{auth::permissions, http::ApiResult};
+use crate::{accounts, auth::permissions, state::AppState};
 
-/// Applies a document, which can name any organization.
-async fn apply_document(
-    admin: Admin<ManageOrganizations, InstallationSubject>,
-    body: JsonBody<ApplyDocument>,
-) -> ApiResult<Json<AppliedDocument>> {
-    let document = ApplyDocument::from_json(body.fields(&admin.state).await?.into())?;
-    let applied = apply(&admin.state.apply, document).await?;
-    for WrittenEntry { before, after } in &applied.written {
-        let is_new = before.is_none();
-        let action = if is_new {
-            AuditAction::Create
-        } else {
-            AuditAction::Update
-        };
-        admin
-            .record_entry(action, before.as_ref(), Some(after))
-            .await;
-    }
-    Ok(Json(applied))
+/// Returns all routes below `/api/admin`, and the routes of accounts below `/api/dashboard`.
+pub(crate) fn routes() -> Router<AppState> {
+    accounts::routes()
+        .merge(api_document::routes())
+        .merge(routes::admin_routes().router)
 }

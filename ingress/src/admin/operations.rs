@@ -20,11 +20,10 @@ use utoipa::{
 };
 
 use super::{
-    authorization::{Admin, PathIds, PermissionSubject},
+    authorization::{Admin, PathIds, PermissionSubject, ResourceId},
     bodies::{JsonBody, MergePatch, ProductFile},
     permissions::Permission,
     preconditions::VersionPrecondition,
-    resources::ResourceId,
     responses::{
         AcceptedDeletion, DeletionResponse, EventStream, FileDownload, JsonResponse, NoContent,
         TableResponse,

@@ -28,12 +28,13 @@ use switchboard_schemas::{
 use utoipa::ToSchema;
 
 use super::{
-    authorization::Admin,
+    authorization::{Admin, ResourceId},
     bodies::JsonBody,
     edits::drafted,
+    entries::other_kind,
     permissions::Configure,
     playground_requests::{PlaygroundRunRequest, utterances},
-    resources::{Resource, ResourceId, agents::AgentResource, other_kind, teams::TeamResource},
+    resources::{agents::AgentResource, resource::Resource, teams::TeamResource},
     responses::EventStream,
 };
 use crate::{

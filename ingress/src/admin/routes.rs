@@ -1,19 +1,20 @@
 //! The table of the admin API's routes.
 
-use axum::Router;
 use utoipa::openapi::HttpMethod;
 
 use super::{
-    analytics, api_document, apply_document, audit_log, conversations,
+    analytics,
+    apply::apply_document,
+    audit_log, conversations,
     operations::AdminRoutes,
     playground, product_items, products,
     resources::{
-        self, Resource, agents::AgentResource, keys, keys::KeyResource, organizations,
-        organizations::OrganizationResource, providers::ProviderResource, teams::TeamResource,
+        agents::AgentResource, handlers, key_handlers, keys::KeyResource, organization_handlers,
+        organizations::OrganizationResource, providers::ProviderResource, resource::Resource,
+        teams::TeamResource,
     },
     users,
 };
-use crate::{accounts, state::AppState};
 
 /// Adds operations below a path: method, path, operation id, summary and handler of each.
 macro_rules! add_operations {
@@ -22,20 +23,13 @@ macro_rules! add_operations {
     };
 }
 
-/// Returns all routes below `/api/admin`, and the routes of accounts below `/api/dashboard`.
-pub(crate) fn routes() -> Router<AppState> {
-    accounts::routes()
-        .merge(api_document::routes())
-        .merge(admin_routes().router)
-}
-
 /// Returns the routes of the admin API with their descriptions.
 pub(super) fn admin_routes() -> AdminRoutes {
     let mut routes = AdminRoutes::default();
     add_operations! { routes, "/api/admin";
         Post "/apply" "applyDocument" "Create or update resources from a document" apply_document;
-        Get "/organizations" "listOrganizations" "List organizations" organizations::list;
-        Post "/organizations" "createOrganization" "Create an organization" organizations::create;
+        Get "/organizations" "listOrganizations" "List organizations" organization_handlers::list;
+        Post "/organizations" "createOrganization" "Create an organization" organization_handlers::create;
     }
     add_shared::<OrganizationResource>(&mut routes, "/api/admin/organizations/{org}");
     add_collection::<AgentResource>(&mut routes);
@@ -43,11 +37,11 @@ pub(super) fn admin_routes() -> AdminRoutes {
     add_collection::<ProviderResource>(&mut routes);
     add_collection::<KeyResource>(&mut routes);
     add_operations! { routes, "/api/admin/organizations/{org}";
-        Post "/agents" "createAgent" "Create one agent" resources::create::<AgentResource>;
-        Post "/teams" "createTeam" "Create one team" resources::create::<TeamResource>;
-        Post "/providers" "createProvider" "Create one provider" resources::create::<ProviderResource>;
-        Post "/keys" "createKey" "Create an API key" keys::create;
-        Post "/keys/{id}/rotate" "rotateKey" "Rotate an API key" keys::rotate;
+        Post "/agents" "createAgent" "Create one agent" handlers::create::<AgentResource>;
+        Post "/teams" "createTeam" "Create one team" handlers::create::<TeamResource>;
+        Post "/providers" "createProvider" "Create one provider" handlers::create::<ProviderResource>;
+        Post "/keys" "createKey" "Create an API key" key_handlers::create;
+        Post "/keys/{id}/rotate" "rotateKey" "Rotate an API key" key_handlers::rotate;
 
         Post "/agents/{id}/try" "tryAgent" "Try an agent or its draft" playground::try_agent;
         Post "/teams/{id}/try" "tryTeam" "Try the routing of a team or its draft" playground::try_team;
@@ -90,7 +84,7 @@ fn add_collection<R: Resource>(routes: &mut AdminRoutes) {
         format!("list{}s", R::NAME),
         format!("List {}", R::COLLECTION),
     );
-    routes.add(HttpMethod::Get, &all, names, resources::list::<R>);
+    routes.add(HttpMethod::Get, &all, names, handlers::list::<R>);
     add_shared::<R>(routes, &format!("{all}/{{id}}"));
 }
 
@@ -108,8 +102,8 @@ fn add_shared<R: Resource>(routes: &mut AdminRoutes, path: &str) {
         names("patch", "Change fields of one"),
         names("delete", "Delete one"),
     );
-    routes.add(HttpMethod::Get, path, read, resources::read::<R>);
-    routes.add(HttpMethod::Put, path, replace, resources::replace::<R>);
-    routes.add(HttpMethod::Patch, path, patch, resources::patch::<R>);
-    routes.add(HttpMethod::Delete, path, delete, resources::delete::<R>);
+    routes.add(HttpMethod::Get, path, read, handlers::read::<R>);
+    routes.add(HttpMethod::Put, path, replace, handlers::replace::<R>);
+    routes.add(HttpMethod::Patch, path, patch, handlers::patch::<R>);
+    routes.add(HttpMethod::Delete, path, delete, handlers::delete::<R>);
 }

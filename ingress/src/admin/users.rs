@@ -14,12 +14,13 @@ use switchboard_schemas::{
 use utoipa::ToSchema;
 
 use super::{
-    authorization::Admin,
+    authorization::{Admin, ResourceId},
     bodies::{JsonBody, JsonObject, MergePatch, refuse_unknown, take_field},
+    entries::{find, list_entries, other_kind, path_of},
     pages::{Page, PageQuery},
-    permissions::{ManageOrganizations, ManageUsers},
+    permissions::ManageUsers,
     preconditions::VersionPrecondition,
-    resources::{ResourceId, ResourceIdentity, find, list_entries, other_kind, path_of},
+    resources::resource::ResourceIdentity,
     responses::{JsonResponse, NoContent},
     validation::check_name,
 };
@@ -212,18 +213,6 @@ pub(super) async fn create_link(
     change(&admin, &id, AuditAction::Link, edit).await?;
     let link = created.ok_or_else(|| ApiError::internal(&"no link was created"))?;
     show_linked(&admin, &id, link).await
-}
-
-/// Deletes all accounts of an organization that is deleted.
-pub(super) async fn delete_all(admin: &Admin<ManageOrganizations>) -> ApiResult<()> {
-    let (catalog, org) = (&admin.state.apply.catalog, admin.org());
-    for entry in catalog.list(EntryKind::User, Some(org)).await? {
-        catalog.remove(EntryKind::User, org, entry.id()).await?;
-        admin
-            .record_entry(AuditAction::Delete, Some(&entry), None)
-            .await;
-    }
-    Ok(())
 }
 
 /// Changes an account with `edit`, as [`change_account`] does, and records the change.

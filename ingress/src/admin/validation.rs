@@ -4,11 +4,7 @@ use std::collections::HashSet;
 
 use switchboard_schemas::agent::{AgentSettings, ProductFeed};
 
-use super::{
-    document::{ApplyDocument, OrganizationDocument},
-    errors::{ValidateFields, ValidationError},
-    themes,
-};
+use super::{errors::ValidationError, themes};
 use crate::http::origin::OriginPattern;
 
 /// The largest number of members of a team.
@@ -22,45 +18,6 @@ const ALLOWED_DOMAINS_MAX: usize = 100;
 const TEMPERATURE_MAX: f32 = 2.0;
 /// The rule for addresses that [`is_web_address`] checks.
 pub(super) const WEB_ADDRESS_RULE: &str = "must be an http or https address";
-
-impl ValidateFields for ApplyDocument {
-    fn validate(&self) -> Result<(), ValidationError> {
-        let slugs = self.organizations.iter().map(|it| it.slug.as_str());
-        check_unique(slugs, "organizations", "slug")?;
-        validate_each(&self.organizations, "organizations")
-    }
-}
-
-impl ValidateFields for OrganizationDocument {
-    fn validate(&self) -> Result<(), ValidationError> {
-        check_slug(&self.slug)?;
-        check_name(&self.name)?;
-        let Self {
-            providers,
-            agents,
-            teams,
-            keys,
-            ..
-        } = self;
-        let provider_slugs = providers.iter().map(|it| it.slug.as_str());
-        let agent_slugs = agents.iter().map(|it| it.names.slug.as_str());
-        check_unique(provider_slugs, "providers", "slug")?;
-        check_unique(agent_slugs, "agents", "slug")?;
-        check_unique(teams.iter().map(|it| it.slug.as_str()), "teams", "slug")?;
-        check_unique(keys.iter().map(|it| it.name.as_str()), "keys", "name")?;
-        validate_each(providers, "providers")?;
-        validate_each(agents, "agents")?;
-        validate_each(teams, "teams")?;
-        validate_each(keys, "keys")
-    }
-}
-
-fn validate_each<T: ValidateFields>(items: &[T], list: &str) -> Result<(), ValidationError> {
-    items.iter().enumerate().try_for_each(|(index, item)| {
-        item.validate()
-            .map_err(|error| error.below(&format!("{list}[{index}]")))
-    })
-}
 
 pub(super) fn check_settings(settings: &AgentSettings) -> Result<(), ValidationError> {
     let limits = &settings.limits;
@@ -193,7 +150,7 @@ pub(super) fn is_web_address(text: &str) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::*;
+    use crate::admin::{document::ApplyDocument, errors::ValidateFields};
 
     fn path_of_error(kind: &str, entry: Value) -> Option<String> {
         let document =

@@ -15,7 +15,8 @@ use switchboard_schemas::{
 use super::find;
 use crate::{
     admin::{
-        authorization::Admin, permissions::ActOnConversations, resources::ResourceId,
+        authorization::{Admin, ResourceId},
+        permissions::ActOnConversations,
         responses::DeletionResponse,
     },
     http::ApiResult,

@@ -28,10 +28,11 @@ use super::{
 use crate::{
     admin::{
         authorization::Admin,
+        authorization::ResourceId,
         bodies::{JsonBody, JsonObject},
+        entries::not_found,
         pages::{CursorPage, CursorQuery},
         permissions::{ActOnConversations, ReadConversations},
-        resources::{ResourceId, not_found},
         responses::{DeletionResponse, JsonResponse},
     },
     http::{ApiError, ApiResult, fields},

@@ -17,10 +17,9 @@ use switchboard_schemas::{
     ids::{ConversationId, OrgId},
     time::Timestamp,
 };
-use utoipa::ToSchema;
 
 use super::{
-    filter::{ConversationFilter, ConversationQuery, READ_MAX},
+    filter::{ConversationFilter, ConversationQuery, ExportFormat, READ_MAX},
     read_all,
     view::{AuthorView, ConversationView, MessageView},
     with_failures,
@@ -59,14 +58,6 @@ const COLUMNS: [&str; 20] = [
     "routingReason",
     "content",
 ];
-
-/// The format of an export.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
-#[schema(rename_all = "lowercase")]
-pub(super) enum ExportFormat {
-    Jsonl,
-    Csv,
-}
 
 /// The writer of an export.
 struct ConversationExporter {
@@ -129,7 +120,7 @@ pub(in crate::admin) async fn export(
     // Written while it is polled, so that it stops with the transfer.
     let writing = stream::once(exporter.write(list_query));
     let writing = writing.filter_map(async |outcome| outcome.err().map(Err));
-    let file = stream::once(async move { Ok(format.head()) });
+    let file = stream::once(async move { Ok(first_bytes(format)) });
     let file = file.chain(stream::select(written, writing));
     let body = Body::from_stream(file.map_err(|error: ApiError| {
         tracing::warn!(detail = %error.into_parts().detail, "export aborted");
@@ -138,37 +129,14 @@ pub(in crate::admin) async fn export(
     Ok(FileDownload((headers, body).into_response()))
 }
 
-impl ExportFormat {
-    fn parse(text: Option<&str>) -> ApiResult<Self> {
-        match text {
-            None | Some("jsonl") => Ok(Self::Jsonl),
-            Some("csv") => Ok(Self::Csv),
-            Some(_) => Err(ApiError::field("format", "must be jsonl or csv")),
-        }
+/// Returns the bytes before the first conversation.
+fn first_bytes(format: ExportFormat) -> Bytes {
+    let mut out = String::new();
+    if format == ExportFormat::Csv {
+        out.push_str(csv::BYTE_ORDER_MARK);
+        csv::push_row(&mut out, COLUMNS);
     }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Jsonl => "jsonl",
-            Self::Csv => "csv",
-        }
-    }
-
-    const fn media_type(self) -> &'static str {
-        match self {
-            Self::Jsonl => "application/x-ndjson",
-            Self::Csv => "text/csv; charset=utf-8",
-        }
-    }
-
-    fn head(self) -> Bytes {
-        let mut out = String::new();
-        if self == Self::Csv {
-            out.push_str(csv::BYTE_ORDER_MARK);
-            csv::push_row(&mut out, COLUMNS);
-        }
-        out.into()
-    }
+    out.into()
 }
 
 impl ConversationExporter {

@@ -7,7 +7,7 @@ use switchboard_schemas::{
     conversation::{Conversation, ConversationOwner},
     time::Timestamp,
 };
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     admin::pages::{CursorQuery, parse_parameter},
@@ -48,7 +48,7 @@ pub(in crate::admin) struct ConversationQuery {
     /// The visitor's e-mail address, regardless of case.
     visitor_email: Option<String>,
     /// The format of an export: `jsonl` (the default) or `csv`. A list ignores it.
-    #[param(value_type = Option<super::export::ExportFormat>, inline)]
+    #[param(value_type = Option<ExportFormat>, inline)]
     pub(super) format: Option<String>,
 }
 
@@ -173,5 +173,36 @@ fn parse_number(param: &str, text: Option<&str>) -> ApiResult<Option<f64>> {
     match number {
         Some(number) if !number.is_finite() => Err(ApiError::field(param, "must be a number")),
         number => Ok(number),
+    }
+}
+/// The format of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[schema(rename_all = "lowercase")]
+pub(super) enum ExportFormat {
+    Jsonl,
+    Csv,
+}
+
+impl ExportFormat {
+    pub(super) fn parse(text: Option<&str>) -> ApiResult<Self> {
+        match text {
+            None | Some("jsonl") => Ok(Self::Jsonl),
+            Some("csv") => Ok(Self::Csv),
+            Some(_) => Err(ApiError::field("format", "must be jsonl or csv")),
+        }
+    }
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Jsonl => "jsonl",
+            Self::Csv => "csv",
+        }
+    }
+
+    pub(super) const fn media_type(self) -> &'static str {
+        match self {
+            Self::Jsonl => "application/x-ndjson",
+            Self::Csv => "text/csv; charset=utf-8",
+        }
     }
 }

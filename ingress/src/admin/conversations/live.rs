@@ -10,8 +10,8 @@ use super::find;
 use crate::{
     admin::{
         authorization::{Admin, PathIds},
+        entries::not_found,
         permissions::ReadConversations,
-        resources::not_found,
         responses::EventStream,
     },
     chat::message_lookup::AuthorizedMessage,

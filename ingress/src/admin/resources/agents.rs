@@ -9,14 +9,17 @@ use switchboard_schemas::{
 };
 use utoipa::ToSchema;
 
-use super::{Resource, ResourceIdentity, ResourceReferences};
+use super::{
+    references::ResourceReferences,
+    resource::{Resource, ResourceIdentity},
+};
 use crate::{
     admin::{
-        apply::{ApplyError, EntryPlanner},
         authorization::Admin,
         bodies::parse_value,
         errors::{ValidateFields, ValidationError},
         permissions::Configure,
+        planner::{ApplyError, EntryPlanner},
         unknown_fields::unknown_field,
         validation::{check_name, check_settings, check_slug},
     },
@@ -143,11 +146,14 @@ impl Resource for AgentResource {
 
     /// Removes the products of the agent, which a new agent of the same slug, and so of the same
     /// id, would find.
-    async fn clean_up(admin: &Admin<Configure>, deleted: &CatalogEntry) -> ApiResult<()> {
+    async fn clean_up(
+        admin: &Admin<Configure>,
+        deleted: &CatalogEntry,
+    ) -> ApiResult<Vec<CatalogEntry>> {
         let products = &admin.state.backends.products;
         if let CatalogEntry::Agent(agent) = deleted {
             products.remove_products(&agent.org_id, &agent.id).await?;
         }
-        Ok(())
+        Ok(Vec::new())
     }
 }

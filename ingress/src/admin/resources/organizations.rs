@@ -1,23 +1,22 @@
 //! Organizations, the tenants of an installation.
 
-use axum::{Json, extract::Query};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_backends::catalog::{CatalogEntry, EntryKind};
 use switchboard_schemas::ids::OrgId;
 use utoipa::ToSchema;
 
-use super::{Resource, ResourceIdentity, ResourceReferences, create_in, list_entries};
+use super::{
+    references::ResourceReferences,
+    resource::{Resource, ResourceIdentity},
+};
 use crate::{
     admin::{
-        apply::{ApplyError, EntryPlanner},
-        authorization::{Admin, InstallationSubject, VisibleOrganizations},
-        bodies::{JsonBody, parse_value},
+        authorization::Admin,
+        bodies::parse_value,
         errors::{ValidateFields, ValidationError},
-        pages::{Page, PageQuery},
-        permissions::{Configure, ManageOrganizations, ReadConfiguration},
-        responses::JsonResponse,
-        users,
+        permissions::{Configure, ManageOrganizations},
+        planner::{ApplyError, EntryPlanner},
         validation::{check_name, check_slug},
     },
     http::ApiResult,
@@ -107,28 +106,15 @@ impl Resource for OrganizationResource {
 
     /// Deletes the users of the organization. Its conversations stay in the store but cannot be
     /// accessed.
-    async fn clean_up(admin: &Admin<ManageOrganizations>, _: &CatalogEntry) -> ApiResult<()> {
-        users::delete_all(admin).await
+    async fn clean_up(
+        admin: &Admin<ManageOrganizations>,
+        _: &CatalogEntry,
+    ) -> ApiResult<Vec<CatalogEntry>> {
+        let (catalog, org) = (&admin.state.apply.catalog, admin.org());
+        let users = catalog.list(EntryKind::User, Some(org)).await?;
+        for user in &users {
+            catalog.remove(EntryKind::User, org, user.id()).await?;
+        }
+        Ok(users)
     }
-}
-
-/// Lists a page of the organizations that the caller can see, by slug.
-pub(in crate::admin) async fn list(
-    admin: Admin<ReadConfiguration, VisibleOrganizations>,
-    Query(page): Query<PageQuery>,
-) -> ApiResult<Json<Page<OrganizationView>>> {
-    let catalog = &admin.state.apply.catalog;
-    let mut entries = catalog.list(EntryKind::Organization, None).await?;
-    entries.retain(|entry| admin.administrator.can_see(entry.org_id()));
-    let show = |entry: &_| OrganizationResource::show(entry, None, &ResourceReferences::default());
-    list_entries(entries, &page, show)
-}
-
-pub(in crate::admin) async fn create(
-    admin: Admin<ManageOrganizations, InstallationSubject>,
-    body: JsonBody<OrganizationFields>,
-) -> ApiResult<JsonResponse<201, OrganizationView>> {
-    let fields = OrganizationResource::parse_valid(body.fields(&admin.state).await?)?;
-    let id = OrgId::derive(&admin.state.secret, &fields.slug);
-    create_in::<OrganizationResource, _>(&admin, &id, &fields).await
 }

@@ -10,12 +10,15 @@ use switchboard_backends::{
 use switchboard_schemas::{ids::ProviderId, provider::Provider};
 use utoipa::ToSchema;
 
-use super::{Resource, ResourceIdentity, ResourceReferences};
+use super::{
+    references::ResourceReferences,
+    resource::{Resource, ResourceIdentity},
+};
 use crate::admin::{
-    apply::{ApplyError, EntryPlanner},
     bodies::{JsonObject, parse_value},
     errors::{ValidateFields, ValidationError},
     permissions::Configure,
+    planner::{ApplyError, EntryPlanner},
     validation::{WEB_ADDRESS_RULE, check_slug, is_web_address},
 };
 

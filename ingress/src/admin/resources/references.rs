@@ -7,8 +7,9 @@ use switchboard_backends::catalog::{CatalogEntry, EntryKind};
 use switchboard_schemas::{ids::OrgId, time::Timestamp};
 
 use crate::{
-    admin::apply::ApplyContext,
+    admin::entries::label,
     http::{ApiError, ApiResult, ErrorCode},
+    state::apply_context::ApplyContext,
 };
 
 /// The largest number of referring resources in an error.
@@ -48,31 +49,19 @@ impl ResourceReferences {
     }
 
     /// Returns the slug of the resource with this id.
-    pub(super) fn slug(&self, id: &str) -> Option<String> {
+    pub(in crate::admin) fn slug(&self, id: &str) -> Option<String> {
         self.slugs.get(id).cloned()
     }
 
     /// Returns the recorded time of the last use of the key with this id.
-    pub(super) fn last_use(&self, id: &str) -> Option<Timestamp> {
+    pub(in crate::admin) fn last_use(&self, id: &str) -> Option<Timestamp> {
         self.last_uses.get(id).copied()
     }
 }
 
-/// Returns the name that users know an entry by: its slug, a key's name or a user's e-mail address.
-pub(in crate::admin) fn label(entry: &CatalogEntry) -> &str {
-    match entry {
-        CatalogEntry::Organization(organization) => &organization.slug,
-        CatalogEntry::Provider { provider, .. } => &provider.slug,
-        CatalogEntry::Agent(agent) => &agent.slug,
-        CatalogEntry::Team(team) => &team.slug,
-        CatalogEntry::Key { key, .. } => &key.name,
-        CatalogEntry::User(account) => account.user.email.as_str(),
-    }
-}
-
 /// Returns whether `entry` refers to the resource with this id or belongs to the organization with it.
-pub(super) fn refers_to(entry: &CatalogEntry, id: &str) -> bool {
-    let is_inside = match entry {
+pub(in crate::admin) fn refers_to(entry: &CatalogEntry, id: &str) -> bool {
+    let is_named = match entry {
         CatalogEntry::Agent(agent) => {
             let mut providers = agent.provider.iter().chain(&agent.fallback_provider);
             providers.any(|provider| provider.as_str() == id)
@@ -87,11 +76,11 @@ pub(super) fn refers_to(entry: &CatalogEntry, id: &str) -> bool {
         | CatalogEntry::Key { .. }
         | CatalogEntry::User(_) => false,
     };
-    is_inside || entry.org_id().as_str() == id
+    is_named || entry.org_id().as_str() == id
 }
 
 /// Fails with 409 if anything refers to a resource that is to be deleted.
-pub(super) fn refuse_if_referenced(references: &[CatalogEntry]) -> ApiResult<()> {
+pub(in crate::admin) fn refuse_if_referenced(references: &[CatalogEntry]) -> ApiResult<()> {
     if references.is_empty() {
         return Ok(());
     }

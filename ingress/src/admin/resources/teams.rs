@@ -10,12 +10,15 @@ use switchboard_schemas::{
 };
 use utoipa::ToSchema;
 
-use super::{Resource, ResourceIdentity, ResourceReferences};
+use super::{
+    references::ResourceReferences,
+    resource::{Resource, ResourceIdentity},
+};
 use crate::admin::{
-    apply::{ApplyError, EntryPlanner},
     bodies::parse_value,
     errors::{ValidateFields, ValidationError},
     permissions::Configure,
+    planner::{ApplyError, EntryPlanner},
     validation::{MEMBERS_MAX, check_at_most, check_name, check_slug, check_unique},
 };
 

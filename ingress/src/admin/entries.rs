@@ -1,0 +1,80 @@
+//! Entries of the catalog in the admin API: lookup within an organization, paths, lists and errors.
+
+use axum::Json;
+use switchboard_backends::catalog::{CatalogEntry, EntryKind, VersionedEntry};
+use switchboard_schemas::ids::OrgId;
+
+use super::pages::{Page, PageQuery};
+use crate::{
+    http::{ApiError, ApiResult, ErrorCode},
+    state::AppState,
+};
+
+/// An entry before and after it was written.
+pub(super) struct WrittenEntry {
+    /// The entry that was stored before, if any.
+    pub(super) before: Option<CatalogEntry>,
+    /// The entry that is stored now.
+    pub(super) after: CatalogEntry,
+}
+
+/// Finds the entry of this kind and id in an organization.
+///
+/// # Errors
+/// 404 also for an entry of another organization.
+pub(super) async fn find(
+    state: &AppState,
+    org: &OrgId,
+    kind: EntryKind,
+    id: &str,
+) -> ApiResult<VersionedEntry> {
+    let found = state.apply.catalog.versioned(kind, id).await?;
+    let found = found.filter(|found| found.entry.org_id() == org);
+    found.ok_or_else(|| not_found(kind.name()))
+}
+
+/// Returns a page of `entries`, sorted by label and converted by `show`.
+pub(super) fn list_entries<T>(
+    mut entries: Vec<CatalogEntry>,
+    page: &PageQuery,
+    show: impl Fn(&CatalogEntry) -> ApiResult<T>,
+) -> ApiResult<Json<Page<T>>> {
+    entries.sort_by(|left, right| (label(left), left.id()).cmp(&(label(right), right.id())));
+    let shown = page.slice(&entries).iter().map(show);
+    let shown = shown.collect::<ApiResult<_>>()?;
+    Ok(Json(page.page(shown, entries.len())))
+}
+
+/// Returns the name that users know an entry by: its slug, a key's name or a user's e-mail address.
+pub(super) fn label(entry: &CatalogEntry) -> &str {
+    match entry {
+        CatalogEntry::Organization(organization) => &organization.slug,
+        CatalogEntry::Provider { provider, .. } => &provider.slug,
+        CatalogEntry::Agent(agent) => &agent.slug,
+        CatalogEntry::Team(team) => &team.slug,
+        CatalogEntry::Key { key, .. } => &key.name,
+        CatalogEntry::User(account) => account.user.email.as_str(),
+    }
+}
+
+/// Returns the path of a resource of this collection.
+pub(super) fn path_of(entry: &CatalogEntry, collection: &str) -> String {
+    let organization = format!("/api/admin/organizations/{}", entry.org_id());
+    match entry {
+        CatalogEntry::Organization(_) => organization,
+        _ => format!("{organization}/{collection}/{}", entry.id()),
+    }
+}
+
+/// Creates the error for a resource that does not exist or belongs to another organization.
+pub(super) fn not_found(kind: &str) -> ApiError {
+    ApiError::new(ErrorCode::NotFound, format!("there is no such {kind}"))
+}
+
+/// Creates the error for a stored entry whose kind does not match its id.
+pub(super) fn other_kind(kind: EntryKind) -> ApiError {
+    let kind = kind.name();
+    ApiError::internal(&format_args!(
+        "an entry of another kind has the id of a {kind}"
+    ))
+}
