@@ -16,7 +16,8 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::{
     sync::{Semaphore, mpsc, oneshot},
-    task, time,
+    task::{self, JoinSet},
+    time,
 };
 
 use crate::error::StoreError;
@@ -118,19 +119,26 @@ impl SqliteDatabase {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     {
-        let permit = time::timeout(
-            QUEUE_WAIT,
-            Arc::clone(&self.readers.permits).acquire_owned(),
-        )
-        .await
-        .map_err(|_| unavailable(&"all readers are busy"))?
-        .map_err(|error| unavailable(&error))?;
         let readers = Arc::clone(&self.readers);
-        let reading = task::spawn_blocking(move || {
-            let _permit = permit;
-            readers.read(work)
+        // A task of its own: a future that nobody polls would keep the reader that it was given, and
+        // whoever paused it might wait for another read.
+        let mut reading = JoinSet::new();
+        reading.spawn(async move {
+            let permit = Arc::clone(&readers.permits).acquire_owned();
+            let permit = time::timeout(QUEUE_WAIT, permit)
+                .await
+                .map_err(|_| unavailable(&"all readers are busy"))?
+                .map_err(|error| unavailable(&error))?;
+            let reading = task::spawn_blocking(move || {
+                let _permit = permit;
+                readers.read(work)
+            });
+            reading.await.map_err(|error| unavailable(&error))?
         });
-        reading.await.map_err(|error| unavailable(&error))?
+        match reading.join_next().await {
+            Some(joined) => joined.map_err(|error| unavailable(&error))?,
+            None => Err(unavailable(&"the read could not begin")),
+        }
     }
 }
 
@@ -325,6 +333,19 @@ mod tests {
             insert(&database, number).await.unwrap();
             assert_eq!(numbers(&database).await.len() as u32, number + 1);
         }
+    }
+
+    #[tokio::test]
+    async fn paused_reads_keep_no_reader_from_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = open(&directory, &[TABLE]).unwrap();
+        let mut paused: Vec<_> = (0..4 * READERS)
+            .map(|_| Box::pin(numbers(&database)))
+            .collect();
+        for read in &mut paused {
+            let _ = futures::poll!(read);
+        }
+        assert!(numbers(&database).await.is_empty());
     }
 
     #[tokio::test]
