@@ -45,7 +45,7 @@ pub(crate) async fn change_account(
     loop {
         {
             let _guard = state.apply.write_lock.lock().await;
-            let (note, mut all) = list_accounts(state, target.org).await?;
+            let (lock_name, mut all) = list_accounts(state, target.org).await?;
             let place = all
                 .iter()
                 .position(|account| account.user.id.as_str() == target.id);
@@ -65,7 +65,7 @@ pub(crate) async fn change_account(
             if after.as_ref() == Some(&before) {
                 return Ok((before, after));
             }
-            match try_acquire_lock(state, &note, &nonce).await {
+            match try_acquire_lock(state, &lock_name, &nonce).await {
                 LockAttempt::HeldByOther => {}
                 LockAttempt::Unavailable if target.once => {
                     return Err(ApiError::unavailable(

@@ -62,12 +62,7 @@ impl<'a> Browser<'a> {
         body: Value,
     ) -> Answer {
         let headers = [headers, &[("cookie", self.cookie.as_str())]].concat();
-        let body = if body.is_null() {
-            String::new()
-        } else {
-            body.to_string()
-        };
-        self.world.send_with(method, path, &headers, body).await
+        self.world.send_json(method, path, &headers, &body).await
     }
 
     /// Sends a request and stores the cookie of the response.

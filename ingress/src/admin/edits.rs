@@ -54,8 +54,8 @@ pub(super) async fn edit_entry<R: Resource>(
             if entry == found.entry {
                 return Ok(found);
             }
-            let note = format!("admin-change:{}:{}", found.entry.id(), found.version);
-            match try_acquire_lock(state, &note, &nonce).await {
+            let lock_name = format!("admin-change:{}:{}", found.entry.id(), found.version);
+            match try_acquire_lock(state, &lock_name, &nonce).await {
                 LockAttempt::Acquired | LockAttempt::Unavailable => {
                     state.apply.catalog.put(&entry).await?;
                     let (before, after) = (Some(&found.entry), Some(&entry));

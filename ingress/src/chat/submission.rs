@@ -1,5 +1,5 @@
-//! Reserves a queue slot for the message, subscribes to its reply and
-//! publishes its job. Duplicates join the reply that is already running.
+//! Reserves a queue slot for the message, subscribes to its reply and publishes its job. Duplicates
+//! join the reply that is already running.
 
 use std::time::Duration;
 

@@ -46,10 +46,10 @@ pub(crate) enum LockAttempt {
     Unavailable,
 }
 
-/// Tries to acquire the lock named `change`, unless another request acquired it recently.
+/// Tries to acquire the lock of this name, unless another request acquired it recently.
 pub(crate) async fn try_acquire_lock(
     state: &AppState,
-    change: &str,
+    name: &str,
     nonce: &RequestId,
 ) -> LockAttempt {
     let now = Timestamp::now();
@@ -60,7 +60,7 @@ pub(crate) async fn try_acquire_lock(
     match state
         .backends
         .relay
-        .get_or_insert(change, &own.to_string())
+        .get_or_insert(name, &own.to_string())
         .await
     {
         Ok(stored) if is_held_by_other(&stored, now, nonce) => LockAttempt::HeldByOther,

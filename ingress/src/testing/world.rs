@@ -249,9 +249,23 @@ impl World {
     ) -> Answer {
         let bearer = format!("Bearer {ADMIN_TOKEN}");
         let headers = [&[("authorization", bearer.as_str())], headers].concat();
-        let body = Some(body).filter(|body| !body.is_null());
-        let body = body.map(|body| body.to_string()).unwrap_or_default();
-        self.send_with(method, path, &headers, body).await
+        self.send_json(method, path, &headers, &body).await
+    }
+
+    /// Sends a JSON body; `null` stands for no body.
+    pub(crate) async fn send_json(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> Answer {
+        let text = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
+        self.send_with(method, path, headers, text).await
     }
 
     pub(crate) async fn send_with(

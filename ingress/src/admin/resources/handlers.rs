@@ -137,9 +137,12 @@ pub(in crate::admin) async fn delete<R: Resource>(
     }
     refuse_if_referenced(&references)?;
     catalog.remove(R::KIND, org, &id).await?;
-    for removed in R::clean_up(&admin, &found.entry).await? {
+    for dependent in R::clean_up(&admin, &found.entry).await? {
+        catalog
+            .remove(dependent.kind(), org, dependent.id())
+            .await?;
         let action = AuditAction::Delete;
-        admin.record_entry(action, Some(&removed), None).await;
+        admin.record_entry(action, Some(&dependent), None).await;
     }
     admin
         .record_change(AuditAction::Delete, Some(&found.entry), None)

@@ -111,10 +111,6 @@ impl Resource for OrganizationResource {
         _: &CatalogEntry,
     ) -> ApiResult<Vec<CatalogEntry>> {
         let (catalog, org) = (&admin.state.apply.catalog, admin.org());
-        let users = catalog.list(EntryKind::User, Some(org)).await?;
-        for user in &users {
-            catalog.remove(EntryKind::User, org, user.id()).await?;
-        }
-        Ok(users)
+        Ok(catalog.list(EntryKind::User, Some(org)).await?)
     }
 }

@@ -63,7 +63,8 @@ pub(in crate::admin) trait Resource: Send + Sync + 'static {
         current: Option<&CatalogEntry>,
     ) -> impl Future<Output = Result<CatalogEntry, ApplyError>> + Send;
 
-    /// Removes what belongs to an entry that was deleted. Returns the removed entries of the catalog.
+    /// Removes what is stored elsewhere for an entry that was deleted. Returns the entries of the
+    /// catalog that have to be deleted with it.
     fn clean_up(
         _admin: &Admin<Self::Delete>,
         _deleted: &CatalogEntry,
