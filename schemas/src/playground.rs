@@ -113,15 +113,13 @@ mod tests {
     #[test]
     fn older_worker_does_not_parse_a_playground_run_as_a_message() {
         let id = "0".repeat(26);
-        let trial = json!({
+        let run = json!({
             "version": 1, "trialId": format!("msg_{id}{id}"), "orgId": format!("org_{id}"),
             "requestId": format!("req_{id}"), "replyTo": format!("ing_{id}"),
         });
-        assert!(
-            decode::<crate::routing_job::TeamMessageJob>(trial.to_string().as_bytes()).is_err()
-        );
+        assert!(decode::<crate::routing_job::TeamMessageJob>(run.to_string().as_bytes()).is_err());
         assert!(matches!(
-            decode::<RoutingJob>(trial.to_string().as_bytes()),
+            decode::<RoutingJob>(run.to_string().as_bytes()),
             Ok(RoutingJob::Playground(_))
         ));
         let other = json!({ "version": 1, "kind": "another", "agentId": format!("agt_{id}") });

@@ -13,7 +13,7 @@ const CANARY: &str = "canary";
 type Expected = (u16, Option<&'static str>);
 
 /// Creates an organization whose texts all contain the canary.
-async fn told() -> (Organization, Value) {
+async fn canary_organization() -> (Organization, Value) {
     let organization = OrganizationDocument::new()
         .shop(json!({
                 "name": "canary-name", "description": "canary-description", "instructions": "canary-instructions",
@@ -107,7 +107,7 @@ fn requests(
 
 #[tokio::test]
 async fn no_route_reveals_data_of_another_organization() {
-    let (theirs, known) = told().await;
+    let (theirs, known) = canary_organization().await;
     let ours = Organization::with_agent(theirs.service(), Script::says("ok")).await;
     ours.client().chat(ours.shop(), "s", "hi").await.complete();
     for (request, status, code) in requests(&ours, &theirs, &known) {
@@ -137,7 +137,7 @@ fn assert_silent(answer: &Answer, theirs: &Organization) {
 
 #[tokio::test]
 async fn writes_of_another_organization_change_nothing() {
-    let (theirs, known) = told().await;
+    let (theirs, known) = canary_organization().await;
     let ours = Organization::with_agent(theirs.service(), Script::says("ok")).await;
     let before = theirs.client().history(theirs.shop(), "s").await;
     for (request, ..) in requests(&ours, &theirs, &known) {

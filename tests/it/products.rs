@@ -331,7 +331,7 @@ impl FeedServer {
         *self.answer.lock().unwrap() = (status, body.to_owned());
     }
 
-    fn asked(&self) -> usize {
+    fn request_count(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
 }
@@ -371,7 +371,7 @@ async fn changed_feed_is_fetched_and_failed_feed_keeps_products() {
     assert_eq!(upload(&admin, &path, "text/csv", CSV).await.0, 409);
 
     let refresh = async || {
-        let asked = server.asked();
+        let asked = server.request_count();
         assert_eq!(
             admin
                 .post(&format!("{path}/refresh"), &json!({}))
@@ -380,7 +380,7 @@ async fn changed_feed_is_fetched_and_failed_feed_keeps_products() {
             202
         );
         eventually("the feed is fetched again", PATIENCE, async || {
-            (server.asked() > asked).then_some(())
+            (server.request_count() > asked).then_some(())
         })
         .await;
     };
@@ -446,7 +446,7 @@ async fn scheduled_feed_is_fetched_and_live_within_two_seconds() {
         &["Floor lamp", "Reading lamp"],
     )
     .await;
-    assert_eq!(server.asked(), 2);
+    assert_eq!(server.request_count(), 2);
 }
 
 #[tokio::test]
@@ -479,5 +479,5 @@ async fn feed_cannot_reach_internal_addresses() {
         assert!(error.contains(reason), "{url}: {error}");
         assert_eq!(admin.get(&path).await.json()["kept"], Value::Null);
     }
-    assert_eq!(server.asked(), 0);
+    assert_eq!(server.request_count(), 0);
 }

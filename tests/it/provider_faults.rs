@@ -28,7 +28,7 @@ enum Outcome {
 
 impl Outcome {
     /// Returns a description of the stored message.
-    fn stored(&self) -> String {
+    fn stored_message(&self) -> String {
         match self {
             Self::Says(text) | Self::Shows(text, _) => format!("completed, {} bytes", text.len()),
             Self::Bounded(bytes) => format!("completed, {bytes} bytes"),
@@ -146,7 +146,7 @@ async fn forty_provider_faults_have_forty_known_outcomes() {
             "provider fault {:2} {:42} {calls:5}  {:22} {outcome}",
             number + 1,
             row.name,
-            outcome.stored()
+            outcome.stored_message()
         ));
         if *outcome != row.outcome || calls != row.calls {
             wrong.push(format!(

@@ -211,7 +211,7 @@ impl RoutingEvaluation {
     pub async fn run(&self, set: &LabeledSet) -> Vec<EvaluatedDecision> {
         let members = candidates(&set.team);
         let mut outcomes = Vec::new();
-        for (place, asked) in asked(set).iter().enumerate() {
+        for (place, asked) in messages_of(set).iter().enumerate() {
             let question = self.question(&members, asked);
             if place == 0 {
                 // The first decision computes the team's vectors.
@@ -255,7 +255,7 @@ struct MessageInContext<'a> {
 }
 
 /// Returns every message of a set, those of dialogues with the messages before them.
-fn asked(set: &LabeledSet) -> Vec<MessageInContext<'_>> {
+fn messages_of(set: &LabeledSet) -> Vec<MessageInContext<'_>> {
     let single = set.messages.iter().map(|message| MessageInContext {
         language: &message.language,
         message: &message.text,

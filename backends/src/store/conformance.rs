@@ -225,7 +225,7 @@ impl Subject {
             .unwrap()
     }
 
-    async fn known(&self, talk: &Talk, turn: &TalkTurn) -> Option<ReplyState> {
+    async fn read_known_reply(&self, talk: &Talk, turn: &TalkTurn) -> Option<ReplyState> {
         self.store
             .known_reply(&talk.org, &turn.turn.reply_id())
             .await

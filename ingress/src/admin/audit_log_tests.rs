@@ -57,7 +57,7 @@ async fn changing_routes(world: &World) -> BTreeSet<(String, String)> {
 }
 
 /// Creates a resource of this list and returns it.
-async fn made(world: &World, list: &str, body: Value) -> Value {
+async fn create(world: &World, list: &str, body: Value) -> Value {
     let answer = admin(world, "POST", &of(&format!("/{list}")), body).await;
     answer.expect(201)
 }
@@ -131,7 +131,7 @@ async fn listed_change(world: &World, method: &str, rest: &str, slug: &str) -> A
     if rest.ends_with("/refresh") {
         made_of["ecommerce"] = json!({ "feed": { "url": "https://shop.example/feed.csv" } });
     }
-    let id = made(world, list, made_of).await["id"]
+    let id = create(world, list, made_of).await["id"]
         .as_str()
         .unwrap()
         .to_owned();
@@ -200,7 +200,7 @@ async fn conversation_change(world: &World, method: &str, rest: &str, round: usi
 }
 
 async fn dashboard_change(world: &World, method: &str, path: &str, slug: &str) -> Option<Answer> {
-    let user = made(world, "users", thing("users", slug)).await;
+    let user = create(world, "users", thing("users", slug)).await;
     let link = user["link"]["url"].as_str()?.split_once('#')?.1.to_owned();
     let headers = [
         ("sec-fetch-site", "same-origin"),
@@ -329,9 +329,9 @@ async fn entry_has_actor_change_time_and_address() {
 async fn log_is_paged_and_filtered_by_kind_subject_and_user() {
     let world = World::new().await;
     for number in 0..5 {
-        made(&world, "agents", thing("agents", &format!("a{number}"))).await;
+        create(&world, "agents", thing("agents", &format!("a{number}"))).await;
     }
-    let user = made(&world, "users", thing("users", "ada")).await;
+    let user = create(&world, "users", thing("users", "ada")).await;
     let slugs = |items: &[Value]| {
         items
             .iter()
@@ -447,7 +447,7 @@ async fn log_remains_readable_after_its_organization() {
 async fn audit_entry_is_written_later_without_delaying_the_change() {
     let world = World::new().await;
     world.accounts.faults.set_down(true);
-    made(&world, "agents", thing("agents", "a")).await;
+    create(&world, "agents", thing("agents", "a")).await;
     assert!(world.audit_entries().is_empty());
     world.accounts.faults.set_down(false);
     let began = tokio::time::Instant::now();

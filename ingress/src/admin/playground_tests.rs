@@ -30,7 +30,11 @@ fn shop() -> String {
 }
 
 /// Sends a playground run of the shop's agent; `worker` processes its job.
-async fn tried(world: &World, body: &Value, worker: impl AsyncFnOnce(&ReplyJob)) -> Answer {
+async fn run_playground(
+    world: &World,
+    body: &Value,
+    worker: impl AsyncFnOnce(&ReplyJob),
+) -> Answer {
     let work = async {
         world.published().await;
         let job = world.jobs(Topic::Jobs).pop().unwrap();
@@ -43,7 +47,7 @@ async fn tried(world: &World, body: &Value, worker: impl AsyncFnOnce(&ReplyJob))
     tokio::join!(admin(world, &path, body), work).0
 }
 
-async fn kept<T: serde::de::DeserializeOwned>(world: &World, job: &ReplyJob) -> T {
+async fn stored_draft<T: serde::de::DeserializeOwned>(world: &World, job: &ReplyJob) -> T {
     serde_json::from_str(&world.playground_run(&job.turn.message_id).await).unwrap()
 }
 
@@ -53,8 +57,8 @@ async fn playground_run_keeps_its_draft_out_of_the_bus_and_the_store() {
     let history =
         json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ahoy"}]);
     let body = json!({"message": "Who?", "draft": {"instructions": "canary instructions"}, "history": history});
-    let answer = tried(&world, &body, async |job| {
-        let run: AgentPlaygroundRun = kept(&world, job).await;
+    let answer = run_playground(&world, &body, async |job| {
+        let run: AgentPlaygroundRun = stored_draft(&world, job).await;
         assert_eq!(run.agent.settings.instructions, "canary instructions");
         assert_eq!(
             (&run.agent.id, run.agent.name.as_str()),

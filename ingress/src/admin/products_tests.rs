@@ -42,7 +42,7 @@ async fn upload(world: &World, body: impl Into<Body>) -> Answer {
     send(world, "PUT", &path(), "text/csv", body).await
 }
 
-async fn kept(world: &World) -> Value {
+async fn kept_products(world: &World) -> Value {
     let answer = send(world, "GET", &path(), "", "").await;
     answer.expect(200)["kept"].clone()
 }
@@ -64,7 +64,7 @@ async fn world_with(products: ProductsConfig) -> World {
 #[tokio::test]
 async fn upload_replaces_all_products_and_reports_rejected_ones() {
     let world = World::new().await;
-    assert_eq!(kept(&world).await, Value::Null);
+    assert_eq!(kept_products(&world).await, Value::Null);
     let answer = upload(&world, "title,price\nTea,5\n,6\nCup,7\n").await;
     let told = answer.expect(200);
     assert_eq!(
@@ -76,7 +76,7 @@ async fn upload_replaces_all_products_and_reports_rejected_ones() {
         json!([{ "row": 3, "reason": "it has no title" }])
     );
     assert_eq!(told["source"], json!({ "kind": "upload" }));
-    assert_eq!(kept(&world).await, told);
+    assert_eq!(kept_products(&world).await, told);
     let json = r#"{"products":[{"title":"Pot"}]}"#;
     assert_eq!(
         send(&world, "PUT", &path(), "application/json", json)
@@ -84,9 +84,9 @@ async fn upload_replaces_all_products_and_reports_rejected_ones() {
             .json()["count"],
         1
     );
-    assert_eq!(kept(&world).await["count"], 1);
+    assert_eq!(kept_products(&world).await["count"], 1);
     assert_eq!(send(&world, "DELETE", &path(), "", "").await.status, 204);
-    assert_eq!(kept(&world).await, Value::Null);
+    assert_eq!(kept_products(&world).await, Value::Null);
 }
 
 #[tokio::test]
@@ -167,7 +167,7 @@ async fn rejected_upload_keeps_the_previous_products() {
     };
     let world = world_with(bounds).await;
     assert_eq!(upload(&world, CSV).await.status, 200);
-    let before = kept(&world).await;
+    let before = kept_products(&world).await;
     let too_many = "title\nA\nB\nC\nD\n";
     let too_long = "title\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n";
     for (body, status, code) in [
@@ -189,7 +189,7 @@ async fn rejected_upload_keeps_the_previous_products() {
             upload(&world, body).await.problem(),
             (status, code.to_owned())
         );
-        assert_eq!(kept(&world).await, before);
+        assert_eq!(kept_products(&world).await, before);
     }
     for media_type in ["application/xml", "multipart/form-data", "text/html"] {
         let answer = send(&world, "PUT", &path(), media_type, CSV).await;
@@ -199,7 +199,7 @@ async fn rejected_upload_keeps_the_previous_products() {
             "{media_type}"
         );
     }
-    assert_eq!(kept(&world).await, before);
+    assert_eq!(kept_products(&world).await, before);
 }
 
 #[tokio::test]
@@ -211,7 +211,7 @@ async fn upload_that_never_ends_times_out() {
     .await;
     let endless = Body::from_stream(stream::pending::<io::Result<Bytes>>());
     assert_eq!(upload(&world, endless).await.status, 408);
-    assert_eq!(kept(&world).await, Value::Null);
+    assert_eq!(kept_products(&world).await, Value::Null);
 }
 
 #[tokio::test]
@@ -241,7 +241,7 @@ async fn products_of_a_feed_are_changed_only_by_the_feed() {
     assert_eq!(asked.status, 202, "{}", asked.text);
     assert_eq!(asked.json()["feed"]["url"], "https://shop.example/feed.csv");
     assert_eq!(asked.json()["feed"]["everyMinutes"], 60);
-    assert_eq!(kept(&world).await["count"], 2);
+    assert_eq!(kept_products(&world).await["count"], 2);
 }
 
 #[tokio::test]
@@ -436,5 +436,5 @@ async fn recreated_agent_does_not_find_earlier_products() {
             .status,
         201
     );
-    assert_eq!(kept(&world).await, Value::Null);
+    assert_eq!(kept_products(&world).await, Value::Null);
 }

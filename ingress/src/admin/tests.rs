@@ -33,7 +33,7 @@ fn shop() -> String {
     of(&format!("/agents/{}", agent_id()))
 }
 
-async fn made(world: &World, list: &str, thing: Value) -> Value {
+async fn create(world: &World, list: &str, thing: Value) -> Value {
     let answer = admin(world, "POST", &of(&format!("/{list}")), thing).await;
     let shown = answer.expect(201);
     let path = format!(
@@ -75,7 +75,7 @@ async fn every_route_needs_the_admin_token() {
 #[tokio::test]
 async fn resource_sent_back_as_read_changes_nothing() {
     let world = World::new().await;
-    made(
+    create(
         &world,
         "providers",
         json!({ "slug": "main", "apiKey": "sk-canary" }),
@@ -83,10 +83,10 @@ async fn resource_sent_back_as_read_changes_nothing() {
     .await;
     let agent =
         json!({ "slug": "a", "name": "A", "provider": "main", "allowedDomains": ["shop.example"] });
-    let agent = made(&world, "agents", agent).await;
+    let agent = create(&world, "agents", agent).await;
     let team =
         json!({ "slug": "t", "name": "T", "defaultAgent": "a", "members": [{ "agent": "shop" }] });
-    let team = made(&world, "teams", team).await;
+    let team = create(&world, "teams", team).await;
     assert_eq!(
         (&agent["provider"], &team["defaultAgent"]),
         (&json!("main"), &json!("a"))
@@ -234,7 +234,7 @@ async fn resources_of_another_organization_are_not_found() {
     )
     .await;
     let other = other.expect(201)["id"].as_str().unwrap().to_owned();
-    let key = made(&world, "keys", json!({ "name": "k" })).await["id"]
+    let key = create(&world, "keys", json!({ "name": "k" })).await["id"]
         .as_str()
         .unwrap()
         .to_owned();
@@ -280,7 +280,7 @@ async fn resources_of_another_organization_are_not_found() {
 #[tokio::test]
 async fn existing_resource_is_not_created_again() {
     let world = World::new().await;
-    made(&world, "keys", json!({ "name": "k" })).await;
+    create(&world, "keys", json!({ "name": "k" })).await;
     for (path, body) in [
         (String::new(), json!({ "slug": "acme", "name": "Again" })),
         (of("/agents"), json!({ "slug": "shop", "name": "Again" })),
@@ -301,7 +301,7 @@ async fn existing_resource_is_not_created_again() {
 #[tokio::test]
 async fn referenced_resource_is_not_deleted() {
     let world = World::new().await;
-    let provider = made(&world, "providers", json!({ "slug": "main" })).await;
+    let provider = create(&world, "providers", json!({ "slug": "main" })).await;
     assert_eq!(
         admin(
             &world,
@@ -313,7 +313,7 @@ async fn referenced_resource_is_not_deleted() {
         .status,
         200
     );
-    let team = made(
+    let team = create(
         &world,
         "teams",
         json!({ "slug": "t", "name": "T", "members": [{ "agent": "shop" }] }),
@@ -362,7 +362,7 @@ async fn referenced_resource_is_not_deleted() {
 async fn lists_are_pages_by_slug() {
     let world = World::new().await;
     for slug in ["c", "a", "b"] {
-        made(&world, "agents", json!({ "slug": slug, "name": slug })).await;
+        create(&world, "agents", json!({ "slug": slug, "name": slug })).await;
     }
     let page = async |query: &str| {
         admin(&world, "GET", &of(&format!("/agents{query}")), Value::Null)

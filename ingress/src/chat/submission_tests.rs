@@ -26,7 +26,7 @@ async fn send_as(world: &World, key: &str, body: &'static str, header: (&str, &s
 }
 
 /// Sends a message and answers the job published last.
-async fn answered(world: &World, key: &str) -> Answer {
+async fn send_and_answer(world: &World, key: &str) -> Answer {
     let work = async {
         world.published().await;
         let job = world.jobs(Topic::Jobs).pop().unwrap();
@@ -40,7 +40,7 @@ async fn answered(world: &World, key: &str) -> Answer {
 #[tokio::test]
 async fn duplicate_reads_the_existing_reply_without_a_publish() {
     let world = World::new().await;
-    let first = answered(&world, "key").await;
+    let first = send_and_answer(&world, "key").await;
     let again = send(&world, "key", BODY).await;
     assert_eq!(
         (first.text.as_str(), again.text.as_str(), again.whole),
@@ -55,7 +55,7 @@ async fn duplicate_reads_the_existing_reply_without_a_publish() {
 #[tokio::test]
 async fn duplicate_reads_the_reply_in_the_format_it_asks_for() {
     let world = World::new().await;
-    let first = answered(&world, "key").await;
+    let first = send_and_answer(&world, "key").await;
     let message = first.headers["x-message-id"].to_str().unwrap();
     let json = send_as(&world, "key", BODY, ("accept", "application/json")).await;
     assert_eq!(
@@ -128,7 +128,7 @@ async fn retry_of_a_refused_publish_keeps_the_message_id() {
         "a rejected message keeps a slot"
     );
     world.bus.faults.set_down(false);
-    assert_eq!(answered(&world, "key").await.text, "once");
+    assert_eq!(send_and_answer(&world, "key").await.text, "once");
     let voided = world.voided_publishes();
     let jobs = world.jobs(Topic::Jobs);
     let switchboard_schemas::conversation_job::ConversationJob::Reply(job) = &jobs[0] else {

@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    fn written(reports: &RateLimitHeaders) -> (Option<String>, Option<String>) {
+    fn header_texts(reports: &RateLimitHeaders) -> (Option<String>, Option<String>) {
         let mut headers = HeaderMap::new();
         reports.write_headers(&mut headers);
         let text = |name| {
@@ -154,10 +154,10 @@ mod tests {
     #[test]
     fn headers_have_the_form_of_the_draft() {
         let reports = RateLimitHeaders::default();
-        assert_eq!(written(&reports), (None, None));
+        assert_eq!(header_texts(&reports), (None, None));
         reports.add_verdict("chat", QUOTA, verdict(12));
         assert_eq!(
-            written(&reports),
+            header_texts(&reports),
             (
                 Some("\"chat\";q=60;w=60".into()),
                 Some("\"chat\";r=12;t=31".into())
@@ -169,7 +169,7 @@ mod tests {
             "\"chat\";r=12;t=31, \"visitor\";r=0;t=2",
         );
         assert_eq!(
-            written(&reports),
+            header_texts(&reports),
             (Some(expected.0.into()), Some(expected.1.into()))
         );
     }
@@ -179,7 +179,7 @@ mod tests {
         let reports = RateLimitHeaders::default();
         reports.add_policy("config", QUOTA);
         assert_eq!(
-            written(&reports),
+            header_texts(&reports),
             (Some("\"config\";q=60;w=60".into()), None)
         );
     }

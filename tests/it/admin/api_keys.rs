@@ -9,7 +9,7 @@ use crate::support::{Client, Organization, PATIENCE, PROMISED, eventually, shop_
 /// Number of keys created twice at the same time; a missing lock shows in one of a few.
 const RACES: usize = 8;
 
-async fn made(organization: &Organization, admin: &Client, key: Value) -> (String, String) {
+async fn create_key(organization: &Organization, admin: &Client, key: Value) -> (String, String) {
     let answer = admin.post(&organization.admin_path("/keys"), &key).await;
     answer.assert_status(201);
     let key = answer.json();
@@ -32,7 +32,7 @@ async fn key_name_is_unique_until_the_key_is_deleted() {
         statuses.sort_unstable();
         assert_eq!(statuses, [201, 409], "{} {}", first.text, second.text);
     }
-    let (id, _) = made(&organization, &one, json!({"name": "again"})).await;
+    let (id, _) = create_key(&organization, &one, json!({"name": "again"})).await;
     assert_eq!(
         one.request(Method::DELETE, &format!("{path}/{id}"))
             .send()
@@ -41,7 +41,7 @@ async fn key_name_is_unique_until_the_key_is_deleted() {
             .status(),
         204
     );
-    made(&organization, &two, json!({"name": "again"})).await;
+    create_key(&organization, &two, json!({"name": "again"})).await;
 }
 
 #[tokio::test]
@@ -52,7 +52,7 @@ async fn key_value_is_shown_once_and_its_restrictions_hold() {
     let limits =
         json!({"chatPerMinute": null, "configPerMinute": 2, "conversationsPerMinute": null});
     let key = json!({"name": "narrow", "scopes": ["config"], "limits": limits});
-    let (id, value) = made(&organization, &admin, key).await;
+    let (id, value) = create_key(&organization, &admin, key).await;
     let client = service.client().with_key(&value);
     let config = organization.path("");
     client
@@ -106,7 +106,7 @@ async fn deleted_key_is_refused_everywhere_within_two_seconds() {
     let organization = shop_saying("ok").await;
     let service = organization.service();
     let admin = service.admin();
-    let (id, value) = made(&organization, &admin, json!({"name": "short-lived"})).await;
+    let (id, value) = create_key(&organization, &admin, json!({"name": "short-lived"})).await;
     let config = organization.path("");
     for url in service.public_urls() {
         assert_eq!(
@@ -135,7 +135,7 @@ async fn rotated_key_works_beside_its_successor() {
     let organization = shop_saying("ok").await;
     let service = organization.service();
     let admin = service.admin();
-    let (id, old) = made(
+    let (id, old) = create_key(
         &organization,
         &admin,
         json!({"name": "site", "scopes": ["config"]}),
@@ -171,7 +171,7 @@ async fn last_use_is_reported_without_changing_the_key_version() {
     let organization = shop_saying("ok").await;
     let service = organization.service();
     let admin = service.admin();
-    let (id, value) = made(&organization, &admin, json!({"name": "watched"})).await;
+    let (id, value) = create_key(&organization, &admin, json!({"name": "watched"})).await;
     let path = organization.admin_path(&format!("/keys/{id}"));
     let unused = admin.get(&path).await.json();
     assert_eq!(unused["lastUsedAt"], Value::Null);

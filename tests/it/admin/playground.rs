@@ -11,7 +11,7 @@ use crate::support::{
     shop_with,
 };
 
-async fn tried(organization: &Organization, agent: &str, body: Value) -> Events {
+async fn run_playground(organization: &Organization, agent: &str, body: Value) -> Events {
     let path = organization.admin_path(&format!("/agents/{agent}/try"));
     let response = organization
         .service()
@@ -24,7 +24,7 @@ async fn tried(organization: &Organization, agent: &str, body: Value) -> Events 
     Events::read(response).await
 }
 
-async fn asked_who(organization: &Organization, team: &str, body: Value) -> Answer {
+async fn run_team_playground(organization: &Organization, team: &str, body: Value) -> Answer {
     organization
         .service()
         .admin()
@@ -36,7 +36,7 @@ async fn asked_who(organization: &Organization, team: &str, body: Value) -> Answ
 }
 
 /// Returns the text of each message in the last request to the organization's model.
-fn told(organization: &Organization) -> Vec<String> {
+fn last_prompt(organization: &Organization) -> Vec<String> {
     let request = organization.requests().pop().unwrap();
     request.messages.into_iter().map(|(_, text)| text).collect()
 }
@@ -48,7 +48,7 @@ async fn draft_answers_as_edited_and_the_saved_agent_is_unchanged() {
     let history =
         json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ahoy"}]);
     let body = json!({"message": "Who are you?", "draft": draft, "history": history});
-    let events = tried(&organization, organization.shop(), body).await;
+    let events = run_playground(&organization, organization.shop(), body).await;
     assert_eq!(
         (events.status, events.names()),
         (200, vec!["start", "delta", "done"]),
@@ -56,7 +56,7 @@ async fn draft_answers_as_edited_and_the_saved_agent_is_unchanged() {
     );
     assert_eq!(events.text(), "Ahoy there.");
     assert_eq!(
-        told(&organization),
+        last_prompt(&organization),
         ["Be a pirate.", "Hi", "Ahoy", "Who are you?"]
     );
     let done = events.only("done");
@@ -66,7 +66,7 @@ async fn draft_answers_as_edited_and_the_saved_agent_is_unchanged() {
         "{done}"
     );
 
-    let events = tried(
+    let events = run_playground(
         &organization,
         organization.shop(),
         json!({"message": "And you?"}),
@@ -74,7 +74,7 @@ async fn draft_answers_as_edited_and_the_saved_agent_is_unchanged() {
     .await;
     assert_eq!(events.text(), "Ahoy there.");
     assert_eq!(
-        told(&organization),
+        last_prompt(&organization),
         ["Answer.", "And you?"],
         "without a draft the saved agent answers"
     );
@@ -90,7 +90,7 @@ async fn draft_products_are_found_and_tool_calls_are_reported() {
     let lamp = json!({"title": "Desk Lamp", "price": "$39", "image": "", "url": "https://shop.example/lamp"});
     let draft = json!({"ecommerce": {"enabled": true, "products": [lamp]}});
     let body = json!({"message": "A lamp?", "draft": draft});
-    let events = tried(&organization, organization.shop(), body).await;
+    let events = run_playground(&organization, organization.shop(), body).await;
     assert_eq!(events.only("ui")["data"], json!([lamp]));
     let tools: Vec<_> = events
         .events
@@ -109,7 +109,7 @@ async fn unsaved_agent_can_be_run_and_is_not_stored() {
     let draft =
         json!({"slug": "idea", "name": "Idea", "provider": "main", "instructions": "Have ideas."});
     let body = json!({"message": "Hello", "draft": draft});
-    let events = tried(&organization, "new", body).await;
+    let events = run_playground(&organization, "new", body).await;
     assert_eq!(
         (events.text().as_str(), &events.only("start")["agentName"]),
         ("New here.", &json!("Idea"))
@@ -128,7 +128,7 @@ async fn playground_run_is_neither_listed_nor_counted() {
     let organization = shop_saying("ok").await;
     let service = organization.service();
     let client = organization.client();
-    let trial = tried(
+    let trial = run_playground(
         &organization,
         organization.shop(),
         json!({"message": "a trial"}),
@@ -268,7 +268,7 @@ async fn team_run_scores_each_member_without_a_conversation() {
     organization.script(Script::says("{}"));
     let team = organization.team("desk");
     let body = json!({"message": "Where is the delivery of my order?"});
-    let answer = asked_who(&organization, team, body).await;
+    let answer = run_team_playground(&organization, team, body).await;
     answer.assert_status(200);
     let verdict = answer.json();
     assert_eq!(
@@ -293,7 +293,7 @@ async fn team_run_scores_each_member_without_a_conversation() {
 
     let draft = json!({"routing": "round-robin"});
     let body = json!({"message": "Where is the delivery of my order?", "draft": draft});
-    let drafted = asked_who(&organization, team, body).await.json();
+    let drafted = run_team_playground(&organization, team, body).await.json();
     assert_eq!(
         (&drafted["stage"], &drafted["members"][0]["permille"]),
         (&json!("strategy"), &Value::Null),
@@ -333,6 +333,6 @@ async fn team_run_continues_the_given_conversation() {
         {"role": "assistant", "content": "White or red?", "agentId": organization.agent("wine")}
     ]);
     let body = json!({"message": "the first one", "history": history});
-    let answer = asked_who(&organization, organization.team("desk"), body).await;
+    let answer = run_team_playground(&organization, organization.team("desk"), body).await;
     assert_eq!(answer.json()["agent"]["slug"], "wine", "{}", answer.text);
 }

@@ -9,7 +9,7 @@ use crate::support::{
     eventually, shop_saying, unique,
 };
 
-async fn made(admin: &Client, path: &str, thing: Value) -> Value {
+async fn create(admin: &Client, path: &str, thing: Value) -> Value {
     let answer = admin.post(path, &thing).await;
     answer.assert_status(201);
     answer.json()
@@ -20,7 +20,7 @@ async fn organization_created_step_by_step_answers_visitors() {
     let service = SharedService::get().await;
     let (admin, model) = (service.admin(), unique("model-"));
     ScriptedModel::get().register(&model, Script::says("made by hand"));
-    let organization = made(
+    let organization = create(
         &admin,
         "/api/admin/organizations",
         json!({"slug": unique("org-"), "name": "Hand"}),
@@ -31,18 +31,18 @@ async fn organization_created_step_by_step_answers_visitors() {
         organization["id"].as_str().unwrap()
     );
     let provider = json!({"slug": "main", "baseUrl": ScriptedModel::get().base_url(), "apiKey": "sk-x", "model": model});
-    made(&admin, &format!("{base}/providers"), provider).await;
+    create(&admin, &format!("{base}/providers"), provider).await;
     let agent = json!({"slug": "shop", "name": "Shop", "provider": "main"});
-    let agent = made(&admin, &format!("{base}/agents"), agent).await["id"]
+    let agent = create(&admin, &format!("{base}/agents"), agent).await["id"]
         .as_str()
         .unwrap()
         .to_owned();
     let team = json!({"slug": "front", "name": "Front", "members": [{"agent": "shop", "specialization": "all"}]});
-    let team = made(&admin, &format!("{base}/teams"), team).await["id"]
+    let team = create(&admin, &format!("{base}/teams"), team).await["id"]
         .as_str()
         .unwrap()
         .to_owned();
-    let key = made(
+    let key = create(
         &admin,
         &format!("{base}/keys"),
         json!({"name": "site", "scopes": ["chat"]}),

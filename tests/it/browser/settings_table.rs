@@ -173,8 +173,9 @@ fn conversation_theme() -> Vec<Setting> {
 }
 
 fn texts() -> Vec<Setting> {
-    let text =
-        |tab, field, label, values, measure| written(tab, field, label, values, measure, values);
+    let text = |tab, field, label, values, measure| {
+        text_setting(tab, field, label, values, measure, values)
+    };
     vec![
         text(
             "General",
@@ -273,7 +274,7 @@ fn limits() -> Vec<Setting> {
     let limit = |field, label, values: [u32; 2], measure| Setting {
         values: values.map(Value::from),
         effects: [json!(true), json!(false)],
-        ..written("Behavior", field, label, ["", ""], measure, ["", ""])
+        ..text_setting("Behavior", field, label, ["", ""], measure, ["", ""])
     };
     vec![
         limit(
@@ -298,10 +299,10 @@ fn themed(
     measure: &'static str,
     effects: [&'static str; 2],
 ) -> Setting {
-    written("Appearance", field, label, values, measure, effects)
+    text_setting("Appearance", field, label, values, measure, effects)
 }
 
-fn written(
+fn text_setting(
     tab: &'static str,
     field: &'static str,
     label: &'static str,

@@ -81,7 +81,7 @@ fn configuration(service: &str, plain: &str, keeping: &str) -> String {
 }
 
 /// Returns the delay of each chunk from the model to its arrival.
-fn told(way: &str, mut gaps: Vec<Duration>) {
+fn report_gaps(way: &str, mut gaps: Vec<Duration>) {
     gaps.sort();
     let (median, slowest) = (gaps[gaps.len() / 2], gaps[gaps.len() - 1]);
     report(&format!(
@@ -130,7 +130,7 @@ async fn text_chunks_arrive_one_by_one() {
             assert_eq!(reply.bytes().len(), number * CHUNK_CHARS);
         }
         assert_eq!(reply.continue_reading(response).await.complete(), text);
-        told(way, gaps);
+        report_gaps(way, gaps);
     }
 }
 
@@ -164,7 +164,7 @@ async fn events_arrive_one_by_one() {
                     .unwrap()
                     .contains("event: done")
         );
-        told(way, gaps);
+        report_gaps(way, gaps);
     }
 }
 

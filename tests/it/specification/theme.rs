@@ -28,7 +28,7 @@ fn theme() -> Map<String, Value> {
     theme
 }
 
-async fn shown(route: &str, settings: Value) -> Value {
+async fn read_theme(route: &str, settings: Value) -> Value {
     let organization = shop_with_settings(settings).await;
     let answer = organization.client().get(&organization.path(route)).await;
     answer.assert_status(200);
@@ -37,7 +37,12 @@ async fn shown(route: &str, settings: Value) -> Value {
 
 #[tokio::test]
 async fn all_values_of_the_theme_are_strings() {
-    for value in shown("", json!({})).await.as_object().unwrap().values() {
+    for value in read_theme("", json!({}))
+        .await
+        .as_object()
+        .unwrap()
+        .values()
+    {
         assert!(
             value.as_str().is_some_and(|text| !text.is_empty()),
             "{value}"
@@ -48,7 +53,7 @@ async fn all_values_of_the_theme_are_strings() {
 #[tokio::test]
 async fn agent_configuration_has_all_ten_theme_fields() {
     assert_eq!(
-        shown("", json!({"theme": theme()})).await,
+        read_theme("", json!({"theme": theme()})).await,
         Value::Object(theme())
     );
 }
@@ -57,5 +62,8 @@ async fn agent_configuration_has_all_ten_theme_fields() {
 async fn widget_configuration_has_three_theme_colors() {
     let expected =
         json!({"primaryColor": "#000000", "backgroundColor": "#000001", "textColor": "#000002"});
-    assert_eq!(shown("/widget", json!({"theme": theme()})).await, expected);
+    assert_eq!(
+        read_theme("/widget", json!({"theme": theme()})).await,
+        expected
+    );
 }

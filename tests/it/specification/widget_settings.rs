@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::shop_with_settings;
 
-async fn shown(settings: Value) -> Value {
+async fn read_settings(settings: Value) -> Value {
     let organization = shop_with_settings(settings).await;
     let answer = organization
         .client()
@@ -30,14 +30,14 @@ async fn settings_are_exactly_fifteen_typed_fields() {
         "maxMessageLength": 321, "rateLimitPerMinute": 12, "autoOpen": true, "autoOpenDelay": 1234,
         "triggerText": "Talk", "offlineMessage": "Gone."
     });
-    assert_eq!(shown(settings).await, expected);
+    assert_eq!(read_settings(settings).await, expected);
 }
 
 #[tokio::test]
 async fn position_is_one_of_the_four_corners() {
     for position in ["bottom-right", "bottom-left", "top-right", "top-left"] {
         assert_eq!(
-            shown(json!({"widget": {"position": position}})).await["position"],
+            read_settings(json!({"widget": {"position": position}})).await["position"],
             position
         );
     }
@@ -47,7 +47,10 @@ async fn position_is_one_of_the_four_corners() {
 #[tokio::test]
 async fn size_is_small_medium_or_large() {
     for size in ["small", "medium", "large"] {
-        assert_eq!(shown(json!({"widget": {"size": size}})).await["size"], size);
+        assert_eq!(
+            read_settings(json!({"widget": {"size": size}})).await["size"],
+            size
+        );
     }
     assert_refused(json!({"size": "huge"})).await;
 }

@@ -29,7 +29,7 @@ pub(crate) enum Profile {
 
 impl Profile {
     /// Returns the profile that `SWITCHBOARD_TEST_PROFILE` names, embedded by default.
-    pub(crate) fn wanted() -> Self {
+    pub(crate) fn from_environment() -> Self {
         match std::env::var("SWITCHBOARD_TEST_PROFILE").as_deref() {
             Ok("cluster") => Self::Cluster,
             Ok("embedded") | Err(_) => Self::Embedded,
@@ -96,7 +96,7 @@ impl TestService {
 
     /// Starts the product with additional environment variables for all processes.
     pub(crate) async fn start_with(extra: &[(&str, &str)]) -> Self {
-        Self::start_as(Profile::wanted(), extra).await
+        Self::start_as(Profile::from_environment(), extra).await
     }
 
     /// Starts the product in a certain profile.
@@ -106,7 +106,7 @@ impl TestService {
 
     /// Starts the product in the selected profile with a separate admin port.
     pub(crate) async fn start_with_admin_port() -> Self {
-        Self::start_with_ports(Profile::wanted(), &[], true).await
+        Self::start_with_ports(Profile::from_environment(), &[], true).await
     }
 
     async fn start_with_ports(profile: Profile, extra: &[(&str, &str)], admin_port: bool) -> Self {

@@ -19,7 +19,7 @@ fn conversation(messages: &Value) -> DemoConversation {
     DemoConversation::from_request(&request)
 }
 
-fn asked(question: &str) -> DemoConversation {
+fn conversation_with(question: &str) -> DemoConversation {
     conversation(&json!([{ "role": "user", "content": question }]))
 }
 
@@ -58,7 +58,11 @@ fn help_text_words_find_every_topic() {
         ("今天天气怎么样", QuestionTopic::Anything),
         ("", QuestionTopic::Anything),
     ] {
-        assert_eq!(asked(question).reply_topic(), topic, "{question}");
+        assert_eq!(
+            conversation_with(question).reply_topic(),
+            topic,
+            "{question}"
+        );
     }
 }
 
@@ -71,14 +75,18 @@ fn latest_name_is_remembered() {
     ]);
     assert!(phrases::whole_reply(&named).contains("**Ada**"));
     assert_eq!(
-        asked("my name is علی").visitor_name().as_deref(),
+        conversation_with("my name is علی")
+            .visitor_name()
+            .as_deref(),
         Some("علی")
     );
     assert_eq!(
-        asked("My name is Ada Lovelace.").visitor_name().as_deref(),
+        conversation_with("My name is Ada Lovelace.")
+            .visitor_name()
+            .as_deref(),
         Some("Ada Lovelace")
     );
-    assert_eq!(asked("my name is").visitor_name(), None);
+    assert_eq!(conversation_with("my name is").visitor_name(), None);
 }
 
 #[test]
@@ -100,7 +108,7 @@ fn first_reply_mentions_the_missing_model() {
         "¿Qué hora es?",
         "",
     ] {
-        let reply = phrases::whole_reply(&asked(question));
+        let reply = phrases::whole_reply(&conversation_with(question));
         for name in [
             "No language model is configured",
             "OPENAI_BASE_URL",
@@ -115,7 +123,7 @@ fn first_reply_mentions_the_missing_model() {
 #[test]
 fn cut_reply_is_continued_with_exactly_the_rest() {
     for question in ["hello", "سلام، حال شما چطور است؟", "a table"] {
-        let whole = phrases::whole_reply(&asked(question));
+        let whole = phrases::whole_reply(&conversation_with(question));
         for (end, _) in whole.char_indices() {
             let said = &whole[..end];
             let resumed = conversation(
@@ -129,7 +137,7 @@ fn cut_reply_is_continued_with_exactly_the_rest() {
 #[test]
 fn foreign_prefix_is_followed_by_a_new_paragraph() {
     let messages = json!([{ "role": "user", "content": "thanks" }, { "role": "assistant", "content": "No problem" }]);
-    let whole = phrases::whole_reply(&asked("thanks"));
+    let whole = phrases::whole_reply(&conversation_with("thanks"));
     assert_eq!(
         conversation(&messages).rest_of_reply(),
         format!("\n\n{whole}")
@@ -150,7 +158,7 @@ fn message_parts_are_joined() {
 #[test]
 fn long_message_gets_a_bounded_reply() {
     for text in ["word ".repeat(10_000), "字".repeat(10_000)] {
-        assert!(phrases::whole_reply(&asked(&text)).len() < 2_000);
+        assert!(phrases::whole_reply(&conversation_with(&text)).len() < 2_000);
         assert!(phrases::whole_reply(&after(&[&text, "what did I say?"])).len() < 1_000);
     }
 }

@@ -45,7 +45,7 @@ fn message(position: u64, content: &str, answered: Option<ReplyStatus>) -> Messa
     }
 }
 
-fn answered(position: u64, content: &str) -> Message {
+fn reply_message(position: u64, content: &str) -> Message {
     message(position, content, Some(ReplyStatus::Completed))
 }
 
@@ -56,7 +56,7 @@ fn long_past(count: u64) -> Vec<Message> {
         .flat_map(|turn| {
             [
                 message(2 * turn, words, None),
-                answered(2 * turn + 1, words),
+                reply_message(2 * turn + 1, words),
             ]
         })
         .collect()
@@ -95,7 +95,7 @@ fn contents(rendered: &RenderedPrompt) -> Vec<&str> {
 fn failed_and_unanswered_turns_are_skipped() {
     let past = [
         message(0, "q0", None),
-        answered(1, "a0"),
+        reply_message(1, "a0"),
         message(2, "failed", None),
         message(3, "q1", None),
         message(4, "a1", Some(ReplyStatus::Cancelled)),
@@ -115,9 +115,9 @@ fn failed_and_unanswered_turns_are_skipped() {
 fn long_past_is_truncated_by_whole_turns() {
     let past = [
         message(4, &"lamp ".repeat(40), None),
-        answered(5, "a0"),
+        reply_message(5, "a0"),
         message(6, "q1", None),
-        answered(7, "a1"),
+        reply_message(7, "a1"),
     ];
     let some = rendered(&past, None, 40);
     assert_eq!(contents(&some), ["be", "q1", "a1", "now"]);

@@ -3,16 +3,16 @@
 //! Messages of a conversation share a lane, so that each is routed after the one before it, whose decision it may have to
 //! continue. A decision is recorded before it is acted upon. [`candidates`] lists the agents that can answer, [`past`] reads
 //! the end of the conversation, and [`choice`] decides by strategy, or [`intent`] by comparing members with the message.
-//! [`trial`] answers playground runs.
+//! [`playground`] answers playground runs.
 
 pub(crate) mod candidates;
 pub(crate) mod choice;
 pub(crate) mod intent;
 mod no_route;
 pub(crate) mod past;
+mod playground;
 #[cfg(test)]
 mod tests;
-mod trial;
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
     use crate::products::PriceLimits;
 
-    fn found(title: &str, description: &str, attributes: &[(&str, &str)]) -> FoundProduct {
+    fn found_product(title: &str, description: &str, attributes: &[(&str, &str)]) -> FoundProduct {
         let product = Product {
             title: title.into(),
             price: "$9".into(),
@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    fn told(products: &[FoundProduct]) -> (String, Value) {
+    fn tool_result(products: &[FoundProduct]) -> (String, Value) {
         let cards = products.iter().map(|found| {
             (
                 product_grid::card_of_product(&json!(found.product)).unwrap(),
@@ -184,12 +184,12 @@ mod tests {
 
     #[test]
     fn result_contains_catalog_data_without_links() {
-        let tent = found(
+        let tent = found_product(
             "Tent",
             "Keeps rain out.",
             &[("weight", "2 kg"), ("waterproof", "yes")],
         );
-        let (text, told) = told(&[tent, found("Peg", "", &[])]);
+        let (text, told) = tool_result(&[tent, found_product("Peg", "", &[])]);
         let tent = json!({
             "title": "Tent", "price": "$9", "description": "Keeps rain out.",
             "attributes": {"weight": "2 kg", "waterproof": "yes"}
@@ -219,9 +219,11 @@ mod tests {
         let (mut longest, mut described, mut attributed) = (usize::MAX, Vec::new(), Vec::new());
         for count in 1..=20 {
             let products: Vec<_> = (0..count)
-                .map(|number| found(&format!("Product {number}"), &description, &attributes))
+                .map(|number| {
+                    found_product(&format!("Product {number}"), &description, &attributes)
+                })
                 .collect();
-            let (text, told) = told(&products);
+            let (text, told) = tool_result(&products);
             let config = WorkersConfig::default();
             let all = text.len() * config.tool_calls_max as usize;
             assert!(
@@ -263,11 +265,11 @@ mod tests {
     #[test]
     fn longest_titles_fit_into_any_result() {
         let long = "𝒳".repeat(1_000);
-        let mut products = vec![found(&long, &long, &[("a", &long)]); 20];
+        let mut products = vec![found_product(&long, &long, &[("a", &long)]); 20];
         products
             .iter_mut()
             .for_each(|found| found.product.price.clone_from(&long));
-        let (text, told) = told(&products);
+        let (text, told) = tool_result(&products);
         let config = WorkersConfig::default();
         assert!(text.len() <= config.tool_result_bytes_max, "{}", text.len());
         assert_eq!(told["products"].as_array().unwrap().len(), 20);
@@ -275,7 +277,7 @@ mod tests {
 
     #[test]
     fn empty_result_names_no_product() {
-        let (_, told) = told(&[]);
+        let (_, told) = tool_result(&[]);
         assert_eq!(
             told,
             json!({"products": [], "total": 0, "note": NOTE_NOTHING, "price_max": 20.0})

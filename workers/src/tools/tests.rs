@@ -179,11 +179,14 @@ struct Run {
 impl Run {
     /// Returns the tool results that the model received, in order, without the displayed products.
     fn results(&self) -> Vec<String> {
-        self.told().into_iter().map(|(result, _)| result).collect()
+        self.tool_results()
+            .into_iter()
+            .map(|(result, _)| result)
+            .collect()
     }
 
     /// Returns the tool results of the last request with the products that it reports as displayed.
-    fn told(&self) -> Vec<(String, Vec<String>)> {
+    fn tool_results(&self) -> Vec<(String, Vec<String>)> {
         let read = |content: String| match content.split_once("\n\nThe visitor sees") {
             Some((result, note)) => (result.to_owned(), titles(note.rsplit_once('\n').unwrap().1)),
             None => (content, Vec::new()),

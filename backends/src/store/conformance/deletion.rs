@@ -67,7 +67,7 @@ async fn assert_gone(subject: &Subject, talk: &Talk, turn: &TalkTurn) {
     let (store, link) = (&subject.store, link(talk, turn));
     assert_eq!(store.conversation(&talk.org, &talk.id).await.unwrap(), None);
     assert_eq!(subject.page(talk, 0, 10).await, []);
-    assert_eq!(subject.known(talk, turn).await, None);
+    assert_eq!(subject.read_known_reply(talk, turn).await, None);
     assert_eq!(
         store
             .linked_conversations(&talk.org, &link.agent_id, &link.session_id)

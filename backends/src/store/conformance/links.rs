@@ -46,7 +46,7 @@ impl Office {
         subject.store.link_session(&link).await.unwrap();
     }
 
-    async fn found(&self, subject: &Subject, agent: &str) -> Vec<ConversationId> {
+    async fn linked_conversations_of(&self, subject: &Subject, agent: &str) -> Vec<ConversationId> {
         subject
             .store
             .linked_conversations(&self.org, &self.agent(agent), &self.session)
@@ -62,7 +62,7 @@ pub(super) async fn team_conversation_is_linked_to_each_answering_agent(subject:
     }
     for agent in ["billing", "technical"] {
         assert_eq!(
-            office.found(&subject, agent).await,
+            office.linked_conversations_of(&subject, agent).await,
             [office.conversation("front")]
         );
     }
@@ -76,17 +76,25 @@ pub(super) async fn latest_answered_team_conversation_comes_first(subject: Subje
     office.answer(&subject, "billing", "front", 1).await;
     let (front, back) = (office.conversation("front"), office.conversation("back"));
     assert_eq!(
-        office.found(&subject, "billing").await,
+        office.linked_conversations_of(&subject, "billing").await,
         [front.clone(), back.clone()]
     );
     office.answer(&subject, "billing", "back", 4).await;
-    assert_eq!(office.found(&subject, "billing").await, [back, front]);
+    assert_eq!(
+        office.linked_conversations_of(&subject, "billing").await,
+        [back, front]
+    );
 }
 
 pub(super) async fn links_are_scoped_to_organization_agent_and_session(subject: Subject) {
     let office = Office::new();
     office.answer(&subject, "billing", "front", 1).await;
-    assert!(office.found(&subject, "technical").await.is_empty());
+    assert!(
+        office
+            .linked_conversations_of(&subject, "technical")
+            .await
+            .is_empty()
+    );
     let (store, agent, session) = (&subject.store, office.agent("billing"), &office.session);
     assert!(
         store

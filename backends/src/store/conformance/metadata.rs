@@ -6,7 +6,7 @@ use switchboard_schemas::turn::MessageSource;
 
 use super::{Subject, Talk, noon_and, object, replied};
 
-async fn begun(subject: &Subject) -> Talk {
+async fn begin_talk(subject: &Subject) -> Talk {
     let talk = Talk::new();
     subject.begin(&talk.turn(0, "hello"), 1).await;
     talk
@@ -17,7 +17,7 @@ async fn value(subject: &Subject, talk: &Talk, key: &str) -> Option<Value> {
 }
 
 pub(super) async fn changes_merge_key_by_key(subject: Subject) {
-    let talk = begun(&subject).await;
+    let talk = begin_talk(&subject).await;
     subject
         .change(&talk, json!({"rating": 5, "tags": ["a"]}), noon_and(1))
         .await;
@@ -37,7 +37,7 @@ pub(super) async fn changes_merge_key_by_key(subject: Subject) {
 
 pub(super) async fn later_change_of_a_key_wins_in_any_order(subject: Subject) {
     for order in [[1, 2], [2, 1]] {
-        let talk = begun(&subject).await;
+        let talk = begin_talk(&subject).await;
         for at in order {
             subject
                 .change(&talk, json!({ "rating": at }), noon_and(at))
@@ -48,7 +48,7 @@ pub(super) async fn later_change_of_a_key_wins_in_any_order(subject: Subject) {
 }
 
 pub(super) async fn older_change_does_not_restore_a_cleared_key(subject: Subject) {
-    let talk = begun(&subject).await;
+    let talk = begin_talk(&subject).await;
     subject
         .change(&talk, json!({"rating": null}), noon_and(2))
         .await;
@@ -64,7 +64,7 @@ pub(super) async fn older_change_does_not_restore_a_cleared_key(subject: Subject
 
 pub(super) async fn clearing_wins_over_a_change_of_the_same_time(subject: Subject) {
     for order in [[json!(1), Value::Null], [Value::Null, json!(1)]] {
-        let talk = begun(&subject).await;
+        let talk = begin_talk(&subject).await;
         for rating in order {
             subject
                 .change(&talk, json!({ "rating": rating }), noon_and(1))
@@ -75,7 +75,7 @@ pub(super) async fn clearing_wins_over_a_change_of_the_same_time(subject: Subjec
 }
 
 pub(super) async fn concurrent_turns_and_changes_keep_all_keys(subject: Subject) {
-    let talk = begun(&subject).await;
+    let talk = begin_talk(&subject).await;
     let mut turn = talk.turn(0, "hello");
     turn.turn.metadata = object(json!({"page": "/pricing"}));
     let changes = (0..20)
@@ -120,7 +120,7 @@ pub(super) async fn turn_sets_visitor_keys_but_no_reserved_ones(subject: Subject
 }
 
 pub(super) async fn metadata_change_updates_the_last_change_time(subject: Subject) {
-    let talk = begun(&subject).await;
+    let talk = begin_talk(&subject).await;
     subject
         .change(&talk, json!({"rating": 1}), noon_and(60))
         .await;

@@ -99,7 +99,7 @@ pub(super) async fn accepted_reply_is_known_before_its_turn_begins(subject: Subj
             .unwrap();
     }
     assert_eq!(
-        subject.known(&talk, &turn).await,
+        subject.read_known_reply(&talk, &turn).await,
         Some(ReplyState::Accepted(accepted(&turn)))
     );
     assert_eq!(
@@ -143,7 +143,7 @@ pub(super) async fn acceptance_never_replaces_a_final_state(subject: Subject) {
     subject.store.record_acceptance(&later).await.unwrap();
     let record = turn.end(1, replied("answer")).record;
     assert_eq!(
-        subject.known(&talk, &turn).await,
+        subject.read_known_reply(&talk, &turn).await,
         Some(ReplyState::Final(Box::new(record)))
     );
 }

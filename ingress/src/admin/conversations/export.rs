@@ -173,14 +173,14 @@ impl ConversationExporter {
                 return Ok(());
             }
             let shown = with_failures(&self.state, conversation, &messages).await?;
-            let part = self.written(conversation, from, &messages, shown);
+            let part = self.format_messages(conversation, from, &messages, shown);
             let sent = self.parts.send(Ok(part)).await;
             sent.map_err(|error| ApiError::internal(&error))?;
             from += messages.len() as u64;
         }
     }
 
-    fn written(
+    fn format_messages(
         &self,
         conversation: &Conversation,
         from: u64,

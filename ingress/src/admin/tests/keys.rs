@@ -13,13 +13,13 @@ use tracing::{
     span::{Attributes, Id, Record},
 };
 
-use super::{admin, made, of};
+use super::{admin, create, of};
 use crate::testing::{Answer, World};
 
 #[tokio::test]
 async fn stored_secrets_are_never_shown_again() {
     let world = World::new().await;
-    let provider = made(
+    let provider = create(
         &world,
         "providers",
         json!({ "slug": "main", "apiKey": "sk-canary" }),
@@ -29,7 +29,7 @@ async fn stored_secrets_are_never_shown_again() {
         (provider.get("apiKey"), &provider["hasApiKey"]),
         (None, &json!(true))
     );
-    let key = made(&world, "keys", json!({ "name": "k" })).await;
+    let key = create(&world, "keys", json!({ "name": "k" })).await;
     let value = key["value"].as_str().unwrap();
     assert_eq!(key["lastFour"].as_str().unwrap(), &value[value.len() - 4..]);
     let provider = of(&format!("/providers/{}", provider["id"].as_str().unwrap()));
@@ -101,7 +101,7 @@ async fn rotated_key_and_its_successor_work_during_the_overlap() {
     let limits =
         json!({ "chatPerMinute": 7, "configPerMinute": null, "conversationsPerMinute": null });
     let key = json!({ "name": "k", "scopes": ["config"], "limits": limits });
-    let old = made(&world, "keys", key).await;
+    let old = create(&world, "keys", key).await;
     let rotated = rotate(&world, &old, json!({ "overlapSeconds": 3600 })).await;
     let rotated = rotated.expect(201);
     assert_ne!(rotated["id"], old["id"]);
@@ -122,7 +122,7 @@ async fn rotated_key_and_its_successor_work_during_the_overlap() {
 async fn applied_document_changes_the_successor_of_a_rotated_key() {
     let world = World::new().await;
     let key = json!({ "name": "k", "scopes": ["config"] });
-    let old = made(&world, "keys", key).await;
+    let old = create(&world, "keys", key).await;
     let rotated = rotate(&world, &old, json!({ "overlapSeconds": 3600 })).await;
     let rotated = rotated.json();
     let keys = json!([{ "name": "k", "scopes": [] }]);
@@ -138,7 +138,7 @@ async fn applied_document_changes_the_successor_of_a_rotated_key() {
 #[tokio::test]
 async fn key_rotated_without_overlap_expires_at_once() {
     let world = World::new().await;
-    let first = made(&world, "keys", json!({ "name": "k", "scopes": ["config"] })).await;
+    let first = create(&world, "keys", json!({ "name": "k", "scopes": ["config"] })).await;
     let old = rotate(&world, &first, json!({ "overlapSeconds": 3600 })).await;
     let old = old.json();
     assert_eq!(read_with(&world, &old).await.0, 200);
@@ -187,7 +187,7 @@ impl Subscriber for EventRecorder {
 
 /// Rotates a key while the store refuses to change the old one, and returns the stored keys.
 async fn fail_to_rotate(world: &World) -> Vec<Value> {
-    let key = made(world, "keys", json!({ "name": "k" })).await;
+    let key = create(world, "keys", json!({ "name": "k" })).await;
     let faults = &world.catalog.faults;
     faults.inject_after("put", Fault::Refuse, 1);
     let answer = rotate(world, &key, json!({ "overlapSeconds": 0 })).await;
@@ -224,7 +224,7 @@ async fn failed_rollback_of_a_rotation_is_logged() {
 #[tokio::test]
 async fn invalid_rotation_is_rejected() {
     let world = World::new().await;
-    let key = made(&world, "keys", json!({ "name": "k" })).await;
+    let key = create(&world, "keys", json!({ "name": "k" })).await;
     for body in [
         json!({ "overlapSeconds": -1 }),
         json!({ "overlap": 1 }),

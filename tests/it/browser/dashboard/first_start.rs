@@ -20,7 +20,7 @@ const ALL_MAX: Duration = Duration::from_secs(120);
 /// Starts a fresh installation and returns its first link: from the output of the first start or,
 /// in the cluster profile, from the command.
 async fn installed() -> (TestService, String) {
-    match Profile::wanted() {
+    match Profile::from_environment() {
         Profile::Embedded => {
             let service = TestService::start_with(&[("SWITCHBOARD__DEMO", "true")]).await;
             let link = eventually("a link is shown", PATIENCE, async || {

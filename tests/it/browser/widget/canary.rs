@@ -30,7 +30,7 @@ impl Canary {
     }
 
     /// Returns the number of requests received.
-    pub(super) fn asked(&self) -> usize {
+    pub(super) fn request_count(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
 }

@@ -89,7 +89,7 @@ async fn hostile_texts_run_nothing_and_send_no_requests() {
     assert_eq!(outcome["found"], json!([]));
     assert_eq!(outcome["executed"], 0);
     assert!(outcome["shown"].as_u64().unwrap() >= cases.len() as u64);
-    assert_eq!(canary.asked(), 0, "somebody asked the canary");
+    assert_eq!(canary.request_count(), 0, "somebody asked the canary");
 }
 
 #[tokio::test]
@@ -115,7 +115,7 @@ async fn hostile_replies_stay_text_in_the_widget() {
     }
     let outcome = visitor.run(&format!("{AUDIT} return {{executed, found: all('.rows').flatMap(audit).filter(what => !/^(SPAN@aria|BUTTON|TIME|I$|DIV@aria|SPAN@aria-hidden)/.test(what))}};"), Value::Null).await;
     assert_eq!(outcome, json!({"executed": 0, "found": []}));
-    assert_eq!(canary.asked(), 0, "somebody asked the canary");
+    assert_eq!(canary.request_count(), 0, "somebody asked the canary");
 }
 
 #[tokio::test]
@@ -159,5 +159,5 @@ async fn hostile_products_names_and_themes_do_nothing() {
     let state = "({executed, images: all('img').length, links: all('a').map(link => link.href), title: $('h2').textContent, place: $('.root').className.includes('at-bottom at-right medium')})";
     let expected = json!({"executed": 0, "images": 0, "links": [format!("{}/w", canary.url)], "title": evil, "place": true});
     assert_eq!(visitor.read(state).await, expected);
-    assert_eq!(canary.asked(), 0, "somebody asked the canary");
+    assert_eq!(canary.request_count(), 0, "somebody asked the canary");
 }

@@ -241,8 +241,8 @@ impl World {
     }
 
     /// Stores the input of a playground run, as an ingress does.
-    pub(super) async fn store_playground_run(&self, job: &ReplyJob, trial: &AgentPlaygroundRun) {
-        let text = serde_json::to_string(trial).unwrap();
+    pub(super) async fn store_playground_run(&self, job: &ReplyJob, run: &AgentPlaygroundRun) {
+        let text = serde_json::to_string(run).unwrap();
         self.relay
             .put_playground_run(&job.turn.message_id, &text)
             .await

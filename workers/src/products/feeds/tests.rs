@@ -55,7 +55,7 @@ struct Script {
 type Answer = Arc<dyn Fn() -> Response + Send + Sync>;
 
 impl Script {
-    fn asked(&self) -> usize {
+    fn request_count(&self) -> usize {
         self.asked.lock().unwrap().len()
     }
 
@@ -445,7 +445,7 @@ async fn internal_host_is_fetched_only_if_allowed() {
             );
         }
     }
-    assert_eq!(world.script.asked(), 0);
+    assert_eq!(world.script.request_count(), 0);
 }
 
 #[tokio::test]
@@ -465,7 +465,7 @@ async fn host_is_resolved_once_and_every_address_must_be_public() {
         let error = world.refusal("https://rebind.example/").await;
         assert!(error.contains("not public"), "{answers:?}: {error}");
     }
-    assert_eq!(world.script.asked(), 0);
+    assert_eq!(world.script.request_count(), 0);
 }
 
 #[tokio::test]
@@ -493,7 +493,7 @@ async fn dns_rebinding_gains_nothing() {
     assert_eq!(
         (
             world.lookup.asked.load(Ordering::SeqCst),
-            world.script.asked()
+            world.script.request_count()
         ),
         (2, 1)
     );

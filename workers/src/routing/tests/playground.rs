@@ -3,7 +3,7 @@
 use super::*;
 
 /// Asks who of `team` would answer, as an ingress does.
-async fn tried(
+async fn run_playground(
     routing: &RoutingHandler,
     team: Option<Team>,
     message: &str,
@@ -14,13 +14,13 @@ async fn tried(
     let mut listener = relay.subscribe(&reply_to).await.unwrap();
     let run_id = MessageId::new_in(&conversation);
     if let Some(team) = team {
-        let trial = TeamPlaygroundRun {
+        let run = TeamPlaygroundRun {
             team,
             message: message.into(),
             past,
         };
         relay
-            .put_playground_run(&run_id, &serde_json::to_string(&trial).unwrap())
+            .put_playground_run(&run_id, &serde_json::to_string(&run).unwrap())
             .await
             .unwrap();
     }
@@ -48,7 +48,7 @@ async fn tried(
     verdict
 }
 
-fn chosen(verdict: PlaygroundRouting) -> switchboard_schemas::playground::RoutedAgent {
+fn routed_agent(verdict: PlaygroundRouting) -> switchboard_schemas::playground::RoutedAgent {
     let PlaygroundRouting::Agent(chosen) = verdict else {
         panic!("{verdict:?}")
     };
@@ -62,8 +62,8 @@ async fn playground_run_uses_the_draft_and_scores_each_member() {
     let mut draft = team("front", RoutingStrategy::Intent, None, &["shop", "desk"]);
     draft.members[0].specialization = "orders, delivery, refunds".into();
     draft.members[1].specialization = "passwords, logins, broken screens".into();
-    let verdict = chosen(
-        tried(
+    let verdict = routed_agent(
+        run_playground(
             &routing,
             Some(draft.clone()),
             "where is my refund?",
@@ -96,8 +96,9 @@ async fn playground_run_uses_the_draft_and_scores_each_member() {
             assistant,
         ]
     };
-    let follow_up =
-        chosen(tried(&routing, Some(draft.clone()), "the second one", said(&desk)).await);
+    let follow_up = routed_agent(
+        run_playground(&routing, Some(draft.clone()), "the second one", said(&desk)).await,
+    );
     assert_eq!(follow_up.agent_id, desk, "{}", follow_up.reason);
 }
 
@@ -116,9 +117,10 @@ async fn playground_run_stores_nothing() {
         &["shop", "desk"],
     );
     for _ in 0..3 {
-        let verdict = chosen(tried(&routing, Some(turns.clone()), "hello", Vec::new()).await);
+        let verdict =
+            routed_agent(run_playground(&routing, Some(turns.clone()), "hello", Vec::new()).await);
         assert!(
-            verdict.reason.contains("takes no turn"),
+            verdict.reason.contains("playground runs do not count"),
             "{}",
             verdict.reason
         );
@@ -156,11 +158,11 @@ async fn playground_run_without_a_member_or_draft_is_reported() {
         &["hidden", "gone"],
     );
     assert_eq!(
-        tried(&routing, Some(nobody.clone()), "hello", Vec::new()).await,
+        run_playground(&routing, Some(nobody.clone()), "hello", Vec::new()).await,
         PlaygroundRouting::NoAgent
     );
     assert_eq!(
-        tried(&routing, None, "hello", Vec::new()).await,
+        run_playground(&routing, None, "hello", Vec::new()).await,
         PlaygroundRouting::Expired
     );
     let other = OrgId::derive(&secret(), "other");
@@ -169,7 +171,7 @@ async fn playground_run_without_a_member_or_draft_is_reported() {
         ..nobody
     };
     assert_eq!(
-        tried(&routing, Some(foreign), "hello", Vec::new()).await,
+        run_playground(&routing, Some(foreign), "hello", Vec::new()).await,
         PlaygroundRouting::Expired
     );
 }

@@ -10,13 +10,13 @@ use super::{
 /// A failing call, which displays nothing, like a search without results.
 const NOTHING: (&str, &str) = ("bad", "{}");
 
-async fn answered(rounds: &[&[(&str, &str)]]) -> Run {
+async fn answer_after(rounds: &[&[(&str, &str)]]) -> Run {
     let rounds = rounds.iter().map(|round| calls(round));
     run(rounds.chain([complete(&["Here."])]).collect()).await
 }
 
 /// Returns the products that are displayed at the end.
-fn shown(run: &Run) -> Vec<String> {
+fn displayed_products(run: &Run) -> Vec<String> {
     let last = run
         .seen
         .steps
@@ -27,7 +27,7 @@ fn shown(run: &Run) -> Vec<String> {
         .unwrap_or_default()
 }
 
-fn told(result: &str, shown: &[&str]) -> (String, Vec<String>) {
+fn tool_result(result: &str, shown: &[&str]) -> (String, Vec<String>) {
     (
         result.to_owned(),
         shown.iter().map(|title| (*title).to_owned()).collect(),
@@ -36,15 +36,18 @@ fn told(result: &str, shown: &[&str]) -> (String, Vec<String>) {
 
 #[tokio::test]
 async fn later_round_replaces_the_displayed_products() {
-    let run = answered(&[
+    let run = answer_after(&[
         &[("good", r#"{"q":"Lamp"}"#)],
         &[("good", r#"{"q":"Mug"}"#)],
     ])
     .await;
-    assert_eq!(shown(&run), ["Mug"]);
+    assert_eq!(displayed_products(&run), ["Mug"]);
     assert_eq!(
-        run.told(),
-        [told("found Lamp", &[]), told("found Mug", &["Mug"])]
+        run.tool_results(),
+        [
+            tool_result("found Lamp", &[]),
+            tool_result("found Mug", &["Mug"])
+        ]
     );
     let between = run.requests[1]["messages"]
         .as_array()
@@ -61,13 +64,13 @@ async fn later_round_replaces_the_displayed_products() {
 
 #[tokio::test]
 async fn empty_round_keeps_the_displayed_products() {
-    let run = answered(&[&[("good", r#"{"q":"Lamp"}"#)], &[NOTHING]]).await;
-    assert_eq!(shown(&run), ["Lamp"]);
+    let run = answer_after(&[&[("good", r#"{"q":"Lamp"}"#)], &[NOTHING]]).await;
+    assert_eq!(displayed_products(&run), ["Lamp"]);
     assert_eq!(
-        (&run.told()[0], run.told()[1].1.clone()),
-        (&told("found Lamp", &[]), shown(&run))
+        (&run.tool_results()[0], run.tool_results()[1].1.clone()),
+        (&tool_result("found Lamp", &[]), displayed_products(&run))
     );
-    let nothing = answered(&[&[NOTHING]]).await;
+    let nothing = answer_after(&[&[NOTHING]]).await;
     assert!(
         !nothing.contents()[0].contains("The visitor sees"),
         "{:?}",
@@ -77,37 +80,45 @@ async fn empty_round_keeps_the_displayed_products() {
 
 #[tokio::test]
 async fn model_is_told_exactly_the_displayed_products() {
-    let run = answered(&[&[
+    let run = answer_after(&[&[
         ("good", r#"{"q":"Lamp"}"#),
         NOTHING,
         ("good", r#"{"q":"Mug"}"#),
     ]])
     .await;
     assert_eq!(
-        (shown(&run), run.told()[2].1.clone()),
-        (vec!["Lamp".into(), "Mug".into()], shown(&run))
+        (displayed_products(&run), run.tool_results()[2].1.clone()),
+        (vec!["Lamp".into(), "Mug".into()], displayed_products(&run))
     );
     assert!(
-        run.told()[..2].iter().all(|(_, shown)| shown.is_empty()),
+        run.tool_results()[..2]
+            .iter()
+            .all(|(_, shown)| shown.is_empty()),
         "{:?}",
-        run.told()
+        run.tool_results()
     );
     let twenty = ["Lamp", "Mug"].map(|title| format!(r#"{{"q":"{title}","count":20}}"#));
-    let run = answered(&[&[("good", &twenty[0]), ("good", &twenty[1])]]).await;
+    let run = answer_after(&[&[("good", &twenty[0]), ("good", &twenty[1])]]).await;
     assert_eq!(
-        (shown(&run).len(), run.told()[1].1.clone()),
-        (24, shown(&run))
+        (
+            displayed_products(&run).len(),
+            run.tool_results()[1].1.clone()
+        ),
+        (24, displayed_products(&run))
     );
 }
 
 #[tokio::test]
 async fn truncated_result_hides_no_displayed_product() {
     let long = [("long", r#"{"q":"Lamp","count":20}"#)];
-    let run = answered(&[&long]).await;
+    let run = answer_after(&[&long]).await;
     assert!(run.results()[0].ends_with("[shortened]"));
     assert_eq!(
-        (shown(&run).len(), run.told()[0].1.clone()),
-        (20, shown(&run))
+        (
+            displayed_products(&run).len(),
+            run.tool_results()[0].1.clone()
+        ),
+        (20, displayed_products(&run))
     );
     let config = WorkersConfig {
         tool_results_bytes_max: 10,
@@ -115,10 +126,10 @@ async fn truncated_result_hides_no_displayed_product() {
     };
     let run = run_with(vec![calls(&long), complete(&["Here."])], config).await;
     assert!(run.results()[0].contains("no more calls"));
-    assert_eq!(run.told()[0].1, shown(&run));
+    assert_eq!(run.tool_results()[0].1, displayed_products(&run));
     let title = "é".repeat(200);
-    let run = answered(&[&[("good", &format!(r#"{{"q":"{title}"}}"#))]]).await;
-    assert_eq!(run.told()[0].1, [format!("{}…", "é".repeat(100))]);
+    let run = answer_after(&[&[("good", &format!(r#"{{"q":"{title}"}}"#))]]).await;
+    assert_eq!(run.tool_results()[0].1, [format!("{}…", "é".repeat(100))]);
 }
 
 #[tokio::test]

@@ -15,14 +15,14 @@ async fn due_and_requested_feeds_are_fetched_by_one_process() {
     for round in 1..=3 {
         let deadline = Instant::now() + PATIENCE;
         let mut last = None;
-        while last.is_none() || world.script.asked() < round {
+        while last.is_none() || world.script.request_count() < round {
             assert!(Instant::now() < deadline, "round {round} was not fetched");
             tokio::time::sleep(Duration::from_millis(5)).await;
             last = world.status().await.refresh;
         }
         // Long enough for several scans of every process.
         tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!(world.script.asked(), round);
+        assert_eq!(world.script.request_count(), round);
         let (org, agent) = (&world.agent.org_id, &world.agent.id);
         world
             .backends
@@ -49,7 +49,7 @@ async fn feed_removed_during_its_fetch_replaces_nothing() {
         status.asked_at.is_some(),
         "the current feed is fetched next"
     );
-    assert_eq!(world.script.asked(), 1);
+    assert_eq!(world.script.request_count(), 1);
     let without = Agent {
         settings: AgentSettings::default(),
         ..changed
@@ -143,7 +143,7 @@ async fn requested_fetch_does_not_wait_for_the_next_scan() {
                 .await
                 .unwrap();
         }
-        world.script.asked() == 2
+        world.script.request_count() == 2
     })
     .await;
 }

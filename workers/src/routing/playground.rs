@@ -25,7 +25,7 @@ impl RoutingHandler {
             match playground_history::load_run::<TeamPlaygroundRun>(&self.backends, &job.run_id)
                 .await
             {
-                Some(trial) if trial.team.org_id == job.org_id => self.verdict(job, trial).await,
+                Some(run) if run.team.org_id == job.org_id => self.verdict(job, run).await,
                 _ => Ok(PlaygroundRouting::Expired),
             };
         let told = match verdict {
@@ -47,13 +47,13 @@ impl RoutingHandler {
     async fn verdict(
         &self,
         job: &TeamPlaygroundJob,
-        trial: TeamPlaygroundRun,
+        run: TeamPlaygroundRun,
     ) -> Result<PlaygroundRouting, RoutingError> {
         let TeamPlaygroundRun {
             team,
             message,
             past,
-        } = trial;
+        } = run;
         let candidates = RoutingCandidates::load(&self.catalog, &team).await?;
         let said: Vec<PastMessage> =
             playground_history::to_messages(&job.run_id.conversation(), past)
@@ -75,12 +75,12 @@ impl RoutingHandler {
             AgentChoice::NoAgent => None,
         };
         Ok(decision.map_or(PlaygroundRouting::NoAgent, |decision| {
-            PlaygroundRouting::Agent(Box::new(chosen(decision)))
+            PlaygroundRouting::Agent(Box::new(routed_agent(decision)))
         }))
     }
 }
 
-fn chosen(decision: RoutingDecision) -> RoutedAgent {
+fn routed_agent(decision: RoutingDecision) -> RoutedAgent {
     let RoutingDecision {
         agent_id,
         reason,
@@ -96,7 +96,7 @@ fn chosen(decision: RoutingDecision) -> RoutedAgent {
 fn reason_without_turn(team: &Team) -> &'static str {
     match team.routing {
         RoutingStrategy::RoundRobin => {
-            "new conversations go to each member in turn; a trial takes no turn"
+            "new conversations go to each member in turn; playground runs do not count"
         }
         RoutingStrategy::Random | RoutingStrategy::Intent => "any member",
     }
