@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::support::{
-    Organization, OrganizationDocument, PATIENCE, eventually, shop_saying, shop_with_settings,
+    Organization, OrganizationDocument, PATIENCE, PROMISED, eventually, shop_saying,
+    shop_with_settings,
 };
 
 async fn everything() -> Organization {
@@ -229,8 +230,7 @@ async fn change_is_live_on_every_ingress_within_two_seconds() {
     let changed = std::time::Instant::now();
     for url in service.public_urls() {
         let client = organization.client_at(&url);
-        // Half a second more than promised, as slack for a busy machine.
-        let patience = std::time::Duration::from_millis(2_500).saturating_sub(changed.elapsed());
+        let patience = PROMISED.saturating_sub(changed.elapsed());
         crate::support::eventually("the change is live", patience, async || {
             (client.get(&path).await.json()["welcomeMessage"] == "Changed!").then_some(())
         })

