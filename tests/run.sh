@@ -167,7 +167,7 @@ mutants() {
     git diff "$(git merge-base HEAD "${BASE:-main}")" -- '*.rs' >"$LOGS/mutants.diff"
     selection=(--in-diff "$LOGS/mutants.diff")
   fi
-  cargo mutants --output "$ROOT/target" "${selection[@]}"
+  cargo mutants --workspace --output "$ROOT/target" "${selection[@]}"
 }
 
 bench() {

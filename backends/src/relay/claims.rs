@@ -33,8 +33,10 @@ pub const ATTEMPTS_MAX: u32 = 3;
 ///   [`ClaimTask::GiveUp`]. The clock of the relay decides, never that of a worker.
 /// - **Fencing**: a call with another token than the valid one changes nothing and returns
 ///   [`ClaimStatus::Fenced`].
-/// - **Finalization**: after [`finalize_reply`](Self::finalize_reply) no other text can be stored
-///   for the reply. Its end frame stays hidden until [`complete_claim`](Self::complete_claim).
+/// - **Finalization**: after [`finalize_reply`](Self::finalize_reply) no holder adds text to the
+///   reply or finalizes another end. The end frame stays hidden until
+///   [`complete_claim`](Self::complete_claim), which logs the end that was stored: the store
+///   outranks a relay whose response got lost.
 /// - **Cancellation**: a cancel mark is returned by the next append, heartbeat or finalization.
 /// - **State loss**: the relay may come back empty. It then returns [`ClaimStatus::StateLost`], and
 ///   the holder sends what it knows with [`restore_claim`](Self::restore_claim), which is refused
@@ -55,9 +57,9 @@ pub trait ClaimStore: Send + Sync {
         frames: &[Frame],
     ) -> Result<ClaimStatus, RelayError>;
 
-    /// Fixes the text and the end of the reply: only this end is stored, by this holder or the next
-    /// one. Returns [`ClaimStatus::Cancelled`] and changes nothing if the reply was cancelled and
-    /// `end` is not a cancelled one.
+    /// Fixes the text and the end of the reply, which this holder or the next one stores. Returns
+    /// [`ClaimStatus::Cancelled`] and changes nothing if the reply was cancelled and `end` is not a
+    /// cancelled one.
     async fn finalize_reply(
         &self,
         token: &ClaimToken,

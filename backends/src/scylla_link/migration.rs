@@ -132,7 +132,7 @@ fn table_statements(keyspace: &KeyspaceName) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    const TABLES: usize = 20;
+    const TABLES: usize = 21;
 
     #[cfg(feature = "real-services")]
     use super::super::testing::{config, new_namespace, session};

@@ -94,6 +94,8 @@ conformance_tests! {
         higher_attempt_wins_in_any_order_of_arrival,
         later_turn_wins_despite_a_slow_clock,
         message_wins_over_the_reply_of_a_lost_attempt,
+        first_settled_end_stays_until_its_deletion,
+        one_of_simultaneous_ends_is_settled,
         failed_reply_leaves_no_gap,
         read_sees_all_completed_writes,
         conversation_is_invisible_to_another_organization,
@@ -193,6 +195,10 @@ impl Subject {
             .finish_turn(&turn.end(attempt, outcome))
             .await
             .unwrap();
+    }
+
+    async fn settle(&self, end: &TurnEnd) -> TurnEnd {
+        self.store.settle_turn(end).await.unwrap()
     }
 
     async fn conversation(&self, talk: &Talk) -> Conversation {

@@ -22,7 +22,7 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
-use self::rows::{begin_turn, finish_turn, head, put_metadata, put_reply};
+use self::rows::{begin_turn, finish_turn, head, put_metadata, put_reply, settle_turn};
 use super::{
     AcceptedReply, ConversationStore, ReplyState, SESSION_LINKS_MAX, SessionLink, TurnEnd,
     TurnStart,
@@ -36,7 +36,11 @@ use super::{
         page_range, position_column, read_page,
     },
 };
-use crate::{error::StoreError, json::decode, sqlite::SqliteDatabase};
+use crate::{
+    error::StoreError,
+    json::{decode, encode},
+    sqlite::SqliteDatabase,
+};
 
 /// Schema migrations, oldest first.
 const MIGRATIONS: &[&str] = &[
@@ -45,6 +49,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("embedded_lists.sql"),
     include_str!("embedded_figures.sql"),
     include_str!("embedded_erasures.sql"),
+    include_str!("embedded_settled_turns.sql"),
 ];
 
 const GET_REPLY: &str = "SELECT body FROM replies WHERE org_id = ?1 AND reply_id = ?2";
@@ -97,6 +102,15 @@ impl ConversationStore for EmbeddedStore {
         self.database
             .write(move |connection| finish_turn(connection, &rows))
             .await
+    }
+
+    async fn settle_turn(&self, end: &TurnEnd) -> Result<TurnEnd, StoreError> {
+        let (org, reply) = (end.org_id.clone(), end.user_message_id.reply());
+        let (body, now) = (encode(end)?, Timestamp::now());
+        let settled = self
+            .database
+            .write(move |connection| settle_turn(connection, &org, &reply, &body, now));
+        decode(&settled.await?)
     }
 
     async fn record_acceptance(&self, accepted: &AcceptedReply) -> Result<(), StoreError> {

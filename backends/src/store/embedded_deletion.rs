@@ -19,6 +19,7 @@ const GET_BODIES: &str = "SELECT body FROM messages
     WHERE org_id = ?1 AND conversation_id = ?2 AND position >= ?3 AND position < ?4";
 const DELETE_REPLY: &str =
     "DELETE FROM replies WHERE org_id = ?1 AND reply_id = ?2 AND stamp <= ?3";
+const DELETE_SETTLED: &str = "DELETE FROM settled_turns WHERE org_id = ?1 AND reply_id = ?2";
 const DELETE_LINK: &str = "DELETE FROM session_links
     WHERE org_id = ?1 AND agent_id = ?2 AND session_id = ?3 AND conversation_id = ?4";
 const DELETE_LISTED: &str = "DELETE FROM conversation_lists
@@ -116,6 +117,9 @@ fn remove_related_data(
             reply.as_str(),
             stamp
         ])?;
+        connection
+            .prepare_cached(DELETE_SETTLED)?
+            .execute([org_id.as_str(), reply.as_str()])?;
     }
     for agent in agents {
         let link = [

@@ -13,8 +13,8 @@
 //!   any of it. The same session may start anew. A deletion may be repeated, even after it stopped
 //!   halfway.
 //! - **Tenancy**: a read with another organization finds nothing.
-//! - **Order**: one worker at a time writes the turns of a conversation; the store does not
-//!   arbitrate between two.
+//! - **Order**: one worker at a time writes the turns of a conversation. Between two that may write
+//!   the same turn, [`ConversationStore::settle_turn`] decides, and nothing else does.
 
 #[cfg(test)]
 mod conformance;
@@ -67,6 +67,11 @@ pub trait ConversationStore: Send + Sync {
     /// Ends a turn: stores the reply, if it has text, and its record, counts it (also for
     /// [`crate::analytics`]) and clears the active reply.
     async fn finish_turn(&self, end: &TurnEnd) -> Result<(), StoreError>;
+
+    /// Decides between ends of one turn that the relay could not decide between: the first one stays
+    /// for a day. Returns the one that stays, which still has to be stored with
+    /// [`finish_turn`](Self::finish_turn).
+    async fn settle_turn(&self, end: &TurnEnd) -> Result<TurnEnd, StoreError>;
 
     /// Records that a message was accepted, so that every process finds its reply before the turn
     /// begins. It never replaces a final state, in any order of arrival.
@@ -204,7 +209,8 @@ pub struct TurnStart {
 }
 
 /// The end of a turn in its final state.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct TurnEnd {
     /// Organization that owns the conversation.
     pub org_id: OrgId,

@@ -34,7 +34,10 @@ use super::{
     scylla_facts::FactStatements,
 };
 use crate::{
-    analytics::facts::FactWrite, error::StoreError, json::decode, scylla_link::ScyllaLink,
+    analytics::facts::FactWrite,
+    error::StoreError,
+    json::{decode, encode},
+    scylla_link::ScyllaLink,
 };
 
 /// Number of positions in a partition: about 1 MB of usual text, far below the limits of both
@@ -242,6 +245,22 @@ impl ConversationStore for ScyllaStore {
         // A turn with a stored record is not repeated, so that its fact is written first.
         try_join(history, self.put_fact(&rows.org, &rows.fact)).await?;
         self.put_reply(&rows.org, &rows.reply, &rows.record).await
+    }
+
+    async fn settle_turn(&self, end: &TurnEnd) -> Result<TurnEnd, StoreError> {
+        let prepared = self.prepared_statements().await?;
+        let (org, reply) = (end.org_id.as_str(), end.user_message_id.reply());
+        let own = encode(end)?;
+        self.link
+            .write(&prepared.settle_turn, (org, reply.as_str(), &own))
+            .await?;
+        let settled = self
+            .link
+            .query_rows::<(String,)>(&prepared.get_settled_turn, (org, reply.as_str()))
+            .await?
+            .pop();
+        // Nothing is left if the conversation was deleted in between.
+        settled.map_or_else(|| Ok(end.clone()), |(body,)| decode(&body))
     }
 
     async fn record_acceptance(&self, accepted: &AcceptedReply) -> Result<(), StoreError> {

@@ -4,7 +4,7 @@
 //! The head is deleted in the middle. While it exists, a repeated deletion finds lists, records and
 //! links through it; once it is a tombstone, the rest of the deletion needs nothing else.
 
-use futures::future::{try_join, try_join_all, try_join3};
+use futures::future::{try_join, try_join_all, try_join4};
 
 use super::{
     deletion::{
@@ -36,6 +36,8 @@ statements! {
                 WHERE org_id = ? AND conversation_id = ? AND bucket = ?",
         prepare_write delete_reply =
             "DELETE FROM switchboard.replies USING TIMESTAMP ? WHERE org_id = ? AND reply_id = ?",
+        prepare_write delete_settled_turn =
+            "DELETE FROM switchboard.settled_turns WHERE org_id = ? AND reply_id = ?",
         prepare_write delete_link = "DELETE FROM switchboard.session_links USING TIMESTAMP ?
                 WHERE org_id = ? AND agent_id = ? AND session_id = ? AND conversation_id = ?",
     }
@@ -125,6 +127,9 @@ impl PreparedDeletion {
                 deletion.conversation_id.as_str(),
                 origin.session_id.as_str(),
             );
+            let settled = replies
+                .iter()
+                .map(|(reply, _)| link.write(&self.delete_settled_turn, (org, reply.as_str())));
             let replies = replies
                 .iter()
                 .map(|(reply, at)| link.write(&self.delete_reply, (at, org, reply.as_str())));
@@ -135,7 +140,8 @@ impl PreparedDeletion {
             let facts = facts
                 .iter()
                 .map(|fact| fact_statements.put_fact(link, &deletion.org_id, fact));
-            try_join3(
+            try_join4(
+                try_join_all(settled),
                 try_join_all(replies),
                 try_join_all(links),
                 try_join_all(facts),

@@ -113,6 +113,7 @@ impl<B: MessageBus + 'static> MessageBus for Faulty<B> {
 faulty!(ConversationStore {
     begin_turn(start: &TurnStart) -> Result<(), StoreError>;
     finish_turn(end: &TurnEnd) -> Result<(), StoreError>;
+    settle_turn(end: &TurnEnd) -> Result<TurnEnd, StoreError>;
     record_acceptance(accepted: &AcceptedReply) -> Result<(), StoreError>;
     known_reply(org: &OrgId, reply: &MessageId) -> Result<Option<ReplyState>, StoreError>;
     conversation(org: &OrgId, id: &ConversationId) -> Result<Option<Conversation>, StoreError>;

@@ -9,6 +9,7 @@ mod malformed_records;
 mod message_events;
 mod own_services;
 mod real_model;
+mod redis_freeze;
 mod redis_outage;
 mod rolling_stop;
 mod rotation;

@@ -43,6 +43,16 @@ impl OwnRedis {
         self.0.run("start");
     }
 
+    /// Suspends the process: it keeps data and connections, and answers nothing.
+    pub(super) fn suspend(&self) {
+        self.0.signal("-STOP");
+    }
+
+    /// Continues a suspended process.
+    pub(super) fn resume(&self) {
+        self.0.signal("-CONT");
+    }
+
     /// Makes Redis read-only, as when its memory is full.
     pub(super) fn refuse_writes(&self) {
         let port = self.0.port.to_string();
@@ -86,15 +96,14 @@ impl OwnService {
         service
     }
 
-    fn kill(&self) {
+    fn signal(&self, signal: &str) {
         let pid = std::fs::read_to_string(self.directory.path().join("pid")).unwrap();
-        assert!(
-            Command::new("kill")
-                .args(["-KILL", pid.trim()])
-                .status()
-                .unwrap()
-                .success()
-        );
+        let kill = Command::new("kill").args([signal, pid.trim()]).status();
+        assert!(kill.unwrap().success());
+    }
+
+    fn kill(&self) {
+        self.signal("-KILL");
         // Until the process has ended, its port is taken and a restart would fail.
         let began = Instant::now();
         while TcpStream::connect(("127.0.0.1", self.port)).is_ok() {

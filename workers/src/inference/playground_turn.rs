@@ -19,7 +19,7 @@ use super::{
     claim,
     history::{ConversationHistory, PendingTurn, TurnState},
     turn_runner::{TurnDeadlines, TurnRunner},
-    turn_store::TurnStore,
+    turn_store::{SettledEnd, TurnStore},
 };
 use crate::{job_loop::JobEnd, playground_history};
 
@@ -80,6 +80,10 @@ impl TurnStore for PlaygroundTurnStore {
 
     async fn store_user_message(&self, _turn: &PendingTurn) -> bool {
         true
+    }
+
+    async fn settle_end(&self, own: &TurnEnd) -> Option<SettledEnd> {
+        Some(SettledEnd::Unstored(Box::new(own.clone())))
     }
 
     async fn store_reply(&self, _turn: &PendingTurn, _end: &TurnEnd) -> Option<u64> {

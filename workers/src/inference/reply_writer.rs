@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use switchboard_backends::relay::{
-    ClaimCompletion, ClaimStatus, ClaimToken, HEARTBEAT_INTERVAL, Relay, RelayError,
+    ClaimCompletion, ClaimStatus, ClaimToken, HEARTBEAT_INTERVAL, LEASE, Relay, RelayError,
 };
 use switchboard_schemas::{
     ids::IngressId,
@@ -17,7 +17,7 @@ use switchboard_schemas::{
 };
 use tokio::{
     sync::{Mutex as AsyncMutex, Notify},
-    time::{MissedTickBehavior, interval, sleep},
+    time::{Instant, MissedTickBehavior, interval, sleep},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -55,6 +55,17 @@ struct LogState {
     claim: ClaimRecord,
     /// False if the last call failed.
     reachable: bool,
+    /// Start of the last call that renewed the lease.
+    renewed_at: Instant,
+}
+
+impl LogState {
+    /// Makes the next call restore the claim and send the whole reply again.
+    fn forget_relay_state(&mut self) {
+        self.unacknowledged.clear();
+        self.claim = ClaimRecord::Lost;
+        (self.head, self.text_bytes) = (None, 0);
+    }
 }
 
 /// The claim as the relay remembers it.
@@ -103,6 +114,7 @@ impl ReplyWriter {
             unacknowledged: Vec::new(),
             claim: ClaimRecord::Writing,
             reachable: true,
+            renewed_at: Instant::now(),
         };
         let text = ReplyText {
             user_message_stored: logged.head.is_some(),
@@ -210,6 +222,7 @@ impl ReplyWriter {
     pub(crate) async fn finalize(&self, end: &ReplyEnd) -> FinalizeResult {
         let mut log = self.log.lock().await;
         for _ in 0..RELAY_TRIES_MAX {
+            let asked_at = Instant::now();
             let status = match self.try_finalize(&mut log, end).await {
                 Ok(status) => status,
                 Err(error) => {
@@ -218,7 +231,7 @@ impl ReplyWriter {
                     continue;
                 }
             };
-            self.apply_status(&mut log, status);
+            self.apply_status(&mut log, status, asked_at);
             match status {
                 ClaimStatus::Held => {
                     log.claim = ClaimRecord::Finalized;
@@ -233,7 +246,16 @@ impl ReplyWriter {
         FinalizeResult::Unavailable
     }
 
-    /// Records that an earlier attempt finalized the reply.
+    /// Returns true if only this writer can store the reply: it is finalized by the first attempt,
+    /// and the lease has not ended since, as it does while the process is suspended.
+    pub(crate) async fn holds_finalized_reply(&self) -> bool {
+        let log = self.log.lock().await;
+        self.token.attempt == 1
+            && log.claim == ClaimRecord::Finalized
+            && log.renewed_at.elapsed() < LEASE
+    }
+
+    /// Records that the end of the reply is fixed already.
     pub(crate) async fn mark_finalized(&self) {
         self.log.lock().await.claim = ClaimRecord::Finalized;
     }
@@ -266,7 +288,7 @@ impl ReplyWriter {
             match self.relay.complete_claim(&self.token, &completion).await {
                 Ok(ClaimStatus::Held | ClaimStatus::Cancelled) => return true,
                 Ok(ClaimStatus::Fenced) => return false,
-                Ok(ClaimStatus::StateLost) => self.apply_status(&mut log, ClaimStatus::StateLost),
+                Ok(ClaimStatus::StateLost) => log.forget_relay_state(),
                 Err(error) => {
                     tracing::warn!(%error, "could not complete the claim");
                     drop(log);
@@ -309,6 +331,7 @@ impl ReplyWriter {
             if log.unacknowledged.is_empty() && !heartbeat && !is_lost && log.reachable {
                 return;
             }
+            let asked_at = Instant::now();
             let (frames, push_to) = (&log.unacknowledged, self.push_to.as_ref());
             let sent = if is_lost {
                 self.relay.restore_claim(&self.token, push_to, frames).await
@@ -318,7 +341,7 @@ impl ReplyWriter {
             match sent {
                 Ok(status) => {
                     log.reachable = true;
-                    self.apply_status(log, status);
+                    self.apply_status(log, status, asked_at);
                     if status != ClaimStatus::StateLost {
                         return;
                     }
@@ -334,9 +357,12 @@ impl ReplyWriter {
         }
     }
 
-    fn apply_status(&self, log: &mut LogState, status: ClaimStatus) {
+    /// Applies the response to a call that began at `asked_at`, from which on the lease is valid at
+    /// least.
+    fn apply_status(&self, log: &mut LogState, status: ClaimStatus, asked_at: Instant) {
         match status {
             ClaimStatus::Held | ClaimStatus::Cancelled => {
+                log.renewed_at = asked_at;
                 log.unacknowledged.clear();
                 if log.claim == ClaimRecord::Lost {
                     log.claim = ClaimRecord::Writing;
@@ -346,11 +372,7 @@ impl ReplyWriter {
                 }
             }
             ClaimStatus::Fenced => self.fenced.cancel(),
-            ClaimStatus::StateLost => {
-                log.unacknowledged.clear();
-                log.claim = ClaimRecord::Lost;
-                (log.head, log.text_bytes) = (None, 0);
-            }
+            ClaimStatus::StateLost => log.forget_relay_state(),
         }
     }
 

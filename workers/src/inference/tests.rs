@@ -79,6 +79,11 @@ async fn message_is_displayed_stored_and_announced_in_order() {
         ["message.user", "message.assistant"]
     );
     assert_eq!(events[1]["content"], json!("Hello"));
+    assert_eq!(
+        world.store.faults.call_count("settle_turn"),
+        0,
+        "the relay decided"
+    );
 }
 
 #[tokio::test]

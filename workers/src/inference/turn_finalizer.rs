@@ -1,12 +1,16 @@
 //! Gives a turn its one final state: finalized, stored, announced, completed.
 //!
 //! The order is the guarantee. The reply is finalized first, so that no other text can be stored.
-//! It is stored before the client sees its end. The claim is completed once the event is published,
+//! Where the relay cannot say so for certain, the store decides between the ends of all attempts.
+//! The reply is stored before the client sees its end. The claim is completed once the event is published,
 //! or with the instruction that the next holder has to announce the reply.
 
 use std::time::Duration;
 
-use switchboard_backends::{relay::LEASE, store::ReplyRecord};
+use switchboard_backends::{
+    relay::LEASE,
+    store::{ReplyRecord, TurnEnd},
+};
 use switchboard_schemas::{
     conversation::{FinishReason, ReplyStatus, ReplySteps},
     conversation_job::ReplyJob,
@@ -24,7 +28,7 @@ use super::{
     reply_generator::GeneratedReply,
     reply_outcome::{FinishedTurn, ReplyOutcome, text_digest},
     reply_writer::{FinalizeResult, ReplyWriter},
-    turn_store::TurnStore,
+    turn_store::{SettledEnd, TurnStore},
 };
 use crate::job_loop::JobEnd;
 
@@ -78,9 +82,23 @@ impl<'a> TurnFinalizer<'a> {
             TurnCompletion::Generated(reply) => self.finalize_reply(turn.position, reply).await,
             TurnCompletion::Finalized(end) => Some(self.adopt_finalized(turn.position, end).await),
         };
-        match finished {
-            Some(finished) => self.store_and_complete(turn, finished, announcement).await,
-            None => JobEnd::RetryAfter(LEASE),
+        let Some(finished) = finished else {
+            return JobEnd::RetryAfter(LEASE);
+        };
+        let own = finished.turn_end(self.job, turn.history.tombstone.clone());
+        if self.writer.holds_finalized_reply().await {
+            return self.store_and_complete(turn, own, announcement).await;
+        }
+        match self.store.settle_end(&own).await {
+            Some(SettledEnd::Unstored(settled)) => {
+                if *settled != own {
+                    // The claim is not finalized with another text than the one in its log.
+                    self.writer.mark_finalized().await;
+                }
+                self.store_and_complete(turn, *settled, announcement).await
+            }
+            Some(SettledEnd::Stored(record)) => self.announce_stored(&record).await,
+            None => JobEnd::RetryAfter(self.inference.config.parked_delay()),
         }
     }
 
@@ -175,24 +193,21 @@ impl<'a> TurnFinalizer<'a> {
     async fn store_and_complete(
         &self,
         turn: &PendingTurn,
-        finished: FinishedTurn,
+        turn_end: TurnEnd,
         announcement: AnnouncementSender,
     ) -> JobEnd {
-        let turn_end = finished.turn_end(self.job, turn.history.tombstone.clone());
+        let (end, message) = (&turn_end.record.end, turn_end.message.as_ref());
+        let text = message.map_or("", |message| &message.content);
         // Published while the store writes.
-        let event = events::assistant_message(self.job, &turn_end.record, &finished.text);
+        let event = events::assistant_message(self.job, &turn_end.record, text);
         let published = announcement.send_event(event);
         let Some(message_count) = self.store.store_reply(turn, &turn_end).await else {
             return JobEnd::RetryAfter(self.inference.config.parked_delay());
         };
-        self.count_end(&finished.end);
+        self.count_end(end);
         let wait = Duration::from_millis(self.inference.config.event_ack_wait_ms);
         let is_announced = timeout(wait, published.cancelled()).await.is_ok();
-        if !self
-            .writer
-            .complete(&finished.end, message_count, is_announced)
-            .await
-        {
+        if !self.writer.complete(end, message_count, is_announced).await {
             return JobEnd::RetryAfter(LEASE);
         }
         if is_announced {
@@ -202,12 +217,7 @@ impl<'a> TurnFinalizer<'a> {
         let is_published = timeout_at(self.deadline, published.cancelled())
             .await
             .is_ok();
-        if is_published
-            && self
-                .writer
-                .complete(&finished.end, message_count, true)
-                .await
-        {
+        if is_published && self.writer.complete(end, message_count, true).await {
             JobEnd::Finished
         } else {
             JobEnd::RetryAfter(LEASE)

@@ -155,12 +155,11 @@ impl<'a> TurnRunner<'a> {
             }
             source => source,
         };
-        // Other tasks finish an older attempt. The conversation may have grown since, so that the count
-        // is unreliable.
-        let message_count = match claimed.task {
-            ClaimTask::Generate => claimed.message_count,
-            _ => None,
-        };
+        // An earlier attempt may have stored the reply, and the conversation may have grown since: the
+        // count of the relay does not say that the cached history is the stored one.
+        let message_count = claimed
+            .message_count
+            .filter(|_| claimed.task == ClaimTask::Generate && self.writer.token().attempt == 1);
         let end = tokio::select! {
             biased;
             // Another worker holds the claim; the next claim returns its result.

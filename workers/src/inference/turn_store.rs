@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 use switchboard_backends::{
     relay::LEASE,
-    store::{ReplyRecord, SessionLink, TurnEnd, TurnStart},
+    store::{ReplyRecord, SessionLink, StoreError, TurnEnd, TurnStart},
 };
 use switchboard_schemas::{
     conversation::{ConversationOwner, Message, MessageAuthor},
@@ -37,6 +37,10 @@ pub(super) trait TurnStore: Send + Sync {
     /// Stores the user message. Returns false if that failed until the deadline.
     async fn store_user_message(&self, turn: &PendingTurn) -> bool;
 
+    /// Lets the store decide which end of the turn counts: one that is stored, the one that an
+    /// attempt settled first, or `own`. Returns `None` if that failed until the deadline.
+    async fn settle_end(&self, own: &TurnEnd) -> Option<SettledEnd>;
+
     /// Stores the reply with its record. Returns the number of messages in the conversation, or
     /// `None` if storing failed until the deadline.
     async fn store_reply(&self, turn: &PendingTurn, end: &TurnEnd) -> Option<u64>;
@@ -47,6 +51,14 @@ pub(super) trait TurnStore: Send + Sync {
 
     /// Publishes the events of a turn that an earlier attempt stored.
     async fn republish_events(&self, record: &ReplyRecord) -> Result<(), JobEnd>;
+}
+
+/// The end of a turn that the store decided for.
+pub(super) enum SettledEnd {
+    /// It still has to be stored.
+    Unstored(Box<TurnEnd>),
+    /// An attempt has stored it.
+    Stored(Box<ReplyRecord>),
 }
 
 pub(super) struct ConversationTurnStore<'a> {
@@ -86,6 +98,20 @@ impl TurnStore for ConversationTurnStore<'_> {
         })
         .await
         .is_some()
+    }
+
+    async fn settle_end(&self, own: &TurnEnd) -> Option<SettledEnd> {
+        let store = &*self.inference.backends.store;
+        let (org, reply) = (&self.job.turn.org_id, self.job.turn.reply_id());
+        let settle = || async {
+            if let Some(record) = store.final_record(org, &reply).await? {
+                return Ok(SettledEnd::Stored(Box::new(record)));
+            }
+            let settled = store.settle_turn(own).await?;
+            Ok::<_, StoreError>(SettledEnd::Unstored(Box::new(settled)))
+        };
+        self.retry_until(self.deadlines.storage, "settle the reply", settle)
+            .await
     }
 
     async fn store_reply(&self, turn: &PendingTurn, end: &TurnEnd) -> Option<u64> {

@@ -35,8 +35,18 @@ pub(super) async fn finalized_reply_accepts_no_other_text_or_end(world: World) {
     assert_eq!(world.restore(&token, &texts(1..=9)).await, Held);
     assert_eq!(world.finalize(&token, &end(2, Failed)).await, Held);
     assert_silent(&world, &mut listener).await;
-    world.complete(&token, end(2, Failed)).await;
+    world.complete(&token, completed(2)).await;
     assert_eq!(world.log(&reply).await, [text(1), completed(2)]);
+}
+
+pub(super) async fn stored_end_is_logged_whatever_was_finalized(world: World) {
+    let mut listener = world.listen().await;
+    let (reply, token) = world.claimed_reply().await;
+    world.append(&token, &[text(1)]).await;
+    world.finalize(&token, &completed(2)).await;
+    world.complete(&token, end(2, Failed)).await;
+    assert_eq!(world.log(&reply).await, [text(1), end(2, Failed)]);
+    assert_pushed(&mut listener, &[end(2, Failed)]).await;
 }
 
 pub(super) async fn cancelled_reply_accepts_only_a_cancelled_end(world: World) {

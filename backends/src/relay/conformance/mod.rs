@@ -66,6 +66,7 @@ macro_rules! conformance_tests {
                 claim_ends: [
                     finalized_end_is_hidden_until_completion,
                     finalized_reply_accepts_no_other_text_or_end,
+                    stored_end_is_logged_whatever_was_finalized,
                     cancelled_reply_accepts_only_a_cancelled_end,
                     finalized_end_is_handed_to_the_next_holder,
                     stored_reply_is_left_to_announce,

@@ -212,9 +212,10 @@ impl ConversationClaims {
         };
         let newly_stored = reply.status != Some(ReplyPhase::Stored);
         if newly_stored {
-            let end = reply.end.take().unwrap_or_else(|| completion.end.clone());
-            reply.log.close(now, &end);
-            push(&end);
+            // What is stored counts, even if another end was finalized.
+            reply.end = None;
+            reply.log.close(now, &completion.end);
+            push(&completion.end);
         }
         reply.status = Some(if completion.announced {
             ReplyPhase::Done

@@ -11,8 +11,8 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 local function read_reply()
-  local names = { 'status', 'attempt', 'nonce', 'lease', 'failures', 'released', 'cancelled', 'end', 'end_generation',
-    'end_seq', 'generation', 'last', 'loose' }
+  local names = { 'status', 'attempt', 'nonce', 'lease', 'failures', 'released', 'cancelled', 'end', 'generation',
+    'last', 'loose' }
   local values, reply = redis.call('HMGET', reply_key, unpack(names)), {}
   for index, name in ipairs(names) do reply[name] = values[index] or nil end
   reply.lease = tonumber(reply.lease or 0)

@@ -6,8 +6,8 @@ local refusal = renew(reply, ARGV[1], ARGV[2])
 if refusal then return refusal end
 
 if reply.status ~= 'stored' then
-  local frame = reply['end'] or ARGV[7]
-  local generation, seq = tonumber(reply.end_generation or ARGV[5]), tonumber(reply.end_seq or ARGV[6])
+  -- What is stored counts, even if another end was finalized.
+  local generation, seq, frame = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
   -- A new generation starts a new log; in the same generation the end follows the last frame.
   local last = generation ~= reply.generation and 0 or reply.last
   log_frame(reply, generation, math.max(seq, last + 1), frame)

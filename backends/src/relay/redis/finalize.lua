@@ -6,5 +6,5 @@ if refusal then return refusal end
 if reply.status ~= 'running' then return 'held' end
 if reply.cancelled and ARGV[6] ~= '1' then return 'cancelled' end
 if place(reply, tonumber(ARGV[3]), tonumber(ARGV[4])) == 'gap' then return 'forgotten' end
-redis.call('HSET', reply_key, 'status', 'sealed', 'end_generation', ARGV[3], 'end_seq', ARGV[4], 'end', ARGV[5])
+redis.call('HSET', reply_key, 'status', 'sealed', 'end', ARGV[5])
 return 'held'

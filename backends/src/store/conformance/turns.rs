@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
-use switchboard_schemas::conversation::MessageAuthor;
+use futures::future::join_all;
+use switchboard_schemas::{conversation::MessageAuthor, ids::EventId};
 
 use super::{Outcome, Subject, Talk, TalkTurn, failed, noon_and, replied};
-use crate::store::{AcceptedReply, ReplyState};
+use crate::store::{AcceptedReply, ReplyState, deletion::ConversationDeletion};
 
 /// Texts that a store or its query language could alter.
 const TEXTS: [&str; 8] = [
@@ -243,6 +244,46 @@ pub(super) async fn later_turn_wins_despite_a_slow_clock(subject: Subject) {
     );
     assert_eq!(finished.created_at, noon_and(3600));
     assert_eq!(subject.texts(&talk).await, ["one", "two", "three", "four"]);
+}
+
+pub(super) async fn first_settled_end_stays_until_its_deletion(subject: Subject) {
+    let talk = Talk::new();
+    let turn = talk.turn(0, "question");
+    subject.begin(&turn, 1).await;
+    let (first, second) = (
+        turn.end(1, replied("of the first")),
+        turn.end(2, replied("of the second")),
+    );
+    let other_turn = talk.turn(2, "next").end(1, replied("of another turn"));
+    assert_eq!(subject.settle(&first).await, first);
+    assert_eq!(subject.settle(&second).await, first);
+    assert_eq!(subject.settle(&first).await, first);
+    assert_eq!(subject.settle(&other_turn).await, other_turn);
+    assert_eq!(
+        subject.record(&talk, &turn).await,
+        None,
+        "settled, but not stored"
+    );
+
+    subject.finish(&turn, 1, replied("of the first")).await;
+    let deletion = ConversationDeletion {
+        org_id: talk.org.clone(),
+        conversation_id: talk.id.clone(),
+        event_id: EventId::derive(talk.id.as_str(), "deletion"),
+        at: noon_and(9),
+    };
+    assert!(subject.store.delete_conversation(&deletion).await.unwrap());
+    assert_eq!(subject.settle(&second).await, second, "the text is deleted");
+}
+
+pub(super) async fn one_of_simultaneous_ends_is_settled(subject: Subject) {
+    let talk = Talk::new();
+    let turn = talk.turn(0, "question");
+    let ends = (1..=8).map(|attempt| turn.end(attempt, replied(&format!("of {attempt}"))));
+    let ends: Vec<_> = ends.collect();
+    let settled = join_all(ends.iter().map(|end| subject.settle(end))).await;
+    assert!(ends.contains(&settled[0]));
+    assert!(settled.iter().all(|end| *end == settled[0]), "{settled:?}");
 }
 
 pub(super) async fn message_wins_over_the_reply_of_a_lost_attempt(subject: Subject) {

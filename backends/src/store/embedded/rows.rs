@@ -24,6 +24,13 @@ const PUT_REPLY: &str =
     "INSERT INTO replies (org_id, reply_id, body, stamp) VALUES (?1, ?2, ?3, ?4)
     ON CONFLICT DO UPDATE SET body = excluded.body, stamp = excluded.stamp
     WHERE (excluded.stamp, excluded.body) > (stamp, body)";
+const PUT_SETTLED: &str =
+    "INSERT INTO settled_turns (org_id, reply_id, body, settled_at) VALUES (?1, ?2, ?3, ?4)
+    ON CONFLICT DO NOTHING";
+const GET_SETTLED: &str = "SELECT body FROM settled_turns WHERE org_id = ?1 AND reply_id = ?2";
+const DELETE_EXPIRED_SETTLED: &str = "DELETE FROM settled_turns WHERE settled_at < ?1";
+/// Time for which a settled end stays, as in `tables.cql`.
+const SETTLED_TURN_LIFETIME_MICROS: i64 = 86_400_000_000;
 const PUT_PROGRESS: &str = "INSERT INTO conversations (org_id, conversation_id, progress, progress_stamp)
     VALUES (?1, ?2, ?3, ?4)
     ON CONFLICT DO UPDATE SET progress = excluded.progress, progress_stamp = excluded.progress_stamp
@@ -107,6 +114,31 @@ pub(in crate::store) fn finish_turn(
     put_progress(connection, &rows.org, &rows.conversation, &rows.progress)?;
     put_fact(connection, &rows.org, &rows.fact)?;
     put_reply(connection, &rows.org, &rows.reply, &rows.record)
+}
+
+/// Returns the end of a turn that was settled first, which is `body` if there was none. Ends of the
+/// day before are deleted.
+pub(in crate::store) fn settle_turn(
+    connection: &Connection,
+    org: &OrgId,
+    reply: &MessageId,
+    body: &str,
+    now: Timestamp,
+) -> Result<String, StoreError> {
+    let expired = now.micros() - SETTLED_TURN_LIFETIME_MICROS;
+    connection
+        .prepare_cached(DELETE_EXPIRED_SETTLED)?
+        .execute([expired])?;
+    connection.prepare_cached(PUT_SETTLED)?.execute(params![
+        org.as_str(),
+        reply.as_str(),
+        body,
+        now.micros()
+    ])?;
+    let settled = connection
+        .prepare_cached(GET_SETTLED)?
+        .query_row([org.as_str(), reply.as_str()], |row| row.get(0))?;
+    Ok(settled)
 }
 
 /// Returns `true` if a turn belongs to a deleted conversation. No row is left here whose stamp

@@ -28,6 +28,10 @@ statements! {
             "INSERT INTO switchboard.replies (org_id, reply_id, body) VALUES (?, ?, ?) USING TIMESTAMP ?",
         prepare_read get_reply =
             "SELECT body FROM switchboard.replies WHERE org_id = ? AND reply_id = ?",
+        prepare_write settle_turn =
+            "INSERT INTO switchboard.settled_turns (org_id, reply_id, body) VALUES (?, ?, ?) IF NOT EXISTS",
+        prepare_read get_settled_turn =
+            "SELECT body FROM switchboard.settled_turns WHERE org_id = ? AND reply_id = ?",
         prepare_read get_head =
             "SELECT origin, progress, metadata_at, metadata FROM switchboard.conversations
                 WHERE org_id = ? AND conversation_id = ?",

@@ -2,6 +2,11 @@
 //! worker.
 
 use serde_json::json;
+use switchboard_backends::{
+    relay::{ClaimStatus, LEASE},
+    testing::Fault,
+};
+use switchboard_schemas::{conversation_job::ReplyJob, reply_event::FrameBody};
 
 use super::{finished, world::World};
 use crate::{
@@ -31,6 +36,91 @@ async fn inherited_job_waits_without_the_relay() {
     assert!(world.messages(&job).await.is_empty());
     world.relay.faults.set_down(false);
     assert!(finished(&world.run_inherited(&job).await));
+    assert_eq!(world.messages(&job).await[1].content, "Hello");
+}
+
+#[tokio::test]
+async fn reply_stored_without_the_relay_is_not_generated_again() {
+    let mut world = World::new(vec![complete(&["one"]), complete(&["two"])], false).await;
+    let other_worker = world.patient();
+    let first = world.job("first");
+    World::run_on(&other_worker, &first).await;
+    world.pushed(&first).await;
+    let mut job = world.job("second");
+    world.relay.faults.set_down(true);
+    assert!(finished(&world.run(&job).await));
+    world.relay.faults.set_down(false);
+    // The ingress, which heard nothing, publishes it again. The other worker has the history of the
+    // turn before in its cache, and so does the relay.
+    job.attempt_min = 2;
+    assert!(finished(&World::run_on(&other_worker, &job).await));
+    assert_eq!(world.provider.requests().len(), 2);
+    assert_eq!(world.messages(&job).await[3].content, "two");
+    let pushed = world.pushed(&job).await;
+    assert!(matches!(&pushed.last().unwrap().body, FrameBody::End(end) if end.length == 3));
+    assert_eq!(
+        World::replies(&world.events(6).await),
+        ["one", "two", "two"]
+    );
+}
+
+/// Runs an attempt that dies before it stores the end that it has settled.
+async fn settle_without_storing(world: &World, job: &ReplyJob) {
+    world.store.faults.inject("finish_turn", Fault::Refuse);
+    let is_settled = async || world.store.faults.call_count("finish_turn") > 0;
+    assert!(matches!(
+        world.hand_off_when(job, is_settled).await,
+        JobEnd::RetryAfter(_)
+    ));
+    world.store.faults.clear("finish_turn");
+}
+
+#[tokio::test]
+async fn attempts_without_the_relay_store_one_text() {
+    let world = World::new(vec![complete(&["one"]), complete(&["two"])], false).await;
+    let job = world.job("hi");
+    world.relay.faults.set_down(true);
+    settle_without_storing(&world, &job).await;
+    assert!(finished(&world.run(&job).await));
+    assert_eq!(world.provider.requests().len(), 2);
+    assert_eq!(world.messages(&job).await[1].content, "one");
+    assert_eq!(World::replies(&world.events(4).await), ["one", "one"]);
+}
+
+#[tokio::test]
+async fn overtaken_attempt_tells_the_relay_the_stored_end() {
+    let mut world = World::new(vec![complete(&["one"]), complete(&["other"])], false).await;
+    let mut job = world.job("hi");
+    world.relay.faults.set_down(true);
+    settle_without_storing(&world, &job).await;
+    world.relay.faults.set_down(false);
+    job.attempt_min = 2;
+    assert!(finished(&world.run(&job).await));
+    assert_eq!(world.messages(&job).await[1].content, "one");
+    let pushed = world.pushed(&job).await;
+    let FrameBody::End(end) = &pushed.last().unwrap().body else {
+        panic!("no end")
+    };
+    assert_eq!(
+        (World::text_of(&pushed).as_str(), end.length),
+        ("other", 3),
+        "an ingress that sent the other text breaks off"
+    );
+}
+
+#[tokio::test]
+async fn process_suspended_while_it_finalizes_asks_the_store() {
+    let world = World::new(vec![complete(&["Hello"])], false).await;
+    let job = world.job("hi");
+    world
+        .relay
+        .faults
+        .alter("finalize_reply", |status: ClaimStatus| {
+            std::thread::sleep(LEASE);
+            status
+        });
+    assert!(finished(&world.run(&job).await));
+    assert_eq!(world.store.faults.call_count("settle_turn"), 1);
     assert_eq!(world.messages(&job).await[1].content, "Hello");
 }
 

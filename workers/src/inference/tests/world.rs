@@ -431,6 +431,16 @@ impl World {
         events
     }
 
+    /// Returns the texts of the replies in `events`.
+    pub(super) fn replies(events: &[Value]) -> Vec<&str> {
+        let replies = events
+            .iter()
+            .filter(|event| event["type"] == "message.assistant");
+        replies
+            .map(|event| event["content"].as_str().unwrap())
+            .collect()
+    }
+
     pub(super) async fn publish(&self, job: &ReplyJob) {
         let key = job.turn.conversation_id.to_string();
         let payload = versioned::encode(&ConversationJob::Reply(Box::new(job.clone())))
