@@ -7,23 +7,27 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use super::{kafka::Witness, own_services::OwnRedis, start_cluster};
-use crate::support::{Organization, Script, report};
+use crate::support::{Organization, Script, TestService, report};
 
 const REPLIES: usize = 24;
 /// Long enough for the ingress to give up the worker and publish the job again.
-const FREEZE: Duration = Duration::from_secs(8);
+const FREEZE: Duration = Duration::from_millis(6_500);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reply_that_ends_while_redis_is_suspended_has_one_text() {
     let redis = OwnRedis::start();
     let service = start_cluster(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
     // Each call returns another text.
-    let script = Script::counts_by_call(8, Duration::from_millis(100));
+    let script = Script::counts_by_call(6, Duration::from_millis(60));
     let organization = Organization::with_agent(&service, script).await;
     let urls = service.public_urls();
     let (client, agent) = (organization.client(), organization.shop());
     // The workers know each other's conversations from a turn before.
-    join_all((0..REPLIES).map(|number| client.chat(agent, &session(number), "before"))).await;
+    let before = (0..REPLIES).map(|number| {
+        let client = client.clone();
+        async move { client.chat(agent, &session(number), "before").await }
+    });
+    join_all(before).await;
     let chats = (0..REPLIES).map(|number| {
         let client = organization.client_at(&urls[number % urls.len()]);
         async move {
@@ -33,7 +37,7 @@ async fn reply_that_ends_while_redis_is_suspended_has_one_text() {
         }
     });
     let freeze = async {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
         redis.suspend();
         tokio::time::sleep(FREEZE).await;
         redis.resume();
@@ -49,11 +53,10 @@ async fn reply_that_ends_while_redis_is_suspended_has_one_text() {
         } else {
             cut += 1;
         }
-        let conversation = history["conversationId"].as_str().unwrap_or_default();
         let announced = announced_texts(&witness, &service, stored["id"].as_str().unwrap());
         assert!(
             !announced.is_empty() && announced.iter().all(|text| *text == stored["content"]),
-            "reply {number} in {conversation} is stored as {stored} and announced as {announced:?}"
+            "reply {number} is stored as {stored} and announced as {announced:?}"
         );
     }
     report(&format!(
@@ -69,7 +72,7 @@ fn session(number: usize) -> String {
 /// Returns the texts of all records on the topic for analytics that announce this reply.
 fn announced_texts(
     witness: &Witness,
-    service: &crate::support::TestService,
+    service: &TestService,
     reply: &str,
 ) -> Vec<Value> {
     let records = witness.read_all(&witness.topic(service, "chat.messages"));
