@@ -5,7 +5,7 @@ use std::{
         Arc,
         atomic::{AtomicU8, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::Context;
@@ -16,6 +16,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use parking_lot::Mutex;
 use prometheus::{Registry, TextEncoder};
 use serde_json::{Map, Value, json};
 use switchboard_backends::Backends;
@@ -29,24 +30,40 @@ const STARTING: u8 = 0;
 const READY: u8 = 1;
 const DRAINING: u8 = 2;
 
+/// Time after the last request for `/readyz` for which somebody is taken to watch it; probes come every ten seconds or
+/// more often.
+const WATCHED_FOR: Duration = Duration::from_secs(30);
+
 /// Readiness of the process for traffic. It is not ready while starting and draining. An outage of a dependency does not
 /// make it unready, so that clients receive our own 503 with `Retry-After` instead of the load balancer's.
 #[derive(Default)]
-pub(crate) struct ReadinessState(AtomicU8);
+pub(crate) struct ReadinessState {
+    phase: AtomicU8,
+    asked_at: Mutex<Option<Instant>>,
+}
 
 impl ReadinessState {
     /// Marks the process as ready for traffic.
     pub(crate) fn set_ready(&self) {
-        self.0.store(READY, Ordering::Release);
+        self.phase.store(READY, Ordering::Release);
     }
 
     /// Marks the process as stopping.
     pub(crate) fn set_draining(&self) {
-        self.0.store(DRAINING, Ordering::Release);
+        self.phase.store(DRAINING, Ordering::Release);
     }
 
-    fn name(&self) -> &'static str {
-        match self.0.load(Ordering::Acquire) {
+    /// Returns true if a load balancer or another probe asked recently, and may soon ask again.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.asked_at
+            .lock()
+            .is_some_and(|asked_at| asked_at.elapsed() < WATCHED_FOR)
+    }
+
+    /// Returns the name of the phase, for a probe that asked for it now.
+    fn answer_probe(&self) -> &'static str {
+        *self.asked_at.lock() = Some(Instant::now());
+        match self.phase.load(Ordering::Acquire) {
             STARTING => "starting",
             READY => "ready",
             _ => "draining",
@@ -85,7 +102,7 @@ impl OpsServer {
 }
 
 async fn get_readiness(State(ops): State<Arc<OpsServer>>) -> Response {
-    let status = ops.readiness.name();
+    let status = ops.readiness.answer_probe();
     let mut body = ops.facts.clone();
     body.insert("status".into(), status.into());
     body.insert(

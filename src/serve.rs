@@ -89,8 +89,14 @@ async fn serve(config: ServiceConfig, role: ServiceRole) -> anyhow::Result<()> {
     let registry = Registry::new();
     registry.register(Box::new(ProcessCollector::for_self()))?;
     let readiness = Arc::new(ReadinessState::default());
+    // Load balancers know only processes that serve clients.
+    let notice_ms = if role.includes_role(ServiceRole::Ingress) {
+        config.ops.unready_notice_ms
+    } else {
+        0
+    };
     let mut service = ServiceBuilder {
-        supervisor: RoleSupervisor::new(readiness.clone()),
+        supervisor: RoleSupervisor::new(readiness.clone(), Duration::from_millis(notice_ms)),
         cache: CatalogCache::new(installation.backends.catalog.clone()),
         vault: SecretVault::new(&installation.secret),
         demo_model: None,

@@ -1,6 +1,7 @@
 //! Starts and stops the roles of a process. A stop has five phases:
 //!
-//! 1. `/readyz` returns 503, so that load balancers stop sending requests.
+//! 1. `/readyz` returns 503 and everything else goes on, so that load balancers stop sending requests before they could
+//!    be refused.
 //! 2. The ingress stops accepting connections; open replies finish while the workers still run.
 //! 3. The workers stop consuming; running jobs finish or are handed off.
 //! 4. Each part flushes its offsets and writes.
@@ -15,7 +16,7 @@ use anyhow::Context;
 use tokio::{
     signal::unix::{SignalKind, signal},
     task::JoinHandle,
-    time::timeout,
+    time::{sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -27,6 +28,7 @@ const DRAIN_GRACE: Duration = Duration::from_secs(5);
 /// Running roles, in the order in which they stop.
 pub(crate) struct RoleSupervisor {
     readiness: Arc<ReadinessState>,
+    unready_notice: Duration,
     tracker: TaskTracker,
     roles: Vec<RunningRole>,
     /// Cancelled when any role ends.
@@ -41,10 +43,12 @@ struct RunningRole {
 }
 
 impl RoleSupervisor {
-    /// Creates a supervisor without roles.
-    pub(crate) fn new(readiness: Arc<ReadinessState>) -> Self {
+    /// Creates a supervisor without roles. Before it stops a process whose readiness is watched, it waits for
+    /// `unready_notice`.
+    pub(crate) fn new(readiness: Arc<ReadinessState>, unready_notice: Duration) -> Self {
         Self {
             readiness,
+            unready_notice,
             tracker: TaskTracker::new(),
             roles: Vec::new(),
             role_ended: CancellationToken::new(),
@@ -83,17 +87,29 @@ impl RoleSupervisor {
     /// Waits for a signal or the end of a role, then stops the roles one after the other.
     ///
     /// Returns the first error of a role; a second signal ends the wait.
-    pub(crate) async fn run_until_stopped(self) -> anyhow::Result<()> {
+    pub(crate) async fn run_until_stopped(mut self) -> anyhow::Result<()> {
         let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
         tokio::select! {
             _ = terminate.recv() => tracing::info!("draining: SIGTERM"),
             _ = interrupt.recv() => tracing::info!("draining: SIGINT"),
-            () = self.role_ended.cancelled() => tracing::error!("draining: a role ended unexpectedly"),
+            () = self.role_ended.cancelled() => {
+                tracing::error!("draining: a role ended unexpectedly");
+                self.unready_notice = Duration::ZERO;
+            }
         }
         self.readiness.set_draining();
+        let notice = if self.readiness.is_watched() {
+            self.unready_notice
+        } else {
+            Duration::ZERO
+        };
+        let stopping = async {
+            sleep(notice).await;
+            stop_roles(self.roles).await
+        };
         tokio::select! {
-            outcome = stop_roles(self.roles) => outcome,
+            outcome = stopping => outcome,
             _ = terminate.recv() => Err(anyhow::anyhow!("stopped by a second signal before the drain was over")),
             _ = interrupt.recv() => Err(anyhow::anyhow!("stopped by a second signal before the drain was over")),
         }

@@ -67,6 +67,8 @@ pub(crate) struct ServiceConfig {
 pub(crate) struct OpsConfig {
     /// Address of `/healthz`, `/readyz` and `/metrics`.
     pub(crate) listen: SocketAddr,
+    /// Milliseconds for which a stopping process serves on after `/readyz` has become 503, if somebody asks for it.
+    pub(crate) unready_notice_ms: u64,
 }
 
 /// Settings of the admin API.

@@ -127,6 +127,30 @@ async fn readiness_ends_when_draining_begins() {
     crate::support::Reply::read(open).await.complete();
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stopping_process_accepts_connections_until_probes_noticed() {
+    let notice = [("SWITCHBOARD__OPS__UNREADY_NOTICE_MS", "2000")];
+    let service = TestService::start_with(&notice).await;
+    let organization = Organization::with_agent(&service, Script::says("hello")).await;
+    let (name, ops_url) = service.ops_urls().remove(0);
+    let ops = Client::new(&ops_url);
+    assert_eq!(ops.get("/readyz").await.status, 200);
+    service.with_process(&name, |process| process.signal("TERM"));
+    eventually("a probe sees that it stops", PATIENCE, async || {
+        (ops.try_get("/readyz").await?.status == 503).then_some(())
+    })
+    .await;
+    // The load balancer has just been told, and a request is on its way.
+    let client = organization.client_at(&service.public_urls()[0]);
+    let body = json!({"message": "hi", "sessionId": "s"});
+    let reply = client.open_chat(organization.shop(), &body).await;
+    assert_eq!(crate::support::Reply::read(reply).await.complete(), "hello");
+    let status = tokio::task::block_in_place(|| {
+        service.with_process(&name, |process| process.wait(PATIENCE))
+    });
+    assert_eq!(status.code(), Some(0));
+}
+
 fn command(
     directory: &Path,
     name: &str,

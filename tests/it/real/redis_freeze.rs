@@ -70,11 +70,7 @@ fn session(number: usize) -> String {
 }
 
 /// Returns the texts of all records on the topic for analytics that announce this reply.
-fn announced_texts(
-    witness: &Witness,
-    service: &TestService,
-    reply: &str,
-) -> Vec<Value> {
+fn announced_texts(witness: &Witness, service: &TestService, reply: &str) -> Vec<Value> {
     let records = witness.read_all(&witness.topic(service, "chat.messages"));
     let events = records
         .iter()

@@ -430,6 +430,7 @@ fn environment(
         ("SWITCHBOARD__SECRET", SECRET.to_owned()),
         ("SWITCHBOARD__ADMIN__TOKEN", ADMIN_TOKEN.to_owned()),
         ("SWITCHBOARD__DEMO", "false".to_owned()),
+        ("SWITCHBOARD__OPS__UNREADY_NOTICE_MS", "0".to_owned()),
         // All tests sign in from the same address.
         (
             "SWITCHBOARD__INGRESS__SIGN_INS_PER_ADDRESS",
