@@ -110,8 +110,12 @@ async fn enqueue_and_publish(state: &AppState, shape: ReplyShape, job: &TurnJob)
         reserve_slot(state, job).await?;
     }
     let published = publish_recorded(state, shape, job).await;
-    if published.is_err() {
-        void_publish(state, job.turn()).await;
+    let turn = job.turn();
+    if published.is_ok() {
+        state.refused_publishes.forget(&turn.reply_id());
+    } else {
+        state.refused_publishes.add(turn);
+        void_publish(state, turn).await;
     }
     published
 }

@@ -138,6 +138,22 @@ async fn retry_of_a_refused_publish_keeps_the_message_id() {
         !voided.contains(&job.turn.publish_nonce),
         "the new publish was voided"
     );
+    world.void_refused_publishes_again().await;
+    assert_eq!(
+        world.voided_publishes(),
+        voided,
+        "an accepted message was voided again"
+    );
+}
+
+#[tokio::test]
+async fn refused_publish_is_voided_again_while_it_may_arrive() {
+    let world = World::new().await;
+    world.bus.faults.set_down(true);
+    send(&world, "key", BODY).await;
+    let first = world.voided_publishes();
+    world.void_refused_publishes_again().await;
+    assert_eq!(world.voided_publishes(), [&first[..], &first[..]].concat());
 }
 
 #[tokio::test]

@@ -53,6 +53,7 @@ use crate::{
         key_uses::{self, KeyUseLog},
         passwords::PasswordHashing,
         pending_replies::{self, PendingReplies},
+        refused_publishes::{self, RefusedPublishes},
     },
 };
 
@@ -107,6 +108,7 @@ impl Ingress {
             ),
             key_uses: KeyUseLog::default(),
             pending_replies: PendingReplies::new(config.reply_queue_frames_max, metrics.clone()),
+            refused_publishes: RefusedPublishes::default(),
             ingress_id: IngressId::random(),
             backends,
             catalog,
@@ -122,6 +124,7 @@ impl Ingress {
         listen_for_replies(&state, &listening, stop.clone()).await;
         watch_limiter(&state, &listening, stop.clone());
         write_key_uses(&state, &listening, stop.clone());
+        void_refused_publishes(&state, &listening, stop.clone());
         Ok(Self {
             state,
             admin_listener: None,
@@ -240,6 +243,14 @@ fn watch_limiter(state: &AppState, tasks: &TaskTracker, stop: CancellationToken)
     let state = state.clone();
     tasks.spawn(async move {
         stop.run_until_cancelled(state.limits.watch()).await;
+    });
+}
+
+fn void_refused_publishes(state: &AppState, tasks: &TaskTracker, stop: CancellationToken) {
+    let state = state.clone();
+    tasks.spawn(async move {
+        stop.run_until_cancelled(refused_publishes::void_periodically(&state))
+            .await;
     });
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod apply_context;
 pub(crate) mod key_uses;
 pub(crate) mod passwords;
 pub(crate) mod pending_replies;
+pub(crate) mod refused_publishes;
 
 use std::{
     ops::Deref,
@@ -21,7 +22,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
     apply_context::ApplyContext, key_uses::KeyUseLog, passwords::PasswordHashing,
-    pending_replies::PendingReplies,
+    pending_replies::PendingReplies, refused_publishes::RefusedPublishes,
 };
 use crate::{config::IngressConfig, limits::RateLimits, metrics::IngressMetrics};
 
@@ -46,6 +47,8 @@ pub(crate) struct StateFields {
     pub(crate) metrics: IngressMetrics,
     /// Requests that wait for replies.
     pub(crate) pending_replies: Arc<PendingReplies>,
+    /// Publishes that were refused and may still be delivered.
+    pub(crate) refused_publishes: RefusedPublishes,
     /// Address of this process for replies.
     pub(crate) ingress_id: IngressId,
     /// Background tasks that outlive their request.

@@ -6,7 +6,11 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use switchboard_schemas::message_event::EventBody;
 
-use super::{kafka::Witness, own_services::OwnKafka, start_cluster};
+use super::{
+    kafka::Witness,
+    own_services::{OwnKafka, OwnRedis},
+    start_cluster,
+};
 use crate::support::{Organization, PATIENCE, Reply, Script, TestService, eventually, report};
 
 const OUTAGE: Duration = Duration::from_secs(20);
@@ -98,6 +102,51 @@ async fn begin_reply(
         )
         .await;
     (reply, response)
+}
+
+/// The records of refused messages are delivered once Kafka answers again, and Redis has lost the marks that say so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refused_message_is_never_answered() {
+    let (kafka, redis) = (OwnKafka::start(), OwnRedis::start());
+    let service = start_cluster(&[
+        ("SWITCHBOARD__BUS__BROKERS", &kafka.brokers()),
+        ("SWITCHBOARD__REDIS__URL", &redis.url()),
+    ])
+    .await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let session = |number: usize| format!("s{number}");
+    organization.chat("before", "hi").await.complete();
+    kafka.suspend();
+    let chats = (0..REPLIES_OF_EACH_KIND).map(|number| {
+        let organization = &organization;
+        async move {
+            organization
+                .chat(&session(number), "hi")
+                .await
+                .into_answer()
+        }
+    });
+    for refused in join_all(chats).await {
+        refused.assert_problem(503, Some("UNAVAILABLE"));
+    }
+    redis.kill();
+    tokio::task::block_in_place(|| redis.restart());
+    kafka.resume();
+    eventually("new messages are answered", PATIENCE, async || {
+        let reply = organization.chat("after", "hi").await;
+        (reply.status == 200 && reply.ended_cleanly).then_some(())
+    })
+    .await;
+    // The refused records precede new ones of their partitions, so that all are handled once a new message of each
+    // conversation is answered.
+    for number in 0..REPLIES_OF_EACH_KIND {
+        organization
+            .chat(&session(number), "again")
+            .await
+            .complete();
+        let history = organization.history(&session(number)).await;
+        assert_eq!(history["totalMessages"], 2, "{history}");
+    }
 }
 
 /// Sends chats during the outage and returns the duration of each refusal.

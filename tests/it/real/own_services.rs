@@ -79,6 +79,16 @@ impl OwnKafka {
         self.0.kill();
     }
 
+    /// Suspends the process: it keeps its connections and answers nothing.
+    pub(super) fn suspend(&self) {
+        self.0.signal("-STOP");
+    }
+
+    /// Continues a suspended process.
+    pub(super) fn resume(&self) {
+        self.0.signal("-CONT");
+    }
+
     /// Restarts it with the same port and data.
     pub(super) fn restart(&self) {
         self.0.run("start");

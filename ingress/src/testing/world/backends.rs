@@ -22,7 +22,10 @@ use switchboard_schemas::{
 };
 
 use super::World;
-use crate::testing::{agent_id, end_of, org_id};
+use crate::{
+    state::refused_publishes,
+    testing::{agent_id, end_of, org_id},
+};
 
 impl World {
     /// Changes the agent in the catalog.
@@ -166,6 +169,11 @@ impl World {
     /// Returns the nonces of publishes that were voided.
     pub(crate) fn voided_publishes(&self) -> Vec<String> {
         self.relay.faults.arguments("void_publish")
+    }
+
+    /// Does what an ingress does every second for the publishes that it refused.
+    pub(crate) async fn void_refused_publishes_again(&self) {
+        refused_publishes::void_again(&self.state).await;
     }
 
     /// Returns the input of a published playground run.

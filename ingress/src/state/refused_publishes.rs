@@ -1,0 +1,99 @@
+//! Publishes that were refused although their records may still be delivered.
+//!
+//! The relay remembers that they are void, but may lose its state before the producer has given up
+//! their records. Until then this process voids them again and again.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+use futures::{StreamExt, stream};
+use parking_lot::Mutex;
+use switchboard_schemas::{ids::MessageId, turn::Turn};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::AppState;
+
+/// Time for which a record may be appended after its refusal, which is the message timeout of the
+/// producer, and for which a worker may take to read it.
+const DELIVERABLE_FOR: Duration = Duration::from_secs(20);
+/// Below the time for which a relay without state refuses older jobs.
+const VOID_INTERVAL: Duration = Duration::from_secs(1);
+const VOID_TIMEOUT: Duration = Duration::from_millis(500);
+/// Refused messages that are remembered, at about 300 bytes each. Further ones are voided once.
+const REFUSED_MESSAGES_MAX: usize = 50_000;
+const CONCURRENT_VOIDS_MAX: usize = 64;
+
+/// The refused publishes of the last seconds.
+#[derive(Default)]
+pub(crate) struct RefusedPublishes {
+    by_reply: Mutex<HashMap<MessageId, RefusedMessage>>,
+}
+
+struct RefusedMessage {
+    /// One for each refused publish of the message.
+    nonces: Vec<String>,
+    deliverable_until: Instant,
+}
+
+impl RefusedPublishes {
+    /// Adds a publish that the client was told has failed.
+    pub(crate) fn add(&self, turn: &Turn) {
+        let mut by_reply = self.by_reply.lock();
+        let reply = turn.reply_id();
+        if by_reply.len() >= REFUSED_MESSAGES_MAX && !by_reply.contains_key(&reply) {
+            return;
+        }
+        let deliverable_until = Instant::now() + DELIVERABLE_FOR;
+        let refused = by_reply.entry(reply).or_insert_with(|| RefusedMessage {
+            nonces: Vec::new(),
+            deliverable_until,
+        });
+        refused.nonces.push(turn.publish_nonce.clone());
+        refused.deliverable_until = deliverable_until;
+    }
+
+    /// Removes a message that was accepted after all: whichever of its records runs first counts.
+    pub(crate) fn forget(&self, reply: &MessageId) {
+        self.by_reply.lock().remove(reply);
+    }
+
+    /// Returns the publishes whose records may still be delivered.
+    fn deliverable(&self) -> Vec<(MessageId, String)> {
+        let mut by_reply = self.by_reply.lock();
+        let now = Instant::now();
+        by_reply.retain(|_, refused| refused.deliverable_until > now);
+        by_reply
+            .iter()
+            .flat_map(|(reply, refused)| {
+                refused
+                    .nonces
+                    .iter()
+                    .map(|nonce| (reply.clone(), nonce.clone()))
+            })
+            .collect()
+    }
+}
+
+/// Voids refused publishes again, every second.
+pub(crate) async fn void_periodically(state: &AppState) {
+    let mut ticks = interval(VOID_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        void_again(state).await;
+    }
+}
+
+/// Voids once all refused publishes whose records may still be delivered.
+pub(crate) async fn void_again(state: &AppState) {
+    let refused = stream::iter(state.refused_publishes.deliverable());
+    refused
+        .for_each_concurrent(CONCURRENT_VOIDS_MAX, async |(reply, nonce)| {
+            // A relay that does not respond is asked again in a second.
+            let void = state.backends.relay.void_publish(&reply, &nonce);
+            drop(timeout(VOID_TIMEOUT, void).await);
+        })
+        .await;
+}
