@@ -258,6 +258,30 @@ mod tests {
     }
 
     #[test]
+    fn resumed_ledger_has_its_whole_window() {
+        let mark = CommitMark {
+            next_offset: 7,
+            finished: String::new(),
+        };
+        let mut ledger = OffsetLedger::resume(Some(&mark));
+        assert!(!ledger.is_full());
+        ledger.take(7);
+        ledger.take(7 + LEDGER_WINDOW_OFFSETS - 2);
+        assert!(!ledger.is_full());
+        ledger.take(7 + LEDGER_WINDOW_OFFSETS - 1);
+        assert!(ledger.is_full());
+    }
+
+    #[test]
+    fn mark_ends_with_the_window() {
+        let mut ledger = OffsetLedger::resume(None);
+        ledger.take(0);
+        ledger.take(LEDGER_WINDOW_OFFSETS);
+        ledger.finish(LEDGER_WINDOW_OFFSETS);
+        assert_eq!(ledger.mark().unwrap().finished, "");
+    }
+
+    #[test]
     fn damaged_metadata_runs_the_records_again() {
         let damaged = CommitMark {
             next_offset: 7,
