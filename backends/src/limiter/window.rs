@@ -160,6 +160,32 @@ mod tests {
     }
 
     #[test]
+    fn window_is_silent_as_soon_as_its_last_request_has_left() {
+        let quota = RequestQuota {
+            limit: 1,
+            window: MINUTE,
+        };
+        let mut window = RollingWindow::default();
+        window.take_request(30_000_000, quota);
+        let silent = [89_999_999, 90_000_000].map(|now| window.is_silent(now, MINUTE));
+        assert_eq!(silent, [false, true]);
+    }
+
+    #[test]
+    fn slices_of_high_limits_divide_the_window_up_to_half_a_second() {
+        let slice = |limit, hours: u32| {
+            slice_length(RequestQuota {
+                limit,
+                window: 60 * hours * MINUTE,
+            })
+        };
+        assert_eq!(slice(8_192, 1), 1_000);
+        assert_eq!(slice(8_193, 1), 3_600_000_000 / 8_192);
+        assert_eq!(slice(8_193, 24), 500_000);
+        assert!(to_micros(Duration::MAX) > to_micros(24 * 60 * MINUTE));
+    }
+
+    #[test]
     fn limit_of_zero_admits_nothing() {
         let verdict = RollingWindow::default().take_request(
             5,

@@ -2,7 +2,10 @@
 //! one generation, and a clean end equals it.
 
 use proptest::{collection::vec, prelude::*, sample::Index};
-use switchboard_schemas::conversation::{FinishReason, ReplyStatus, TokenUsage};
+use switchboard_schemas::{
+    conversation::{FinishReason, ReplyStatus, TokenUsage},
+    reply_event::ToolStatus,
+};
 
 use super::*;
 use crate::testing::head;
@@ -172,6 +175,72 @@ fn newer_generation_breaks_a_transfer_of_an_older_one() {
     let [old, new] = [log(1, &parts_of(&["old"])), log(2, &parts_of(&["new"]))];
     let (_, steps) = accept_all([old[0].clone(), old[1].clone(), new[0].clone()]);
     assert_eq!(steps[2], AssemblyStep::Broken(TextConflict::Restarted));
+}
+
+/// Two workers can hold the same attempt after the relay lost its state.
+#[test]
+fn other_generation_of_the_same_attempt_breaks_the_transfer() {
+    let [first, second] = [log(1, &parts_of(&["one"])), log(2, &parts_of(&["two"]))];
+    let second = Frame {
+        attempt: 1,
+        ..second[0].clone()
+    };
+    let (_, steps) = accept_all([first[0].clone(), first[1].clone(), second]);
+    assert_eq!(steps[2], AssemblyStep::Broken(TextConflict::Restarted));
+}
+
+#[test]
+fn repeated_frame_is_reported_once() {
+    let begin = log(1, &[])[0].clone();
+    let progress = ToolProgress {
+        name: "search_products".into(),
+        status: ToolStatus::Started,
+    };
+    let tool = Frame {
+        seq: 2,
+        body: FrameBody::Tool(progress.clone()),
+        ..begin.clone()
+    };
+    let (assembly, steps) = accept_all([begin, tool.clone(), tool]);
+    assert_eq!(
+        steps[1..],
+        [
+            AssemblyStep::ReplyUpdate(ReplyUpdate::Tool(progress)),
+            AssemblyStep::Nothing
+        ]
+    );
+    assert_eq!(assembly.logged_seq(), 2);
+}
+
+#[test]
+fn frame_after_a_gap_does_not_hide_the_gap() {
+    let begin = log(1, &[])[0].clone();
+    let ahead = Frame {
+        seq: 5,
+        body: FrameBody::Ui(serde_json::json!({"type": "product-grid"})),
+        ..begin.clone()
+    };
+    let (assembly, steps) = accept_all([begin, ahead]);
+    assert_eq!(steps[1], AssemblyStep::ReplyUpdate(ReplyUpdate::Ui));
+    assert_eq!(assembly.logged_seq(), 1);
+}
+
+#[test]
+fn each_new_fact_changes_the_progress() {
+    let frames = log(7, &parts_of(&["a", "b"]));
+    let mut assembly = ReplyAssembly::default();
+    assert_eq!(assembly.known_generation(), None);
+    let mut seen = vec![assembly.progress()];
+    assembly.record_attempt(1);
+    seen.push(assembly.progress());
+    for frame in &frames[..3] {
+        assembly.apply_frame(frame.clone(), FrameSource::Push);
+        seen.push(assembly.progress());
+    }
+    assert!(seen.windows(2).all(|pair| pair[0] != pair[1]), "{seen:?}");
+    assembly.apply_frame(frames[2].clone(), FrameSource::Push);
+    assert_eq!(seen.last(), Some(&assembly.progress()));
+    assert_eq!(assembly.known_generation(), Some(7));
 }
 
 #[test]

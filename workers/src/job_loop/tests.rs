@@ -3,7 +3,10 @@
 
 use std::{
     path::Path,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use prometheus::Registry;
@@ -18,6 +21,12 @@ use crate::testing::{eventually, quick};
 struct ToyHandler {
     ran: Mutex<Vec<String>>,
     running: Mutex<Vec<String>>,
+    /// Number of records that the loop has taken.
+    decoded: AtomicUsize,
+    /// Number of jobs that it has started.
+    started: AtomicUsize,
+    /// Ends the jobs whose text starts with `hold`.
+    released: CancellationToken,
 }
 
 #[async_trait]
@@ -27,6 +36,7 @@ impl JobHandler for ToyHandler {
     const SOURCES: &'static [TopicSource] = &[(Topic::Jobs, "toy")];
 
     fn decode_job(&self, record: &IncomingRecord) -> Result<(LaneKey, Self::Job), DecodeError> {
+        self.decoded.fetch_add(1, Ordering::Relaxed);
         let text = String::from_utf8_lossy(&record.payload).into_owned();
         match text.as_str() {
             "poison" => Err(DecodeError::Malformed("no job".into())),
@@ -42,6 +52,7 @@ impl JobHandler for ToyHandler {
     }
 
     async fn run_job(&self, (key, text): Self::Job, handoff: &CancellationToken) -> JobEnd {
+        self.started.fetch_add(1, Ordering::Relaxed);
         {
             let mut running = self.running.lock().unwrap();
             assert!(
@@ -53,6 +64,9 @@ impl JobHandler for ToyHandler {
         tokio::task::yield_now().await;
         let first = !self.ran.lock().unwrap().contains(&text);
         self.running.lock().unwrap().retain(|other| *other != key);
+        if text.starts_with("hold") {
+            self.released.cancelled().await;
+        }
         if text.starts_with("hang") {
             handoff.cancelled().await;
             return JobEnd::RetryAfter(Duration::ZERO);
@@ -84,9 +98,13 @@ struct Run {
 
 impl Run {
     fn start(bus: &Arc<EmbeddedBus>) -> Self {
+        Self::start_with(bus, quick())
+    }
+
+    fn start_with(bus: &Arc<EmbeddedBus>, config: WorkersConfig) -> Self {
         let (toy, shutdown) = (Arc::new(ToyHandler::default()), CancellationToken::new());
         let metrics = Arc::new(WorkerMetrics::register(&Registry::new()).unwrap());
-        let job_loop = JobLoop::new(toy.clone(), bus.clone(), quick(), metrics);
+        let job_loop = JobLoop::new(toy.clone(), bus.clone(), config, metrics);
         let mut tasks = JoinSet::new();
         tasks.spawn(job_loop.run_until(shutdown.clone()));
         Self {
@@ -184,6 +202,70 @@ async fn unfinished_records_are_redelivered() {
     let run = Run::start(&bus);
     eventually("the new loop ran", async || !run.ran().is_empty()).await;
     assert_eq!(run.stop().await, ["3"]);
+}
+
+#[tokio::test]
+async fn waiting_jobs_of_a_lost_partition_run_on_its_next_owner_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let bus = open(dir.path());
+    let keys: Vec<String> = (0..16).map(|number| format!("k{number}")).collect();
+    for key in &keys {
+        publish(&bus, key, &format!("hold {key}")).await;
+        publish(&bus, key, &format!("after {key}")).await;
+    }
+    let first = Run::start(&bus);
+    eventually("every conversation is held", async || {
+        first.toy.started.load(Ordering::Relaxed) == keys.len()
+    })
+    .await;
+    let second = Run::start(&bus);
+    eventually("the other member has some of them", async || {
+        second.toy.started.load(Ordering::Relaxed) > 0
+    })
+    .await;
+    first.toy.released.cancel();
+    second.toy.released.cancel();
+    let all_ran = async || {
+        let ran = [first.ran(), second.ran()].concat();
+        keys.iter().all(|key| ran.contains(&format!("after {key}")))
+    };
+    eventually("all ran", all_ran).await;
+    let ran = [first.stop().await, second.stop().await].concat();
+    let mut after: Vec<_> = ran
+        .iter()
+        .filter(|text| text.starts_with("after"))
+        .collect();
+    after.sort();
+    after.dedup();
+    let total = ran.iter().filter(|text| text.starts_with("after")).count();
+    assert_eq!((after.len(), total), (keys.len(), keys.len()), "{ran:?}");
+}
+
+#[tokio::test]
+async fn loop_reads_no_more_than_it_can_hold() {
+    let dir = tempfile::tempdir().unwrap();
+    let bus = open(dir.path());
+    let config = WorkersConfig {
+        queued_jobs_max: 8,
+        in_flight_max: 1,
+        ..quick()
+    };
+    for number in 0..64 {
+        publish(&bus, "a", &format!("hold {number}")).await;
+    }
+    let run = Run::start_with(&bus, config);
+    eventually("the first job is held", async || {
+        run.toy.decoded.load(Ordering::Relaxed) >= 8
+    })
+    .await;
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    let decoded = run.toy.decoded.load(Ordering::Relaxed);
+    assert!(decoded <= 9, "{decoded} jobs are in memory");
+    run.toy.released.cancel();
+    eventually("all ran", async || run.ran().len() == 64).await;
+    run.stop().await;
 }
 
 #[tokio::test]

@@ -124,3 +124,57 @@ fn said(line: &PastMessage) -> PromptMessage {
     };
     PromptMessage::text(role, line.text.clone())
 }
+
+#[cfg(test)]
+mod tests {
+    use switchboard_schemas::{ids::OrgId, secret::InstallationSecret};
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
+
+    fn agent(name: &str) -> AgentId {
+        let secret = InstallationSecret::from_bytes([1; 32]);
+        AgentId::derive(&secret, &OrgId::derive(&secret, "acme"), name)
+    }
+
+    /// Creates a reply of this agent, or a question where none is named.
+    fn line(by: Option<&str>, seconds_ago: u64) -> PastMessage {
+        PastMessage {
+            by: by.map(agent),
+            text: "text".into(),
+            at: Timestamp::from_micros(
+                NOW.micros() - 1_000_000 * i64::try_from(seconds_ago).unwrap(),
+            ),
+        }
+    }
+
+    #[test]
+    fn changes_of_the_agent_count_for_ten_minutes() {
+        let lines = [
+            line(Some("a"), 700),
+            line(Some("b"), 601),
+            line(None, 600),
+            line(Some("b"), 599),
+            line(Some("a"), 300),
+            line(Some("a"), 200),
+            line(None, 150),
+            line(Some("b"), 100),
+        ];
+        let past = ConversationPast::from_messages(&lines, NOW);
+        assert_eq!(
+            (past.agent_changes, past.last.as_ref()),
+            (2, Some(&agent("b")))
+        );
+        assert_eq!(past.last_agent_text(), Some("text"));
+    }
+
+    #[test]
+    fn visitor_who_wrote_last_has_no_answer_to_follow() {
+        let past = ConversationPast::from_messages(&[line(Some("a"), 2), line(None, 1)], NOW);
+        assert_eq!(
+            (past.last.as_ref(), past.last_agent_text()),
+            (Some(&agent("a")), None)
+        );
+    }
+}

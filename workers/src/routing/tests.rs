@@ -5,7 +5,7 @@ mod playground;
 use prometheus::Registry;
 use switchboard_backends::{
     accounts::embedded::EmbeddedAccounts,
-    bus::{BusEvent, embedded::EmbeddedBus},
+    bus::{BusEvent, MessageBus, embedded::EmbeddedBus},
     catalog::{CatalogEntry, CatalogStore, embedded::EmbeddedCatalog},
     limiter::embedded::EmbeddedLimiter,
     products::embedded::EmbeddedProducts,
@@ -171,6 +171,22 @@ fn job_in(session: &str, team: &str, ingress: Option<IngressId>) -> TeamMessageJ
     TeamMessageJob { team_id, turn }
 }
 
+/// Returns the first job for the inference workers, which is keyed by its conversation.
+async fn forwarded(bus: &dyn MessageBus) -> ReplyJob {
+    let mut consumer = bus.consume("watch", &[Topic::Jobs]).await.unwrap();
+    let record = loop {
+        let event = timeout(WAIT, consumer.next()).await.expect("a job");
+        if let BusEvent::Record(record) = event.unwrap() {
+            break record;
+        }
+    };
+    let ConversationJob::Reply(job) = versioned::decode(&record.payload).unwrap() else {
+        panic!("no reply job")
+    };
+    assert_eq!(record.key, job.turn.conversation_id.as_str());
+    *job
+}
+
 fn message(job: &TeamMessageJob) -> std::sync::Arc<RoutingJob> {
     RoutingJob::Message(Box::new(job.clone())).into()
 }
@@ -186,20 +202,7 @@ async fn team_message_becomes_a_job_of_the_default_agent() {
         .await;
     assert!(matches!(end, JobEnd::Finished));
 
-    let mut consumer = bus.consume("watch", &[Topic::Jobs]).await.unwrap();
-    let record = loop {
-        if let BusEvent::Record(record) = timeout(WAIT, consumer.next())
-            .await
-            .expect("a job")
-            .unwrap()
-        {
-            break record;
-        }
-    };
-    assert_eq!(record.key, job.turn.conversation_id.as_str());
-    let ConversationJob::Reply(answer) = versioned::decode(&record.payload).unwrap() else {
-        panic!("no answer job")
-    };
+    let answer = forwarded(&*bus).await;
     assert_eq!(answer.agent_id, AgentId::derive(&secret(), &org(), "shop"));
     assert_eq!(
         (answer.routed.unwrap().reason.as_str(), answer.turn),
@@ -369,6 +372,56 @@ async fn random_choice_covers_members_and_conversations_stay() {
     }
     let able = ["shop", "desk"].map(|slug| AgentId::derive(&secret(), &org(), slug));
     assert_eq!(seen, able.into());
+}
+
+#[tokio::test]
+async fn recorded_decision_is_forwarded_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let context = context(dir.path()).await;
+    let job = job("front", None);
+    let recorded = RoutingDecision {
+        agent_id: AgentId::derive(&secret(), &org(), "desk"),
+        reason: "decided before the worker died".into(),
+        facts: None,
+    };
+    let (relay, bus) = (context.backends.relay.clone(), context.backends.bus.clone());
+    relay
+        .record_decision(&job.turn.message_id, &recorded)
+        .await
+        .unwrap();
+    let routing = RoutingHandler::new(context).unwrap();
+    assert_eq!(decided(&routing, &job).await, recorded);
+    let answer = forwarded(&*bus).await;
+    assert_eq!(
+        (&answer.agent_id, answer.routed.unwrap().reason.as_str()),
+        (&recorded.agent_id, "decided before the worker died")
+    );
+}
+
+#[tokio::test]
+async fn organizations_do_not_route_to_each_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let context = context(dir.path()).await;
+    let other = OrgId::derive(&secret(), "other");
+    // The id of a missing member belongs to another organization.
+    let foreign = Agent {
+        org_id: other.clone(),
+        ..agent("gone", AgentSettings::default())
+    };
+    let entry = CatalogEntry::Agent(Box::new(foreign));
+    context.backends.catalog.put(&entry).await.unwrap();
+    let routing = RoutingHandler::new(context).unwrap();
+    let mut of_another = job("front", None);
+    of_another.turn.org_id = other;
+    for job in [job("absent", None), of_another] {
+        let end = routing
+            .run_job(message(&job), &CancellationToken::new())
+            .await;
+        let JobEnd::DeadLetter(cause) = end else {
+            panic!("routed to another organization: {end:?}")
+        };
+        assert_eq!(cause.class, "no-route");
+    }
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use switchboard_schemas::{
 use super::{claim_state::ConversationClaims, frame_log::RelayMillis};
 use crate::relay::{
     ATTEMPTS_MAX, ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimTask, ClaimToken,
-    LEASE,
+    FINAL_STATE_TTL, LEASE,
 };
 
 #[derive(Clone, Debug)]
@@ -232,6 +232,52 @@ fn end(length: u64) -> Frame {
         seq: 1,
         body: FrameBody::End(Box::new(end)),
     }
+}
+
+#[test]
+fn lease_ends_at_its_last_millisecond() {
+    let mut history = ClaimHistory::new();
+    history.claim(0);
+    history.now += whole_millis(LEASE) - 1;
+    history.claim(0);
+    assert_eq!(history.tokens.len(), 1, "claimed during the lease");
+    history.now += 1;
+    history.claim(0);
+    assert_eq!(history.tokens.len(), 2);
+}
+
+#[test]
+fn completed_and_voided_claims_are_remembered_for_a_day() {
+    let mut history = ClaimHistory::new();
+    let (claimed, voided) = (history.replies[0].clone(), history.replies[1].clone());
+    history.claim(0);
+    let completion = ClaimCompletion {
+        end: end(1),
+        message_count: 2,
+        announced: true,
+        push_to: None,
+    };
+    let complete = |claims: &mut ConversationClaims, now, token: &_| {
+        claims.complete(now, token, &completion, |_| {})
+    };
+    assert_eq!(history.step(0, complete), Some(ClaimStatus::Held));
+    history.claims.void_publish(history.now, &voided, "refused");
+    let request = |reply_id, publish_nonce: &str| ClaimRequest {
+        reply_id,
+        publish_nonce: publish_nonce.into(),
+        attempt_min: 1,
+        inherited: true,
+    };
+    let day = whole_millis(FINAL_STATE_TTL);
+    let last = history.now + day - 1;
+    assert!(history.claims.sweep(last));
+    let repeated = history.claims.claim(last, &request(claimed, "again"), 7);
+    let refused = history.claims.claim(last, &request(voided, "refused"), 8);
+    assert_eq!(
+        (repeated, refused),
+        (ClaimOutcome::Done, ClaimOutcome::Voided)
+    );
+    assert!(!history.claims.sweep(history.now + day));
 }
 
 proptest! {

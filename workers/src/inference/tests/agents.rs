@@ -1,10 +1,14 @@
-//! Agents of the inference tests.
+//! Agents of the inference tests, and agents that may not answer.
 
 use switchboard_schemas::{
-    agent::{Agent, AgentSettings, EcommerceSettings, Product},
+    agent::{ActivationStatus, Agent, AgentSettings, EcommerceSettings, Product},
     ids::{AgentId, OrgId},
+    reply_event::ReplyFailure,
     secret::InstallationSecret,
 };
+
+use super::{finished, world::World};
+use crate::testing::complete;
 
 /// Returns the secret from which all ids of the tests are derived.
 pub(super) fn secret() -> InstallationSecret {
@@ -47,4 +51,33 @@ pub(super) fn lamp_shop() -> Agent {
         ..EcommerceSettings::default()
     };
     agent
+}
+
+#[tokio::test]
+async fn foreign_or_inactive_agent_does_not_answer() {
+    let world = World::new(vec![complete(&["Hello"])], false).await;
+    let agent = shop();
+    let foreign = Agent {
+        id: AgentId::derive(&secret(), &World::another_organization(), "shop"),
+        org_id: World::another_organization(),
+        ..agent.clone()
+    };
+    let inactive = Agent {
+        id: AgentId::derive(&secret(), &agent.org_id, "inactive"),
+        settings: AgentSettings {
+            status: ActivationStatus::Inactive,
+            ..AgentSettings::default()
+        },
+        ..agent
+    };
+    for unable in [foreign, inactive] {
+        world.put_agent(&unable).await;
+        let job = world.job_for(unable.id, "hi");
+        assert!(finished(&world.run(&job).await));
+        assert_eq!(
+            world.record(&job).await.unwrap().end.failure,
+            Some(ReplyFailure::AgentUnavailable)
+        );
+    }
+    assert!(world.provider.requests().is_empty());
 }

@@ -152,6 +152,12 @@ impl World {
         self.job_for(self.agent.id.clone(), content)
     }
 
+    /// Adds an agent to the catalog.
+    pub(super) async fn put_agent(&self, agent: &Agent) {
+        let entry = CatalogEntry::Agent(Box::new(agent.clone()));
+        self.context.backends.catalog.put(&entry).await.unwrap();
+    }
+
     pub(super) fn other_agent(&self) -> AgentId {
         AgentId::derive(&secret(), &self.agent.org_id, "gone")
     }
