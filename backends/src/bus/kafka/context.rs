@@ -11,14 +11,16 @@ use std::{
         atomic::{AtomicBool, Ordering},
         mpsc::sync_channel,
     },
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
 use rdkafka::{
-    ClientContext, Statistics, TopicPartitionList,
-    consumer::{BaseConsumer, CommitMode, Consumer as _, ConsumerContext, Rebalance},
-    error::{KafkaError, KafkaResult},
+    ClientContext, Offset, Statistics, TopicPartitionList,
+    consumer::{BaseConsumer, CommitMode, Consumer as _, ConsumerContext, RebalanceProtocol},
+    error::{KafkaError, KafkaResult, RDKafkaErrorCode},
+    types::RDKafkaRespErr,
 };
 
 use super::{
@@ -26,11 +28,14 @@ use super::{
     ownership::{PartitionMark, PartitionOwnership},
     partitions,
 };
-use crate::bus::{BusEvent, PartitionId};
+use crate::bus::{BusError, BusEvent, PartitionId};
 
-/// Timeout of fetching a mark. Without it the partition starts anyway, and records finished above
-/// its offset run again.
-const FETCH_MARK_TIMEOUT: Duration = Duration::from_secs(2);
+/// Timeout of one request for marks.
+const FETCH_MARKS_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time for which a request for marks is repeated; a coordinator that has just started refuses the
+/// first ones. Without marks the consumer leaves its group and is joined again.
+const FETCH_MARKS_MAX: Duration = Duration::from_secs(6);
+const FETCH_MARKS_PAUSE: Duration = Duration::from_millis(200);
 const LAST_COMMIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The context of one consumer, called by librdkafka.
@@ -40,20 +45,21 @@ pub(super) struct MemberContext {
     /// `true` while all partitions are paused because the handle is not polled.
     pub(super) stalled: AtomicBool,
     events: Mutex<Vec<BusEvent>>,
+    /// Set when an assignment could not be started: the consumer has to be replaced.
+    failure: Mutex<Option<BusError>>,
     consumer: OnceLock<Weak<BaseConsumer<MemberContext>>>,
 }
 
 impl MemberContext {
     /// Creates a context without a consumer; see [`Self::attach`].
     pub(super) fn new(names: ClusterNames, ownership: Arc<PartitionOwnership>) -> Self {
-        let (stalled, events, consumer) =
-            (AtomicBool::new(false), Mutex::default(), OnceLock::new());
         Self {
             names,
             ownership,
-            stalled,
-            events,
-            consumer,
+            stalled: AtomicBool::new(false),
+            events: Mutex::default(),
+            failure: Mutex::default(),
+            consumer: OnceLock::new(),
         }
     }
 
@@ -68,6 +74,11 @@ impl MemberContext {
         std::mem::take(&mut self.events.lock())
     }
 
+    /// Returns the failure of an assignment.
+    pub(super) fn take_failure(&self) -> Option<BusError> {
+        self.failure.lock().take()
+    }
+
     /// Commits marks and waits briefly for the result.
     pub(super) fn commit_last(&self, marks: &[PartitionMark]) {
         let consumer = self
@@ -79,7 +90,7 @@ impl MemberContext {
         let list = partitions::commit_list(&self.names, marks);
         let (sender, answer) = sync_channel(1);
         // The call has no timeout of its own: without a coordinator it blocks for too long.
-        std::thread::spawn(move || {
+        thread::spawn(move || {
             let result = consumer.commit(&list, CommitMode::Sync);
             drop(consumer);
             sender.send(result)
@@ -95,16 +106,30 @@ impl MemberContext {
         }
     }
 
-    fn assigned(&self, consumer: &BaseConsumer<Self>, list: &TopicPartitionList) {
+    /// Reports the partitions with their marks, and sets the offsets from which they are fetched.
+    ///
+    /// Without offsets librdkafka asks for them itself, and a partition whose request meets a
+    /// coordinator that has moved or restarted is never fetched:
+    /// <https://github.com/confluentinc/librdkafka/issues/5586>
+    fn assigned(&self, consumer: &BaseConsumer<Self>, list: &mut TopicPartitionList) {
         if list.count() == 0 {
             return;
         }
-        let fetched = consumer.committed_offsets(list.clone(), FETCH_MARK_TIMEOUT);
-        let fetched = fetched.inspect_err(
-            |error| tracing::warn!(%error, "marks not fetched; finished jobs may repeat"),
-        );
-        let list = fetched.as_ref().unwrap_or(list);
-        for entry in list.elements() {
+        let marks = match fetch_marks(consumer, list) {
+            Ok(marks) => marks,
+            Err(error) => {
+                let reason = format!("marks of new partitions not fetched: {error}");
+                *self.failure.lock() = Some(BusError::Unavailable(reason));
+                return;
+            }
+        };
+        for entry in marks.elements() {
+            let offset = match entry.offset() {
+                Offset::Offset(offset) => Offset::Offset(offset),
+                _ => Offset::Beginning,
+            };
+            let set = list.set_partition_offset(entry.topic(), entry.partition(), offset);
+            report(set, "offset of a new partition not set");
             if let Some(partition) = partitions::partition(&self.names, &entry) {
                 let committed = partitions::committed(&entry);
                 let epoch = self.ownership.assign(partition, committed.clone());
@@ -138,6 +163,26 @@ impl MemberContext {
         );
     }
 
+    /// Starts or stops fetching the partitions of a rebalance.
+    fn apply_rebalance(
+        &self,
+        consumer: &BaseConsumer<Self>,
+        list: &TopicPartitionList,
+        is_assignment: bool,
+    ) {
+        let is_cooperative = matches!(
+            consumer.rebalance_protocol(),
+            RebalanceProtocol::Cooperative
+        );
+        let result = match (is_assignment, is_cooperative) {
+            (true, true) => consumer.incremental_assign(list),
+            (true, false) => consumer.assign(list),
+            (false, true) => consumer.incremental_unassign(list),
+            (false, false) => consumer.unassign(),
+        };
+        report(result, "rebalance not applied");
+    }
+
     fn reset_pauses(&self, consumer: &BaseConsumer<Self>, list: &TopicPartitionList) {
         // A pause in librdkafka survives revocation and reassignment.
         let stalled = self.stalled.load(Ordering::Relaxed);
@@ -146,9 +191,35 @@ impl MemberContext {
         } else {
             consumer.resume(list)
         };
-        if let Err(error) = result {
-            tracing::warn!(%error, "pause state of new partitions not set");
+        report(result, "pause state of new partitions not set");
+    }
+}
+
+/// Returns the marks of partitions. Fails if one of them is not known in time.
+fn fetch_marks(
+    consumer: &BaseConsumer<MemberContext>,
+    list: &TopicPartitionList,
+) -> KafkaResult<TopicPartitionList> {
+    let deadline = Instant::now() + FETCH_MARKS_MAX;
+    loop {
+        let fetched = consumer.committed_offsets(list.clone(), FETCH_MARKS_TIMEOUT);
+        let known = fetched.and_then(|marks| {
+            let refused = marks.elements().iter().try_for_each(|entry| entry.error());
+            refused.map(|()| marks)
+        });
+        match known {
+            Err(error) if Instant::now() < deadline => {
+                tracing::warn!(%error, "marks of new partitions not fetched, trying again");
+                thread::sleep(FETCH_MARKS_PAUSE);
+            }
+            known => return known,
         }
+    }
+}
+
+fn report(result: KafkaResult<()>, failure: &str) {
+    if let Err(error) = result {
+        tracing::warn!(%error, "{failure}");
     }
 }
 
@@ -171,19 +242,28 @@ impl ClientContext for MemberContext {
 }
 
 impl ConsumerContext for MemberContext {
-    fn pre_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
-        match rebalance {
-            Rebalance::Assign(list) => self.assigned(consumer, list),
-            Rebalance::Revoke(list) => self.revoked(consumer, list),
-            Rebalance::Error(error) => tracing::warn!(%error, "kafka rebalance"),
-        }
-    }
-
-    fn post_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
-        if let Rebalance::Assign(list) = rebalance
-            && list.count() > 0
-        {
-            self.reset_pauses(consumer, list);
+    fn rebalance(
+        &self,
+        consumer: &BaseConsumer<Self>,
+        event: RDKafkaRespErr,
+        list: &mut TopicPartitionList,
+    ) {
+        match event {
+            RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS => {
+                self.assigned(consumer, list);
+                self.apply_rebalance(consumer, list, true);
+                if list.count() > 0 {
+                    self.reset_pauses(consumer, list);
+                }
+            }
+            RDKafkaRespErr::RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS => {
+                self.revoked(consumer, list);
+                self.apply_rebalance(consumer, list, false);
+            }
+            error => {
+                tracing::warn!(error = ?RDKafkaErrorCode::from(error), "kafka rebalance");
+                self.apply_rebalance(consumer, list, false);
+            }
         }
     }
 

@@ -1,10 +1,17 @@
 //! Partitions of a consumer and their progress, shared by its handle and its poll thread.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use parking_lot::Mutex;
 
 use crate::bus::{CommitMark, PartitionId};
+
+/// Time after an assignment at which its newest mark is committed once more. A commit that found no
+/// coordinator is written by librdkafka up to a session timeout later, also over a newer one.
+const REWRITE_DELAY: Duration = Duration::from_secs(15);
 
 /// The partitions that a consumer owns.
 #[derive(Default)]
@@ -22,8 +29,11 @@ struct PartitionProgress {
     epoch: u64,
     /// Last recorded mark, or the committed one of the assignment.
     mark: Option<CommitMark>,
+    /// True if this owner recorded the mark, or committed it again.
     given: bool,
     unwritten: bool,
+    /// Time at which the mark is committed again; none once that is done.
+    rewrite_at: Option<Instant>,
     paused: bool,
     pause_changed: bool,
     /// Offset of the next record to deliver, once one was delivered.
@@ -46,6 +56,7 @@ impl PartitionOwnership {
             mark: committed,
             given: false,
             unwritten: false,
+            rewrite_at: Some(Instant::now() + REWRITE_DELAY),
             paused: false,
             pause_changed: false,
             position: None,
@@ -112,11 +123,13 @@ impl PartitionOwnership {
         }
     }
 
-    /// Takes the marks that were not committed yet.
-    pub(super) fn take_unwritten(&self) -> Vec<PartitionMark> {
+    /// Takes the marks that were not committed yet at `now`, or have to be committed again.
+    pub(super) fn take_unwritten(&self, now: Instant) -> Vec<PartitionMark> {
         let mut state = self.state.lock();
         let unwritten = |(partition, owned): (&PartitionId, &mut PartitionProgress)| {
-            std::mem::take(&mut owned.unwritten)
+            let is_rewrite = owned.rewrite_at.take_if(|at| *at <= now).is_some();
+            owned.given |= is_rewrite;
+            (std::mem::take(&mut owned.unwritten) || is_rewrite)
                 .then(|| Some((*partition, owned.mark.clone()?)))
                 .flatten()
         };
@@ -195,7 +208,7 @@ mod tests {
         ownership.commit(PARTITION, old, mark(1));
         let new = ownership.assign(PARTITION, None);
         ownership.commit(PARTITION, old, mark(1));
-        assert!(new > old && ownership.take_unwritten().is_empty());
+        assert!(new > old && ownership.take_unwritten(Instant::now()).is_empty());
     }
 
     #[test]
@@ -203,7 +216,10 @@ mod tests {
         let ownership = PartitionOwnership::default();
         let epoch = ownership.assign(PARTITION, Some(mark(1)));
         ownership.commit(PARTITION, epoch, mark(2));
-        assert_eq!(ownership.take_unwritten(), [(PARTITION, mark(2))]);
+        assert_eq!(
+            ownership.take_unwritten(Instant::now()),
+            [(PARTITION, mark(2))]
+        );
         assert_eq!(ownership.revoke(PARTITION), Some((PARTITION, mark(2))));
     }
 
@@ -212,8 +228,19 @@ mod tests {
         let ownership = PartitionOwnership::default();
         ownership.assign(PARTITION, Some(mark(1)));
         ownership.write_again(PARTITION);
-        assert!(ownership.take_unwritten().is_empty());
+        assert!(ownership.take_unwritten(Instant::now()).is_empty());
         assert_eq!(ownership.revoke(PARTITION), None);
+    }
+
+    #[test]
+    fn mark_is_committed_again_after_a_late_commit_could_arrive() {
+        let ownership = PartitionOwnership::default();
+        ownership.assign(PARTITION, Some(mark(1)));
+        let due = Instant::now() + REWRITE_DELAY;
+        assert_eq!(ownership.take_unwritten(due), [(PARTITION, mark(1))]);
+        assert!(ownership.take_unwritten(due).is_empty());
+        ownership.write_again(PARTITION);
+        assert_eq!(ownership.take_unwritten(due), [(PARTITION, mark(1))]);
     }
 
     #[test]

@@ -62,6 +62,10 @@ impl PollThread {
                 .take_events()
                 .into_iter()
                 .for_each(|event| self.outbox.push(event));
+            let polled = match self.consumer.context().take_failure() {
+                Some(failure) => Err(failure),
+                None => polled,
+            };
             match polled {
                 Ok(Some(record)) => self.deliver(record),
                 Ok(None) => {}
@@ -148,7 +152,7 @@ impl PollThread {
         }
         self.last_commit = Instant::now();
         let context = self.consumer.context();
-        let marks = context.ownership.take_unwritten();
+        let marks = context.ownership.take_unwritten(self.last_commit);
         if marks.is_empty() {
             return;
         }

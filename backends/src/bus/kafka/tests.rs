@@ -13,10 +13,12 @@ use switchboard_schemas::topics::Topic;
 
 use super::{KafkaBus, producer::KafkaProducer, properties::ClientProperties};
 use crate::{
-    bus::{BusError, MessageBus, OutgoingRecord},
+    bus::{BusError, BusEvent, MessageBus, OutgoingRecord},
     config::BusConfig,
 };
 
+/// More than one assignment asks for.
+const REFUSED_REQUESTS: usize = 4;
 /// Time that a busy machine may take beyond a documented deadline.
 const SLACK: Duration = Duration::from_secs(3);
 
@@ -112,6 +114,36 @@ async fn producer_is_replaced_after_a_fatal_error() {
     let first = publish().await;
     assert!(matches!(first, Err(BusError::Unavailable(_))), "{first:?}");
     publish().await.unwrap();
+}
+
+/// The coordinator refuses to tell the committed offsets for a while, like one that has moved or
+/// has just started.
+#[tokio::test(flavor = "multi_thread")]
+async fn partition_is_read_after_its_offset_was_refused() {
+    let cluster = MockCluster::new(1).unwrap();
+    cluster.create_topic(Topic::Jobs.name(), 1, 1).unwrap();
+    let bus = connect(&cluster.bootstrap_servers(), 1, "");
+    let refusal = RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_COORDINATOR;
+    cluster.request_errors(RDKafkaApiKey::OffsetFetch, &[refusal; REFUSED_REQUESTS]);
+    let mut consumer = bus.consume("workers", &[Topic::Jobs]).await.unwrap();
+    let record = OutgoingRecord {
+        topic: Topic::Jobs,
+        key: "key".to_owned(),
+        payload: "x".into(),
+        headers: Vec::new(),
+    };
+    bus.publish(record, Duration::from_secs(10)).await.unwrap();
+    let delivered = async {
+        loop {
+            match consumer.next().await {
+                Ok(BusEvent::Record(record)) => return record,
+                Ok(_) => {}
+                Err(_) => consumer = bus.consume("workers", &[Topic::Jobs]).await.unwrap(),
+            }
+        }
+    };
+    let record = tokio::time::timeout(Duration::from_secs(60), delivered).await;
+    assert_eq!(&record.expect("the record is delivered").payload[..], b"x");
 }
 
 #[cfg(feature = "real-services")]
