@@ -1,6 +1,8 @@
 //! Property tests of claims, the exclusive rights of workers to replies: random histories of two
 //! replies of one conversation.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 use switchboard_schemas::{
     conversation::{ReplyStatus, TokenUsage},
@@ -232,6 +234,29 @@ fn end(length: u64) -> Frame {
         seq: 1,
         body: FrameBody::End(Box::new(end)),
     }
+}
+
+#[test]
+fn repeated_claim_returns_the_same_token_and_others_wait() {
+    let mut history = ClaimHistory::new();
+    let request = ClaimRequest {
+        reply_id: history.replies[0].clone(),
+        publish_nonce: "publish".into(),
+        attempt_min: 1,
+        inherited: false,
+    };
+    let lease = whole_millis(LEASE);
+    let mut claim = |now, nonce| history.claims.claim(now, &request, nonce);
+    let first = claim(10_000, 7);
+    assert_eq!(claim(10_000 + lease - 1, 7), first);
+    let busy = ClaimOutcome::Busy {
+        retry_after: LEASE - Duration::from_millis(1_000),
+    };
+    assert_eq!(claim(11_000, 8), busy);
+    let ClaimOutcome::Granted { token, .. } = claim(10_000 + lease, 7) else {
+        panic!("not granted after the lease")
+    };
+    assert_eq!(token.attempt, 2);
 }
 
 #[test]
