@@ -6,7 +6,7 @@ SERVICES_DIR ?= $(CURDIR)/target/services
 FUZZ_SECONDS ?= 60
 SCREENSHOTS_DIR ?= $(CURDIR)/target/screenshots
 
-.PHONY: help run test check mutants lint fmt services-up services-down bench bench-products provider-faults eval-routing screenshots recordings fuzz clean
+.PHONY: help run test check mutants chaos lint fmt services-up services-down bench bench-products provider-faults eval-routing screenshots recordings fuzz clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
@@ -22,6 +22,9 @@ check: ## Run lints, unit tests and the integration suite on embedded backends
 
 mutants: ## Run cargo-mutants on the diff to main, or on FILES="a.rs b.rs", and list surviving mutants
 	@tests/run.sh mutants $(FILES)
+
+chaos: ## Inject faults into a cluster under load and check that nothing is lost (SEED=7 MINUTES=30, or FAULT=F9,F20, or FAULT=all)
+	@SWITCHBOARD_CHAOS_SEED="$(SEED)" SWITCHBOARD_CHAOS_MINUTES="$(MINUTES)" SWITCHBOARD_CHAOS_FAULT="$(FAULT)" tests/run.sh chaos
 
 lint: ## Check formatting and lints; warnings are errors
 	@tests/run.sh lint

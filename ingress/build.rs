@@ -1,6 +1,6 @@
 //! Embeds the web builds: generates a table of the files of each, plain and compressed. A build
-//! script and not a macro, because names of the dashboard's files change with their content and cargo
-//! has to notice new files.
+//! script and not a macro, because names of the dashboard's files change with their content and
+//! cargo has to notice new files.
 
 use std::{
     env,
@@ -28,7 +28,8 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the table of the files in `folder` to `NAME.rs` in `out`, with the compressed files beside it.
+/// Writes the table of the files in `folder` to `NAME.rs` in `out`, with the compressed files
+/// beside it.
 fn embed(name: &str, folder: &Path, out: &Path) -> io::Result<()> {
     let mut files = Vec::new();
     collect(folder, &mut files)?;

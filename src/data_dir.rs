@@ -1,4 +1,5 @@
-//! The data directory of the embedded profile: its lock, and the secrets generated on the first start.
+//! The data directory of the embedded profile: its lock, and the secrets generated on the first
+//! start.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},

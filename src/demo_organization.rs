@@ -28,10 +28,11 @@ const KEY: &str = "demo";
 /// Email address of the first account, in a domain that cannot be registered.
 const OWNER: &str = "owner@demo.example";
 
-/// Creates the demo organization if the catalog is empty, and returns the access to it while it exists.
+/// Creates the demo organization if the catalog is empty, and returns the access to it while it
+/// exists.
 ///
-/// Its API key is stored in a private file of the data directory, so that every start can print a working command; no
-/// other key is ever stored. A lost file is replaced by a new key.
+/// Its API key is stored in a private file of the data directory, so that every start can print a
+/// working command; no other key is ever stored. A lost file is replaced by a new key.
 pub(crate) async fn prepare(
     config: &ServiceConfig,
     installation: &OpenInstallation,
@@ -69,8 +70,8 @@ pub(crate) async fn prepare(
     }))
 }
 
-/// Returns a link to the first account. There is none if that account was removed or disabled and others exist, so that
-/// a removed account does not come back.
+/// Returns a link to the first account. There is none if that account was removed or disabled and
+/// others exist, so that a removed account does not come back.
 async fn sign_in_link(
     config: &ServiceConfig,
     installation: &OpenInstallation,

@@ -1,4 +1,5 @@
-//! Opens the backends of the configured profile. No other file names both implementations of a backend.
+//! Opens the backends of the configured profile. No other file names both implementations of a
+//! backend.
 
 use std::sync::Arc;
 
@@ -126,8 +127,8 @@ pub(crate) fn open_bus(config: &ServiceConfig) -> anyhow::Result<Arc<dyn Message
     }
 }
 
-/// Stores of organizations and accounts, for commands that run beside the service. Unlike the bus, their files can be
-/// opened by several processes.
+/// Stores of organizations and accounts, for commands that run beside the service. Unlike the bus,
+/// their files can be opened by several processes.
 pub(crate) struct AccountStores {
     /// Catalog of organizations and users.
     pub(crate) catalog: Arc<dyn CatalogStore>,
@@ -136,8 +137,8 @@ pub(crate) struct AccountStores {
     pub(crate) secret: InstallationSecret,
 }
 
-/// Opens the stores of organizations and accounts alone. Waits for a store that is slow to connect, because a command
-/// makes each call once.
+/// Opens the stores of organizations and accounts alone. Waits for a store that is slow to connect,
+/// because a command makes each call once.
 pub(crate) async fn open_account_stores(config: &ServiceConfig) -> anyhow::Result<AccountStores> {
     let secret = config
         .secret
@@ -167,7 +168,8 @@ pub(crate) async fn open_account_stores(config: &ServiceConfig) -> anyhow::Resul
     }
 }
 
-/// Creates missing topics, keyspace and tables. Embedded backends create theirs when they are opened.
+/// Creates missing topics, keyspace and tables. Embedded backends create theirs when they are
+/// opened.
 pub(crate) async fn migrate_backends(config: &ServiceConfig) -> anyhow::Result<()> {
     open_bus(config)?
         .migrate()

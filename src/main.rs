@@ -5,6 +5,7 @@ mod config;
 mod data_dir;
 mod demo_organization;
 mod installation;
+mod log_writer;
 mod ops_server;
 mod serve;
 mod supervisor;
@@ -92,7 +93,8 @@ fn main() -> ExitCode {
 }
 
 fn run(command: CliCommand, config: ServiceConfig) -> anyhow::Result<()> {
-    // Two dependencies enable different TLS providers, and the first connection fails unless one is chosen.
+    // Two dependencies enable different TLS providers, and the first connection fails unless one is
+    // chosen.
     if rustls::crypto::ring::default_provider()
         .install_default()
         .is_err()

@@ -30,12 +30,13 @@ const STARTING: u8 = 0;
 const READY: u8 = 1;
 const DRAINING: u8 = 2;
 
-/// Time after the last request for `/readyz` for which somebody is taken to watch it; probes come every ten seconds or
-/// more often.
+/// Time after a request for `/readyz` for which another one is expected. Probes come every ten
+/// seconds or more often.
 const WATCHED_FOR: Duration = Duration::from_secs(30);
 
-/// Readiness of the process for traffic. It is not ready while starting and draining. An outage of a dependency does not
-/// make it unready, so that clients receive our own 503 with `Retry-After` instead of the load balancer's.
+/// Readiness of the process for traffic. It is not ready while starting and draining. An outage of
+/// a dependency does not make it unready, so that clients receive our own 503 with `Retry-After`
+/// instead of the load balancer's.
 #[derive(Default)]
 pub(crate) struct ReadinessState {
     phase: AtomicU8,

@@ -78,15 +78,17 @@ pub(crate) fn run(
         );
     }
     let telemetry = runtime.block_on(async { TelemetryGuard::install(&config.telemetry) })?;
-    let outcome = runtime.block_on(Box::pin(serve(config, arguments.role)));
-    // The exporter blocks its thread while it sends what is left, which the runtime's threads must not.
+    let registry = Registry::new();
+    registry.register(Box::new(telemetry.dropped_lines_collector()?))?;
+    let outcome = runtime.block_on(Box::pin(serve(config, arguments.role, registry)));
+    // The exporter blocks its thread while it sends what is left, which the runtime's threads must
+    // not.
     telemetry.flush();
     outcome
 }
 
-async fn serve(config: ServiceConfig, role: ServiceRole) -> anyhow::Result<()> {
+async fn serve(config: ServiceConfig, role: ServiceRole, registry: Registry) -> anyhow::Result<()> {
     let installation = installation::open_backends(&config, role.name()).await?;
-    let registry = Registry::new();
     registry.register(Box::new(ProcessCollector::for_self()))?;
     let readiness = Arc::new(ReadinessState::default());
     // Load balancers know only processes that serve clients.
@@ -173,7 +175,8 @@ struct ClientPorts {
 }
 
 impl ServiceBuilder {
-    /// Binds the ports of the ingress. All ports are bound before anything starts, so that a conflict is reported at once.
+    /// Binds the ports of the ingress. All ports are bound before anything starts, so that a
+    /// conflict is reported at once.
     async fn bind_client_ports(&self) -> anyhow::Result<ClientPorts> {
         let public = self
             .bind_port(

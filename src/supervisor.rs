@@ -1,14 +1,14 @@
 //! Starts and stops the roles of a process. A stop has five phases:
 //!
-//! 1. `/readyz` returns 503 and everything else goes on, so that load balancers stop sending requests before they could
-//!    be refused.
+//! 1. `/readyz` returns 503 and everything else goes on, so that load balancers stop sending
+//!    requests before they could be refused.
 //! 2. The ingress stops accepting connections; open replies finish while the workers still run.
 //! 3. The workers stop consuming; running jobs finish or are handed off.
 //! 4. Each part flushes its offsets and writes.
 //! 5. Telemetry is flushed.
 //!
-//! A role that ends before it was asked to stop is treated as crashed, and the process stops: a restarted process is
-//! better than one that runs half of its roles.
+//! A role that ends before it was asked to stop is treated as crashed, and the process stops: a
+//! restarted process is better than one that runs half of its roles.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -43,8 +43,8 @@ struct RunningRole {
 }
 
 impl RoleSupervisor {
-    /// Creates a supervisor without roles. Before it stops a process whose readiness is watched, it waits for
-    /// `unready_notice`.
+    /// Creates a supervisor without roles. Before it stops a process whose readiness is watched, it
+    /// waits for `unready_notice`.
     pub(crate) fn new(readiness: Arc<ReadinessState>, unready_notice: Duration) -> Self {
         Self {
             readiness,
@@ -87,19 +87,16 @@ impl RoleSupervisor {
     /// Waits for a signal or the end of a role, then stops the roles one after the other.
     ///
     /// Returns the first error of a role; a second signal ends the wait.
-    pub(crate) async fn run_until_stopped(mut self) -> anyhow::Result<()> {
+    pub(crate) async fn run_until_stopped(self) -> anyhow::Result<()> {
         let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
         tokio::select! {
             _ = terminate.recv() => tracing::info!("draining: SIGTERM"),
             _ = interrupt.recv() => tracing::info!("draining: SIGINT"),
-            () = self.role_ended.cancelled() => {
-                tracing::error!("draining: a role ended unexpectedly");
-                self.unready_notice = Duration::ZERO;
-            }
+            () = self.role_ended.cancelled() => tracing::error!("draining: a role ended unexpectedly"),
         }
         self.readiness.set_draining();
-        let notice = if self.readiness.is_watched() {
+        let notice = if self.readiness.is_watched() && !self.role_ended.is_cancelled() {
             self.unready_notice
         } else {
             Duration::ZERO

@@ -1,7 +1,7 @@
 //! Logs on the standard error stream, and traces for a collector if one is configured.
 //!
-//! Spans carry the W3C trace context even if they are not exported, so that the logs alone show the way of a request
-//! through the bus to its worker.
+//! Spans carry the W3C trace context even if they are not exported, so that the logs alone show the
+//! way of a request through the bus to its worker.
 
 use std::io::IsTerminal;
 
@@ -9,16 +9,21 @@ use anyhow::Context;
 use opentelemetry::{global, trace::TracerProvider};
 use opentelemetry_otlp::{SpanExporter, WithExportConfig};
 use opentelemetry_sdk::{Resource, propagation::TraceContextPropagator, trace::SdkTracerProvider};
+use tracing_appender::non_blocking::NonBlocking;
 use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
 
-use crate::config::{LogFormat, TelemetryConfig};
+use crate::{
+    config::{LogFormat, TelemetryConfig},
+    log_writer::{DroppedLinesCollector, LogWriter},
+};
 
 /// Filter directives for libraries whose log lines can contain message text.
 const SILENCED_TARGETS: [&str; 3] = ["async_openai=off", "h2=info", "hyper_util=info"];
 
-/// Exporter of traces, flushed when the process ends.
+/// Writer of logs and exporter of traces, flushed when the process ends.
 pub(crate) struct TelemetryGuard {
     provider: SdkTracerProvider,
+    log_writer: LogWriter,
 }
 
 impl TelemetryGuard {
@@ -28,24 +33,36 @@ impl TelemetryGuard {
         global::set_text_map_propagator(TraceContextPropagator::new());
         global::set_tracer_provider(provider.clone());
         let traces = tracing_opentelemetry::layer().with_tracer(provider.tracer("switchboard"));
+        let (log_writer, writer) = LogWriter::start().context("cannot write logs")?;
         tracing_subscriber::registry()
             .with(build_filter(&config.log)?)
-            .with(log_layer(config.log_format))
+            .with(log_layer(config.log_format, writer))
             .with(traces)
             .try_init()
             .context("cannot install the log subscriber")?;
-        Ok(Self { provider })
+        Ok(Self {
+            provider,
+            log_writer,
+        })
     }
 
-    /// Exports the remaining spans. Blocks the thread for at most the timeout of the exporter.
+    /// Returns the collector of the metric of dropped log lines.
+    pub(crate) fn dropped_lines_collector(&self) -> prometheus::Result<DroppedLinesCollector> {
+        self.log_writer.dropped_lines_collector()
+    }
+
+    /// Exports the remaining spans and writes the remaining log lines. Blocks the thread for at
+    /// most the timeouts of both.
     pub(crate) fn flush(self) {
         if let Err(error) = self.provider.shutdown() {
             tracing::warn!(%error, "cannot flush traces");
         }
+        self.log_writer.flush();
     }
 }
 
-/// Builds the log filter. `RUST_LOG` overrides the configuration; silenced targets stay silent under both.
+/// Builds the log filter. `RUST_LOG` overrides the configuration; silenced targets stay silent
+/// under both.
 fn build_filter(configured: &str) -> anyhow::Result<EnvFilter> {
     let text = std::env::var("RUST_LOG").unwrap_or_else(|_| configured.to_owned());
     SILENCED_TARGETS.into_iter().try_fold(
@@ -61,7 +78,7 @@ fn build_filter(configured: &str) -> anyhow::Result<EnvFilter> {
     )
 }
 
-fn log_layer<S>(format: LogFormat) -> Box<dyn Layer<S> + Send + Sync>
+fn log_layer<S>(format: LogFormat, writer: NonBlocking) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: tracing::Subscriber + for<'span> tracing_subscriber::registry::LookupSpan<'span>,
 {
@@ -70,7 +87,7 @@ where
         LogFormat::Text => true,
         LogFormat::Json => false,
     };
-    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let layer = tracing_subscriber::fmt::layer().with_writer(writer);
     if text {
         layer
             .with_ansi(std::io::stderr().is_terminal())

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the stages of each make target: cheap stages first, stages over real services last.
-# run.sh test|check|lint|mutants|bench|bench-products|provider-faults|eval-routing|fuzz
+# run.sh test|check|lint|mutants|chaos|bench|bench-products|provider-faults|eval-routing|fuzz
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ROOT=$PWD
@@ -18,10 +18,21 @@ summary=()
 stage() {
   local name=$1 began=$SECONDS status=0; shift
   printf '\n=== %s\n' "$name"
+  touch "$LOGS/stage-began"
   # `if` would switch `set -e` off inside the command; a subshell with its own `set -e` keeps it on.
   set +e; ( set -e; "$@" ); status=$?; set -e
   summary+=("$(printf '%5s s  %-7s %s' "$((SECONDS - began))" "$([ $status = 0 ] && echo ok || echo FAILED)" "$name")")
-  [ $status = 0 ] || { print_summary; exit $status; }
+  [ $status = 0 ] || { print_summary; print_panics; exit $status; }
+}
+
+# Repeats the messages of tests that failed in this stage, which otherwise stand before pages of logs.
+print_panics() {
+  local logs
+  logs=$(find "$LOGS" -name '*.log' -newer "$LOGS/stage-began")
+  [ -n "$logs" ] || return 0
+  printf '\n=== failures\n'
+  # shellcheck disable=SC2086  # one argument for each log
+  awk '/ panicked at /{lines = 12} /^stack backtrace:|^note: |^{"timestamp/{lines = 0} lines-- > 0' $logs | cut -c1-500
 }
 
 print_summary() { printf '\n=== stages\n'; printf '%s\n' "${summary[@]}"; }
@@ -38,13 +49,13 @@ cargo_test() { cargo test --locked --workspace --features "$FEATURES" "$@"; }
 clippy() { cargo clippy --workspace --all-targets --locked --features "$FEATURES" -- -D warnings; }
 # Tests of libraries and programs, conformance suites, documents and tidiness.
 UNIT_TESTS=(--lib --bins --test tidy --test golden --test routing_sets)
-unit_tests() { cargo_test "${UNIT_TESTS[@]}" -- --skip model_tests; }
+unit_tests() { cargo_test "${UNIT_TESTS[@]}" -- --skip model_tests 2>&1 | tee "$LOGS/unit.log"; }
 
 # The same with a real embedding model, which is fetched once.
 unit_tests_with_model() {
   SWITCHBOARD_TEST_EMBEDDINGS=$(tests/routing/embedding_model.sh)
   export SWITCHBOARD_TEST_EMBEDDINGS
-  cargo_test "${UNIT_TESTS[@]}"
+  cargo_test "${UNIT_TESTS[@]}" 2>&1 | tee "$LOGS/unit.log"
 }
 
 # Unused dependencies, and licenses and sources of the used ones. Advisories need a download from outside the registry.
@@ -170,6 +181,17 @@ mutants() {
   cargo mutants --workspace --output "$ROOT/target" "${selection[@]}"
 }
 
+# Faults of real services and processes under load, and a check of all invariants: those of tests/FAULTS.md that
+# SWITCHBOARD_CHAOS_FAULT names, or else random ones.
+chaos() {
+  local test=random_faults_lose_no_message
+  [ -z "${SWITCHBOARD_CHAOS_FAULT:-}" ] || test=named_faults_lose_no_message
+  use_mold
+  with_services
+  tests/services/install.sh services
+  cargo_test --test it -- --exact "real::chaos::$test" --nocapture
+}
+
 bench() {
   use_mold
   cargo bench --locked --workspace --bench load -- "$@"
@@ -228,10 +250,11 @@ case ${1:-} in
   check) use_mold; check ;;
   lint) use_mold; lint; print_summary ;;
   mutants) shift; use_mold; mutants "$@" ;;
+  chaos) chaos ;;
   bench) shift; bench "$@" ;;
   bench-products) shift; bench_products "$@" ;;
   provider-faults) provider_faults ;;
   eval-routing) eval_routing ;;
   fuzz) fuzz "${2:-60}" ;;
-  *) echo "test, check, lint, mutants, bench, bench-products, provider-faults, eval-routing or fuzz, not '${1:-}'" >&2; exit 2 ;;
+  *) echo "test, check, lint, mutants, chaos, bench, bench-products, provider-faults, eval-routing or fuzz, not '${1:-}'" >&2; exit 2 ;;
 esac

@@ -120,8 +120,8 @@ impl SqliteDatabase {
         F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     {
         let readers = Arc::clone(&self.readers);
-        // A task of its own: a future that nobody polls would keep the reader that it was given, and
-        // whoever paused it might wait for another read.
+        // A task of its own: a future that nobody polls would keep the reader that it was given,
+        // and whoever paused it might wait for another read.
         let mut reading = JoinSet::new();
         reading.spawn(async move {
             let permit = Arc::clone(&readers.permits).acquire_owned();

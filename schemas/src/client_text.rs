@@ -1,4 +1,5 @@
-//! Identifiers that clients choose: any short text without control characters, compared byte for byte.
+//! Identifiers that clients choose: any short text without control characters, compared byte for
+//! byte.
 
 use std::{borrow::Cow, fmt, str::FromStr, sync::Arc};
 
@@ -78,7 +79,8 @@ macro_rules! client_text {
             }
         }
 
-        // Session ids open conversations, so that they are treated as secrets and never printed whole.
+        // Session ids open conversations, so that they are treated as secrets and never printed
+        // whole.
         impl fmt::Debug for $name {
             fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(formatter, "{}({} bytes)", stringify!($name), self.0.len())

@@ -49,6 +49,15 @@ impl ConversationJob {
             Self::Delete(job) => &job.conversation_id,
         }
     }
+
+    /// Returns the organization of the conversation.
+    pub fn org_id(&self) -> &OrgId {
+        match self {
+            Self::Reply(job) | Self::Playground(job) => &job.turn.org_id,
+            Self::Patch(job) => &job.org_id,
+            Self::Delete(job) => &job.org_id,
+        }
+    }
 }
 
 /// A message that an agent replies to.
@@ -62,8 +71,9 @@ pub struct ReplyJob {
     pub routed: Option<TeamRouting>,
     /// The user message and its context.
     pub turn: Turn,
-    /// Lowest attempt number that the claim store may assign. It is higher than every attempt that the sender has seen,
-    /// so that a claim store that lost its state cannot assign an old number again.
+    /// Lowest attempt number that the claim store may assign. It is higher than every attempt that
+    /// the sender has seen, so that a claim store that lost its state cannot assign an old number
+    /// again.
     #[serde(default = "first_attempt")]
     pub attempt_min: u32,
 }
@@ -105,7 +115,8 @@ pub struct PatchJob {
     pub request_id: RequestId,
     /// Actor of the resulting event: `visitor` or `api`.
     pub actor: String,
-    /// Keys to set; `null` clears a key. Reserved keys (visitor fields, rating, feedback) stand beside the client's own.
+    /// Keys to set; `null` clears a key. Reserved keys (visitor fields, rating, feedback) stand
+    /// beside the client's own.
     pub changes: Map<String, Value>,
     /// Time at which the ingress accepted the change.
     pub accepted_at: Timestamp,
@@ -113,8 +124,8 @@ pub struct PatchJob {
     pub reply_to: IngressId,
 }
 
-/// The deletion of a conversation, executed by the worker that owns it. Earlier messages are deleted; a later message
-/// starts the conversation anew.
+/// The deletion of a conversation, executed by the worker that owns it. Earlier messages are
+/// deleted; a later message starts the conversation anew.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteJob {
@@ -124,7 +135,8 @@ pub struct DeleteJob {
     pub org_id: OrgId,
     /// The conversation to delete.
     pub conversation_id: ConversationId,
-    /// The agent named in the event; absent if no agent ever replied and analytics has no event of the conversation.
+    /// The agent named in the event; absent if no agent ever replied and analytics has no event of
+    /// the conversation.
     pub agent_id: Option<AgentId>,
     /// The addressed team, for a conversation with a team.
     pub team_id: Option<TeamId>,

@@ -1,14 +1,17 @@
-//! Types shared by Switchboard's processes and by the readers of its topics: plain data without I/O.
+//! Types shared by Switchboard's processes and by the readers of its topics: plain data without
+//! I/O.
 //!
 //! Reading order:
 //! - [`ids`], [`time`] and [`day`] define identifiers and points in time.
-//! - [`organization`], [`agent`], [`team`], [`provider`] and [`api_key`] are the configuration of an organization;
-//!   [`catalog_product`] and [`price`] describe its products.
-//! - [`user`], [`random_token`] and [`audit`] belong to the dashboard, [`visitor_token`] to web pages without an API key.
-//! - [`turn`] is an accepted message. [`routing_job`] and [`conversation_job`] carry it to workers, and [`reply_event`]
-//!   carries the reply back.
-//! - [`conversation`] is the stored history, [`message_event`] the record for analytics, [`control_event`] the
-//!   notification of configuration changes, and [`playground`] the test runs of drafts.
+//! - [`organization`], [`agent`], [`team`], [`provider`] and [`api_key`] are the configuration of
+//!   an organization; [`catalog_product`] and [`price`] describe its products.
+//! - [`user`], [`random_token`] and [`audit`] belong to the dashboard, [`visitor_token`] to web
+//!   pages without an API key.
+//! - [`turn`] is an accepted message. [`routing_job`] and [`conversation_job`] carry it to workers,
+//!   and [`reply_event`] carries the reply back.
+//! - [`conversation`] is the stored history, [`message_event`] the record for analytics,
+//!   [`control_event`] the notification of configuration changes, and [`playground`] the test runs
+//!   of drafts.
 //! - [`topics`] lists all topics with their keys and retention.
 
 pub mod agent;

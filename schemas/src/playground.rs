@@ -1,8 +1,9 @@
 //! Playground runs: an editor's test messages to a draft agent or team, of which nothing is stored.
 //!
-//! A run passes through the same workers as a visitor's message, but is never stored, listed or published to analytics.
-//! Its record on the bus carries only an id. The input, which can be large, is kept in the relay under that id for a few
-//! minutes. It contains no secrets: a draft refers to its providers by id.
+//! A run passes through the same workers as a visitor's message, but is never stored, listed or
+//! published to analytics. Its record on the bus carries only an id. The input, which can be large,
+//! is kept in the relay under that id for a few minutes. It contains no secrets: a draft refers to
+//! its providers by id.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,8 @@ use crate::{
     team::Team,
 };
 
-/// A request to report which member of a draft team would answer. It gets at most one response; a lost one is not retried.
+/// A request to report which member of a draft team would answer. It gets at most one response; a
+/// lost one is not retried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "TeamTrialJob")]

@@ -9,8 +9,8 @@
 //! - *The source of a page is public.* It contains an agent id or a chat key, neither of which
 //!   opens a conversation.
 //! - *A token leaks* (proxy log, browser extension): it reads and writes the sessions of one
-//!   visitor with one agent until it expires, and cannot be renewed. It ends within 2 s with the key
-//!   that it was created from.
+//!   visitor with one agent until it expires, and cannot be renewed. It ends within 2 s with the
+//!   key that it was created from.
 //! - *A secret leaks* (script in the page): the visitor can be impersonated until it expires
 //!   unused. It only creates tokens, for the same agent and origin, under the checks and limits of
 //!   that route.

@@ -1,6 +1,8 @@
-//! `switchboard admin link`: prints a sign-in link for operators, for installations in which no account exists or can sign in.
+//! `switchboard admin link`: prints a sign-in link for operators, for installations in which no
+//! account exists or can sign in.
 //!
-//! It opens the stores directly, with or without a running service. Access to the installation secret authorizes it.
+//! It opens the stores directly, with or without a running service. Access to the installation
+//! secret authorizes it.
 
 use std::time::Duration;
 
@@ -33,8 +35,8 @@ pub(crate) struct LinkArguments {
     /// Slug or id of the organization.
     #[arg(long)]
     organization: String,
-    /// Email address of the account. An unknown address becomes an owner. Optional if the organization
-    /// has exactly one owner.
+    /// Email address of the account. An unknown address becomes an owner. Optional if the
+    /// organization has exactly one owner.
     #[arg(long)]
     email: Option<String>,
 }

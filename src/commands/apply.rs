@@ -1,4 +1,5 @@
-//! `switchboard apply`: creates or updates organizations, agents, teams and keys from a YAML or JSON file.
+//! `switchboard apply`: creates or updates organizations, agents, teams and keys from a YAML or
+//! JSON file.
 
 use std::{io::Read, path::PathBuf};
 
@@ -19,7 +20,8 @@ pub(crate) struct ApplyArguments {
     url: Option<String>,
 }
 
-/// Sends the document and prints the response: the document with ids, and the value of each new key.
+/// Sends the document and prints the response: the document with ids, and the value of each new
+/// key.
 pub(crate) async fn run(config: &ServiceConfig, arguments: &ApplyArguments) -> anyhow::Result<()> {
     let token = config
         .admin

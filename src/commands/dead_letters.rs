@@ -1,6 +1,7 @@
 //! `switchboard dlq`: lists, shows and replays dead letters.
 //!
-//! Records can contain personal data. `list` therefore prints positions and reasons only; `show` prints one record in full.
+//! Records can contain personal data. `list` therefore prints positions and reasons only; `show`
+//! prints one record in full.
 
 use std::{io::Write, time::Duration};
 
@@ -12,7 +13,8 @@ use tokio::time::timeout;
 
 use crate::{config::ServiceConfig, installation};
 
-/// Time without a record after which the topic counts as read. The first assignment of a group takes a few seconds.
+/// Time without a record after which the topic counts as read. The first assignment of a group
+/// takes a few seconds.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(6);
 /// Timeout of the acknowledgment of a replayed record.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -34,7 +36,8 @@ pub(crate) enum DeadLetterCommand {
     List,
     /// Print one record in full.
     Show(RecordPosition),
-    /// Publish one record to its original topic again; a message answered meanwhile is not answered twice.
+    /// Publish one record to its original topic again; a message answered meanwhile is not answered
+    /// twice.
     Replay(RecordPosition),
 }
 
@@ -47,7 +50,8 @@ pub(crate) struct RecordPosition {
     offset: u64,
 }
 
-/// Reads the dead-letter topic from its beginning, in a consumer group of its own, and runs `command`.
+/// Reads the dead-letter topic from its beginning, in a consumer group of its own, and runs
+/// `command`.
 pub(crate) async fn run(config: &ServiceConfig, command: DeadLetterCommand) -> anyhow::Result<()> {
     let bus = installation::open_bus(config)?;
     let records = read_all(bus.as_ref()).await?;

@@ -1,4 +1,5 @@
-//! Validation of the configuration before anything starts. All errors are reported together, each with its key.
+//! Validation of the configuration before anything starts. All errors are reported together, each
+//! with its key.
 
 use secrecy::{ExposeSecret, SecretString};
 use switchboard_backends::config::{BackendProfile, BusConfig, RedisConfig, ScyllaConfig};
@@ -8,8 +9,8 @@ use switchboard_workers::config::WorkersConfig;
 
 use super::{AdminConfig, ModelConfig, OpsConfig, TopLevelConfig};
 
-/// Minimum length of the admin token in bytes. The token gives access to all organizations, and only its length protects
-/// it against guesses from many addresses.
+/// Minimum length of the admin token in bytes. The token gives access to all organizations, and
+/// only its length protects it against guesses from many addresses.
 const ADMIN_TOKEN_BYTES_MIN: usize = 16;
 const NAMESPACE_CHARACTERS_MAX: usize = 32;
 
@@ -86,7 +87,8 @@ pub(super) fn check_bus(bus: Option<&BusConfig>, errors: &mut Vec<String>) {
     }
 }
 
-/// Checks the addresses of Kafka, Redis and ScyllaDB. A typing error would otherwise look like an outage.
+/// Checks the addresses of Kafka, Redis and ScyllaDB. A typing error would otherwise look like an
+/// outage.
 pub(super) fn check_addresses(
     bus: Option<&BusConfig>,
     redis: Option<&RedisConfig>,

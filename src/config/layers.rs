@@ -1,7 +1,8 @@
-//! Layers of the configuration: environment variables override a file, which overrides the shipped defaults.
+//! Layers of the configuration: environment variables override a file, which overrides the shipped
+//! defaults.
 //!
-//! The shipped file also defines which keys exist and their types. Unknown keys and wrong types are reported together,
-//! each with its key.
+//! The shipped file also defines which keys exist and their types. Unknown keys and wrong types are
+//! reported together, each with its key.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -14,7 +15,8 @@ const FILE_SUFFIX: &str = "_FILE";
 /// Tables that accept any key, because another program defines them.
 const FREE_TABLES: [&str; 1] = ["bus.properties"];
 
-/// Merges `file` and then `environment` into the shipped `defaults`, and appends what is invalid to `errors`.
+/// Merges `file` and then `environment` into the shipped `defaults`, and appends what is invalid to
+/// `errors`.
 pub(super) fn merge_layers(
     mut defaults: Table,
     file: Table,

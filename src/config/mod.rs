@@ -19,8 +19,8 @@ use switchboard_ingress::config::IngressConfig;
 use switchboard_workers::config::WorkersConfig;
 use toml::{Table, Value};
 
-/// All keys with their meanings and defaults. The file is compiled in, so that the documentation cannot differ from the
-/// behavior.
+/// All keys with their meanings and defaults. The file is compiled in, so that the documentation
+/// cannot differ from the behavior.
 pub(crate) const DEFAULTS: &str = include_str!("../config.default.toml");
 /// Keys whose values are never printed.
 const SECRET_KEYS: [&str; 5] = [
@@ -67,7 +67,8 @@ pub(crate) struct ServiceConfig {
 pub(crate) struct OpsConfig {
     /// Address of `/healthz`, `/readyz` and `/metrics`.
     pub(crate) listen: SocketAddr,
-    /// Milliseconds for which a stopping process serves on after `/readyz` has become 503, if somebody asks for it.
+    /// Milliseconds for which a stopping process serves on after `/readyz` has become 503, if
+    /// somebody asks for it.
     pub(crate) unready_notice_ms: u64,
 }
 
@@ -160,7 +161,8 @@ impl ServiceConfig {
     }
 
     fn from_table(table: Table, errors: &mut Vec<String>) -> Option<Self> {
-        // All sections are read before the first `?`, so that one call reports the errors of all of them.
+        // All sections are read before the first `?`, so that one call reports the errors of all of
+        // them.
         let top = parse_section::<TopLevelConfig>(&without_sections(&table), "", errors);
         let ingress = parse_named_section::<IngressConfig>(&table, "ingress", errors);
         let ops = parse_named_section::<OpsConfig>(&table, "ops", errors);
@@ -301,8 +303,8 @@ fn apply_openai_variables(table: &mut Table, environment: &BTreeMap<String, Stri
             model.insert(key.into(), text.clone().into());
         }
     }
-    // A model without a base URL is one of OpenAI, as in every OpenAI client. A key alone does not enable a model: many
-    // shells have one, and a model costs money.
+    // A model without a base URL is one of OpenAI, as in every OpenAI client. A key alone does not
+    // enable a model: many shells have one, and a model costs money.
     let is_empty = |key: &str| {
         model
             .get(key)
@@ -385,7 +387,8 @@ fn optional_address<'de, D: serde::Deserializer<'de>>(
         .map_err(|_| serde::de::Error::custom("listen: not an address such as 127.0.0.1:8081"))
 }
 
-/// Hides secret properties of the Kafka client. They are recognized by name, because any property is accepted.
+/// Hides secret properties of the Kafka client. They are recognized by name, because any property
+/// is accepted.
 fn hide_properties(table: &mut Table) {
     let bus = table.get_mut("bus").and_then(Value::as_table_mut);
     let Some(Value::Table(properties)) = bus.and_then(|bus| bus.get_mut("properties")) else {

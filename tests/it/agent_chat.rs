@@ -129,7 +129,8 @@ async fn no_chunk_waits_for_a_delayed_acknowledgement() {
         .map(|pair| pair[1].0 - pair[0].0)
         .collect();
     gaps.sort();
-    // Nagle's algorithm with delayed acknowledgements makes every gap 40 ms; a busy machine only some.
+    // Nagle's algorithm with delayed acknowledgements makes every gap 40 ms; a busy machine only
+    // some.
     let short = gaps[gaps.len() / 4];
     assert!(
         short < Duration::from_millis(35),

@@ -1,11 +1,18 @@
 //! Concurrent chats: ordered within a session, parallel across sessions.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use futures::future::join_all;
 use serde_json::json;
 
-use crate::support::{Answer, Organization, Reply, Script, shop_saying, shop_with};
+use crate::support::{
+    Answer, Organization, PATIENCE, Reply, Script, TestService, eventually, report, shop_saying,
+    shop_with,
+};
 
 const SESSIONS: usize = 10;
 const CHATS_PER_SESSION: usize = 4;
@@ -76,22 +83,22 @@ fn assert_each_prompt_extends_the_one_before<'a>(
 ) {
     let mut last_of: HashMap<String, Vec<(String, String)>> = HashMap::new();
     for prompt in prompts {
-        let told: Vec<_> = prompt
+        let messages: Vec<_> = prompt
             .iter()
             .filter(|(role, _)| role != "system")
             .cloned()
             .collect();
-        let first_question = told[0].1.clone();
+        let first_question = messages[0].1.clone();
         let before = last_of.entry(first_question).or_default();
         assert!(
-            told.starts_with(before),
-            "{told:?} does not go on from {before:?}"
+            messages.starts_with(before),
+            "{messages:?} does not go on from {before:?}"
         );
         assert_eq!(
-            told.iter().filter(|(role, _)| role == "user").count(),
-            told.len() / 2 + 1
+            messages.iter().filter(|(role, _)| role == "user").count(),
+            messages.len() / 2 + 1
         );
-        *before = told;
+        *before = messages;
     }
     assert_eq!(last_of.len(), SESSIONS);
 }
@@ -114,6 +121,57 @@ async fn slow_conversation_does_not_block_the_others() {
     }
     gate.open(39);
     Reply::read(slow).await.complete();
+}
+
+#[tokio::test]
+async fn busy_organization_does_not_delay_another() {
+    const WAITING: usize = 20;
+    const REPLIES_BEFORE_MAX: usize = 12;
+    let service = TestService::start_with(&[("SWITCHBOARD__WORKERS__IN_FLIGHT_MAX", "1")]).await;
+    let (script, gate) = Script::says("busy").gated();
+    let busy = Organization::with_agent(&service, script).await;
+    let other = Organization::with_agent(&service, Script::says("other")).await;
+    let finished = AtomicUsize::new(0);
+    let chats = join_all((0..WAITING).map(|number| {
+        let (client, agent, finished) = (busy.client(), busy.shop(), &finished);
+        async move {
+            let reply = client.chat(agent, &format!("s{number}"), "hi").await;
+            finished.fetch_add(1, Ordering::Relaxed);
+            reply
+        }
+    }));
+    let others = async {
+        // All but those in the slots of the workers.
+        eventually("the busy organization waits", PATIENCE, async || {
+            let queued = service.metric("switchboard_jobs_queued").await;
+            let queued: f64 = queued.iter().map(|(_, jobs)| jobs).sum();
+            (queued >= (WAITING - 4) as f64).then_some(())
+        })
+        .await;
+        let (client, agent) = (other.client(), other.shop());
+        let mut chat = std::pin::pin!(client.chat(agent, "s", "hi"));
+        let reply = loop {
+            let tick = Duration::from_millis(100);
+            match tokio::time::timeout(tick, &mut chat).await {
+                Ok(reply) => break reply,
+                Err(_) => gate.open(1),
+            }
+        };
+        let before = finished.load(Ordering::Relaxed);
+        assert_eq!(reply.complete(), "other");
+        report(&format!(
+            "waited for {before} of {WAITING} replies of another"
+        ));
+        assert!(
+            before <= REPLIES_BEFORE_MAX,
+            "it waited for {before} others"
+        );
+        gate.open(WAITING);
+    };
+    let (replies, ()) = tokio::join!(chats, others);
+    for reply in replies {
+        assert_eq!(reply.complete(), "busy");
+    }
 }
 
 #[tokio::test]

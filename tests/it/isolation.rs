@@ -129,9 +129,9 @@ async fn no_route_reveals_data_of_another_organization() {
 }
 
 fn assert_silent(answer: &Answer, theirs: &Organization) {
-    let told = format!("{:?} {}", answer.headers, answer.text);
+    let response = format!("{:?} {}", answer.headers, answer.text);
     for word in [CANARY, theirs.id.as_str(), theirs.key_text("all")] {
-        assert!(!told.contains(word), "{word} in {told}");
+        assert!(!response.contains(word), "{word} in {response}");
     }
 }
 

@@ -159,19 +159,19 @@ async fn request_succeeds_after_retry_after_and_not_much_earlier() {
     assert_eq!(client.get(&path).await.status, 200);
     let refused = client.get(&path).await;
     refused.assert_problem(429, Some("RATE_LIMITED"));
-    let told = Duration::from_secs(retry_after(&refused));
+    let waiting_time = Duration::from_secs(retry_after(&refused));
     let began = Instant::now();
     assert!(
-        told >= Duration::from_secs(55) && told <= Duration::from_secs(60),
-        "{told:?}"
+        waiting_time >= Duration::from_secs(55) && waiting_time <= Duration::from_secs(60),
+        "{waiting_time:?}"
     );
-    tokio::time::sleep(told.saturating_sub(Duration::from_secs(3))).await;
+    tokio::time::sleep(waiting_time.saturating_sub(Duration::from_secs(3))).await;
     assert_eq!(
         client.get(&path).await.status,
         429,
         "refused requests and early ones do not open the window"
     );
-    tokio::time::sleep(told.saturating_sub(began.elapsed())).await;
+    tokio::time::sleep(waiting_time.saturating_sub(began.elapsed())).await;
     assert_eq!(client.get(&path).await.status, 200);
 }
 

@@ -140,7 +140,7 @@ async fn stopping_process_accepts_connections_until_probes_noticed() {
         (ops.try_get("/readyz").await?.status == 503).then_some(())
     })
     .await;
-    // The load balancer has just been told, and a request is on its way.
+    // The load balancer has just been notified, and a request is on its way.
     let client = organization.client_at(&service.public_urls()[0]);
     let body = json!({"message": "hi", "sessionId": "s"});
     let reply = client.open_chat(organization.shop(), &body).await;
@@ -235,6 +235,31 @@ async fn second_process_on_the_same_data_is_refused() {
         command(directory.path(), "second", &["serve"], &environment).run(PATIENCE);
     assert!(!status.success(), "{output}");
     assert!(!output.contains("panicked"), "{output}");
+}
+
+#[tokio::test]
+async fn unread_log_stops_no_request() {
+    let directory = tempfile::tempdir().unwrap();
+    let (public, ops) = (
+        format!("127.0.0.1:{}", free_port()),
+        format!("127.0.0.1:{}", free_port()),
+    );
+    let environment = [
+        ("SWITCHBOARD__DATA_DIR", directory.path().to_str().unwrap()),
+        ("SWITCHBOARD__INGRESS__LISTEN", &public),
+        ("SWITCHBOARD__OPS__LISTEN", &ops),
+    ];
+    let command = command(directory.path(), "unread", &["serve"], &environment);
+    let _process = command.start_with_unread_log();
+    let client = Client::new(&format!("http://{public}"));
+    eventually("the service answers", PATIENCE, async || {
+        client.try_get("/api/nothing").await
+    })
+    .await;
+    // Several hundred bytes are logged for each request, and a pipe holds 64 KiB.
+    for _ in 0..500 {
+        assert_eq!(client.get("/api/nothing").await.status, 404);
+    }
 }
 
 #[tokio::test]

@@ -99,14 +99,14 @@ async fn upload_is_reported_row_by_row_and_visible_everywhere() {
     let organization = shop().await;
     let service = organization.service();
     let path = products_of(&organization);
-    let (status, told) = upload(&service.admin(), &path, "text/csv", CSV).await;
+    let (status, stored) = upload(&service.admin(), &path, "text/csv", CSV).await;
     assert_eq!(
-        (status, &told["count"], &told["rejected"]["count"]),
+        (status, &stored["count"], &stored["rejected"]["count"]),
         (200, &json!(2), &json!(1)),
-        "{told}"
+        "{stored}"
     );
     assert_eq!(
-        told["rejected"]["first"][0],
+        stored["rejected"]["first"][0],
         json!({"row": 4, "reason": "it has no title"})
     );
     for url in service.admin_urls() {
@@ -115,7 +115,7 @@ async fn upload_is_reported_row_by_row_and_visible_everywhere() {
             .get(&path)
             .await
             .json();
-        assert_eq!(shown["kept"], told);
+        assert_eq!(shown["kept"], stored);
     }
 }
 
@@ -168,8 +168,8 @@ async fn upload_replaces_the_previous_one_atomically() {
         ("text/csv", "<rss/>", 400),
         ("application/xml", "<rss/>", 415),
     ] {
-        let (told, problem) = upload(&admin, &path, media_type, body).await;
-        assert_eq!(told, status, "{problem}");
+        let (actual, problem) = upload(&admin, &path, media_type, body).await;
+        assert_eq!(actual, status, "{problem}");
         assert_eq!(admin.get(&path).await.json()["kept"], first);
     }
     let (status, second) = upload(
@@ -391,7 +391,7 @@ async fn changed_feed_is_fetched_and_failed_feed_keeps_products() {
     .await;
     server.says(500, "");
     refresh().await;
-    let failed = status("the failure is told", &|shown| {
+    let failed = status("the failure is shown", &|shown| {
         shown["feed"]["error"] != Value::Null
     })
     .await;
@@ -470,7 +470,7 @@ async fn feed_cannot_reach_internal_addresses() {
     ] {
         let organization = with_feed(&service, &url, 60).await;
         let (admin, path) = (service.admin(), products_of(&organization));
-        let error = eventually("the refusal is told", PATIENCE, async || {
+        let error = eventually("the refusal is shown", PATIENCE, async || {
             admin.get(&path).await.json()["feed"]["error"]
                 .as_str()
                 .map(str::to_owned)

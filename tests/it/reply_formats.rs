@@ -165,7 +165,7 @@ async fn event_stream_starts_at_acceptance_and_sends_keepalives() {
     );
     assert!(
         !headers.contains_key("x-model"),
-        "what is not known yet is not told: {headers:?}"
+        "what is not known yet is not sent: {headers:?}"
     );
     let stream = Reply::read(response).await;
     let comments: Vec<_> = stream
@@ -212,16 +212,16 @@ async fn team_reply_in_json_and_events_has_the_routing_reason() {
         .into_answer()
         .json();
     let events = Events::read(ask("text/event-stream").await).await;
-    for told in [&whole, events.only("start")] {
+    for response in [&whole, events.only("start")] {
         assert_eq!(
-            (&told["agentId"], &told["agentName"]),
+            (&response["agentId"], &response["agentName"]),
             (&json!(organization.shop()), &json!("Agent shop"))
         );
         assert!(
-            told["routingReason"]
+            response["routingReason"]
                 .as_str()
                 .is_some_and(|reason| !reason.is_empty()),
-            "{told}"
+            "{response}"
         );
     }
 }

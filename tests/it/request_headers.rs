@@ -1,4 +1,5 @@
-//! Unusual and malformed values of the request headers that carry keys, origins and idempotency keys.
+//! Unusual and malformed values of the request headers that carry keys, origins and idempotency
+//! keys.
 
 use reqwest::{Method, header::HeaderValue};
 use serde_json::json;

@@ -85,7 +85,8 @@ fn main() {
     }
 }
 
-/// Returns both parts and the folder of public sets, or the requested ones; any other name is a folder of the caller's own sets.
+/// Returns both parts and the folder of public sets, or the requested ones; any other name is a
+/// folder of the caller's own sets.
 fn parts(asked: &[String]) -> Vec<(String, &'static str)> {
     let note = |name: &str| {
         PARTS
@@ -185,7 +186,8 @@ fn print_calibration(outcomes: &[EvaluatedDecision]) {
     println!("right from a share of {}", lines.join("; "));
 }
 
-/// Prints the confidence of the local stage: of all openings, of English and of other ones, and of each team.
+/// Prints the confidence of the local stage: of all openings, of English and of other ones, and of
+/// each team.
 fn print_confidence(outcomes: &[EvaluatedDecision]) {
     println!(
         "{:24}{:>9} {:>12} {:>12} {:>13} {:>12} {:>9}",
@@ -214,9 +216,9 @@ fn print_confidence(outcomes: &[EvaluatedDecision]) {
     }
 }
 
-/// Prints one row: the share for which a model would be asked, of right decisions among the others, of wrong decisions for
-/// which no model would be asked, of recognized messages that are out of scope, and of messages in scope that the default agent
-/// got.
+/// Prints one row: the share for which a model would be asked, of right decisions among the others,
+/// of wrong decisions for which no model would be asked, of recognized messages that are out of
+/// scope, and of messages in scope that the default agent got.
 fn confidence_row(name: &str, openings: &[&EvaluatedDecision]) {
     let of = |holds: fn(&EvaluatedDecision) -> bool| -> Vec<_> {
         openings
@@ -254,10 +256,11 @@ fn grouped(
     groups
 }
 
-/// Prints one row. Of messages that open a conversation: the share of right choices; of those in scope, the share for which
-/// the labeled member had the highest score; of those out of scope, the share of right choices. Of later turns: the shares
-/// of slot answers and of other turns that moved by mistake, of changes that moved, of changes that moved to the labeled
-/// member, and of changes that moved or for which a model would be asked.
+/// Prints one row. Of messages that open a conversation: the share of right choices; of those in
+/// scope, the share for which the labeled member had the highest score; of those out of scope, the
+/// share of right choices. Of later turns: the shares of slot answers and of other turns that moved
+/// by mistake, of changes that moved, of changes that moved to the labeled member, and of changes
+/// that moved or for which a model would be asked.
 fn row(name: &str, outcomes: &[&EvaluatedDecision]) {
     let of = |kinds: &[VisitorMessageKind]| -> Vec<&EvaluatedDecision> {
         outcomes

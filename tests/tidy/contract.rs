@@ -1,28 +1,46 @@
-//! Rules for `tests/CONTRACT.md`: each promise names tests, and the tests exist.
+//! Rules for `tests/CONTRACT.md` and `tests/FAULTS.md`: each promise names tests that exist, and
+//! each fault names them or says that it is not tested.
 
 use std::{collections::BTreeSet, fs};
 
 use crate::source::{files, root};
 
-/// A row of the table, with the tests that it names.
-struct ContractRow {
+/// A row of a table, with the tests that it names.
+struct TableRow {
     text: String,
     tests: Vec<String>,
 }
 
-fn contract_rows() -> Vec<ContractRow> {
-    let contract = fs::read_to_string(root().join("tests/CONTRACT.md")).unwrap();
-    let is_row = |line: &&str| line.starts_with("| ") && !line.ends_with("| tests |");
+fn contract_rows() -> Vec<TableRow> {
+    rows_of("tests/CONTRACT.md", |line| {
+        line.starts_with("| ") && !line.ends_with("| tests |")
+    })
+}
+
+fn rows_of(file: &str, is_row: impl Fn(&str) -> bool) -> Vec<TableRow> {
+    let table = fs::read_to_string(root().join(file)).unwrap();
     let tests = |line: &str| -> Vec<String> {
         let quoted = line.split('`').skip(1).step_by(2);
         let tests = quoted.filter(|text| text.contains("::"));
         tests.map(Into::into).collect()
     };
-    let row = |line: &str| ContractRow {
+    let row = |line: &str| TableRow {
         text: line.to_owned(),
         tests: tests(line),
     };
-    contract.lines().filter(is_row).map(row).collect()
+    let rows = table.lines().filter(|line| is_row(line));
+    rows.map(row).collect()
+}
+
+impl TableRow {
+    fn cells(&self) -> Vec<&str> {
+        self.text.split('|').map(str::trim).collect()
+    }
+
+    fn assert_tests_exist(&self) {
+        let missing: Vec<_> = self.tests.iter().filter(|it| !test_exists(it)).collect();
+        assert!(missing.is_empty(), "{missing:?} in {}", self.text);
+    }
 }
 
 /// Returns true if a test exists. `module::name` is a test in `tests/it`, `path.rs::name` a unit
@@ -43,11 +61,45 @@ fn test_exists(reference: &str) -> bool {
 fn every_promise_names_tests_that_exist() {
     let rows = contract_rows();
     assert!(rows.len() > 150, "the table has only {} rows", rows.len());
-    for ContractRow { text, tests } in rows {
-        assert!(!tests.is_empty(), "no test: {text}");
-        let missing: Vec<_> = tests.iter().filter(|test| !test_exists(test)).collect();
-        assert!(missing.is_empty(), "{missing:?} in {text}");
+    for row in rows {
+        assert!(!row.tests.is_empty(), "no test: {}", row.text);
+        row.assert_tests_exist();
     }
+}
+
+#[test]
+fn every_fault_names_tests_that_exist() {
+    let rows = rows_of("tests/FAULTS.md", |line| line.starts_with("| F"));
+    assert!(rows.len() >= 48, "the table has only {} rows", rows.len());
+    let injected = fs::read_to_string(root().join("tests/it/real/chaos/named.rs")).unwrap();
+    for row in &rows {
+        row.assert_tests_exist();
+        let cells = row.cells();
+        let (number, shown_by) = (cells[1], cells[6]);
+        let by_chaos = shown_by.strip_prefix("chaos").map(|rest| {
+            let named = rest.trim_start().split(',').next().unwrap();
+            if named.is_empty() { number } else { named }
+        });
+        if let Some(named) = by_chaos {
+            let is_injected = injected.contains(&format!("\"{named}\""));
+            assert!(is_injected, "no chaos run injects {named}");
+        }
+        let is_shown = by_chaos.is_some() || !row.tests.is_empty();
+        assert_ne!(is_shown, row.text.contains("not tested"), "{}", row.text);
+    }
+    let listed: BTreeSet<&str> = rows.iter().map(|row| row.cells()[1]).collect();
+    for number in injected.split('"').filter(|text| is_fault_number(text)) {
+        assert!(
+            listed.contains(number),
+            "{number} is not in tests/FAULTS.md"
+        );
+    }
+}
+
+/// Returns true for `F` and digits.
+fn is_fault_number(text: &str) -> bool {
+    let digits = text.strip_prefix('F').unwrap_or_default();
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[test]

@@ -60,7 +60,8 @@ fn room<'a>(folder: &str, source: &'a SourceFile) -> &'a str {
         .trim_end_matches(".rs")
 }
 
-/// Returns the code of a file in which paths of `super` that reach the crate root begin with `crate`.
+/// Returns the code of a file in which paths of `super` that reach the crate root begin with
+/// `crate`.
 fn with_absolute_paths(source: &SourceFile, folder: &str) -> String {
     let inner = &source.path[folder.len() + 1..];
     let depth = inner.trim_end_matches("/mod.rs").split('/').count();

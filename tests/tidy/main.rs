@@ -16,6 +16,8 @@ use source::{files, findings, root};
 
 /// Longest source file, in lines.
 const FILE_LINES_MAX: usize = 500;
+/// Longest comment line, in characters; the formatter breaks code alone.
+const COMMENT_COLUMNS_MAX: usize = 100;
 const CRATES: [&str; 4] = ["schemas", "backends", "ingress", "workers"];
 
 fn long_file(text: &str) -> Option<String> {
@@ -54,6 +56,19 @@ fn source_file_opens_with_its_purpose() {
             .collect()
     });
     assert!(silent.is_empty(), "{silent:#?}");
+}
+
+#[test]
+fn comment_line_has_at_most_100_columns() {
+    let wide = findings(|source| {
+        let comments = source
+            .text
+            .lines()
+            .filter(|line| line.trim_start().starts_with("//"));
+        let wide = comments.filter(|line| line.chars().count() > COMMENT_COLUMNS_MAX);
+        wide.map(str::to_owned).collect()
+    });
+    assert!(wide.is_empty(), "{wide:#?}");
 }
 
 #[test]

@@ -90,8 +90,6 @@ pub struct WorkersConfig {
     pub embedding_cache_bytes_max: u64,
     /// Timeout of the acknowledgement of a publish.
     pub publish_timeout_ms: u64,
-    /// Longest time for which the end of a reply waits for its event to be acknowledged.
-    pub event_ack_wait_ms: u64,
     /// Pause before a parked record is tried again: one of an unknown version, or one that could
     /// not be sent to the dead letter topic.
     pub parked_delay_ms: u64,
@@ -147,7 +145,6 @@ impl Default for WorkersConfig {
             embedding_model_dir: String::new(),
             embedding_cache_bytes_max: 64 << 20,
             publish_timeout_ms: 3_000,
-            event_ack_wait_ms: 100,
             parked_delay_ms: 5_000,
             parked_max_ms: 300_000,
             drain_ms: 25_000,

@@ -1,4 +1,5 @@
-//! Sends records that cannot be handled to the dead letter topic, unchanged and with headers for the operator.
+//! Sends records that cannot be handled to the dead letter topic, unchanged and with headers for
+//! the operator.
 
 use switchboard_backends::bus::{BusError, IncomingRecord, MessageBus, OutgoingRecord};
 use switchboard_schemas::topics::Topic;

@@ -1,7 +1,9 @@
-//! Evaluation of routing by intent for `make eval-routing`: decides labeled messages and compares. Compiled for that only.
+//! Evaluation of routing by intent for `make eval-routing`: decides labeled messages and compares.
+//! Compiled for that only.
 //!
-//! A set is a team with labeled messages and dialogues (`tests/routing/`). In a dialogue each message is decided from the
-//! labeled agent of the message before, not from the router's own mistake, so that every turn is judged by itself.
+//! A set is a team with labeled messages and dialogues (`tests/routing/`). In a dialogue each
+//! message is decided from the labeled agent of the message before, not from the router's own
+//! mistake, so that every turn is judged by itself.
 
 use std::time::Duration;
 
@@ -187,7 +189,8 @@ pub struct RoutingEvaluation {
 impl RoutingEvaluation {
     /// Creates a router. Fails if the embedding model cannot be loaded.
     pub fn new(means: &AvailableModels) -> anyhow::Result<Self> {
-        // Embeddings of a team are computed once and then cached; the evaluation does not measure the cold start.
+        // Embeddings of a team are computed once and then cached; the evaluation does not measure
+        // the cold start.
         let config = WorkersConfig {
             embedding_model_dir: means.embedding_model_dir.clone().unwrap_or_default(),
             embedding_timeout_ms: 180_000,

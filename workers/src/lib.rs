@@ -1,9 +1,10 @@
 //! Worker roles: routing, inference and feeds.
 //!
-//! Reading order: [`job_loop`] consumes records, runs them in order per conversation and commits finished offsets;
-//! [`routing`] chooses the agent for a team's message; [`inference`] generates a reply and gives the turn its final state;
-//! [`model`] calls providers, of which [`demo_model`] is the built-in one; [`tools`] may be called by models, and
-//! [`products`] is the catalog that they search. [`config`] contains all bounds, [`metrics`] all metrics.
+//! Reading order: [`job_loop`] consumes records, runs them in order per conversation and commits
+//! finished offsets; [`routing`] chooses the agent for a team's message; [`inference`] generates a
+//! reply and gives the turn its final state; [`model`] calls providers, of which [`demo_model`] is
+//! the built-in one; [`tools`] may be called by models, and [`products`] is the catalog that they
+//! search. [`config`] contains all bounds, [`metrics`] all metrics.
 
 pub mod config;
 mod dead_letter;

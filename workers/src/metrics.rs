@@ -4,6 +4,8 @@
 use prometheus::{
     Histogram, HistogramOpts, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, core::Collector,
 };
+use switchboard_backends::bus::BusError;
+use switchboard_schemas::topics::Topic;
 
 /// From a token on a fast machine to the longest reply, in seconds.
 const SECONDS_BUCKETS: [f64; 17] = [
@@ -12,6 +14,9 @@ const SECONDS_BUCKETS: [f64; 17] = [
 ];
 
 const TRUNCATED_HELP: &str = "Messages dropped from prompts, by whether a summary covered them";
+
+const UNREAD_HELP: &str =
+    "Consumers replaced because an assigned partition delivered none of its records";
 
 /// Classes of dead letters.
 const DEAD_LETTER_CLASSES: [&str; 5] = [
@@ -57,6 +62,8 @@ pub struct WorkerMetrics {
     pub lag: IntGaugeVec,
     /// Offsets taken and not finished, by partition.
     pub open_offsets: IntGaugeVec,
+    /// Partitions that had records and delivered none, by topic.
+    pub unread_partitions: IntCounterVec,
     /// Retries of calls by kind.
     pub retries: IntCounterVec,
     /// Dead letters by class.
@@ -70,6 +77,11 @@ impl WorkerMetrics {
         for class in DEAD_LETTER_CLASSES {
             // A series that is created at 1 shows no increase to an alert.
             dead_letters.with_label_values(&[class]);
+        }
+        let unread_partitions =
+            new_counters("bus_unread_partitions_total", UNREAD_HELP, &["topic"])?;
+        for topic in [Topic::Route, Topic::Jobs, Topic::JobsRetry] {
+            unread_partitions.with_label_values(&[topic.name()]);
         }
         let histogram = |name, help| register_metric(registry, new_histogram(name, help)?);
         let counters = |name, help, labels: &[&str]| {
@@ -123,9 +135,19 @@ impl WorkerMetrics {
                 "Offsets taken and not finished",
                 &PARTITION,
             )?,
+            unread_partitions: register_metric(registry, unread_partitions)?,
             retries: counters("retries_total", "Retries by kind", &["of"])?,
             dead_letters: register_metric(registry, dead_letters)?,
         })
+    }
+
+    /// Counts the end of a consumer if it owned a partition that it could not read.
+    pub(crate) fn count_unread_partition(&self, error: &BusError) {
+        if let BusError::PartitionUnread(partition) = error {
+            self.unread_partitions
+                .with_label_values(&[partition.topic.name()])
+                .inc();
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Converts third-party text, such as a catalog's, to one bounded line without tags and control characters. Pure.
+//! Converts third-party text, such as a catalog's, to one bounded line without tags and control
+//! characters. Pure.
 
 /// Character that marks truncated text.
 const ELLIPSIS: char = '…';

@@ -1,4 +1,5 @@
-//! Loads the input of playground runs and converts their earlier messages into a conversation's messages.
+//! Loads the input of playground runs and converts their earlier messages into a conversation's
+//! messages.
 
 use std::sync::Arc;
 
@@ -10,8 +11,8 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
-/// Returns the input of a playground run; `None` if it has expired or cannot be read. It is not read again, because no
-/// visitor's message depends on it.
+/// Returns the input of a playground run; `None` if it has expired or cannot be read. It is not
+/// read again, because no visitor's message depends on it.
 pub(crate) async fn load_run<T: serde::de::DeserializeOwned>(
     backends: &Backends,
     run_id: &MessageId,

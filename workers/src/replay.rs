@@ -1,5 +1,6 @@
-//! Replays recorded conversations through the router by intent, to try a change of a team's texts before it is made. Each
-//! message is decided with the recorded past, not with the past that the changed texts would have led to.
+//! Replays recorded conversations through the router by intent, to try a change of a team's texts
+//! before it is made. Each message is decided with the recorded past, not with the past that the
+//! changed texts would have led to.
 
 use std::{fmt, time::Duration};
 
@@ -97,7 +98,8 @@ impl ReplayedDecision {
         !self.asks_model && self.differs()
     }
 
-    /// Returns true if another agent would answer, even if that is only a guess in place of a model.
+    /// Returns true if another agent would answer, even if that is only a guess in place of a
+    /// model.
     pub fn differs(&self) -> bool {
         self.to.as_ref() != Some(&self.from)
     }
@@ -112,7 +114,8 @@ impl RoutingReplay {
         })
     }
 
-    /// Decides every answered message of a conversation again and returns the decisions, oldest first.
+    /// Decides every answered message of a conversation again and returns the decisions, oldest
+    /// first.
     pub async fn conversation(
         &self,
         team: &TriedTeam,
@@ -181,7 +184,8 @@ impl RoutingReplay {
     }
 }
 
-/// Returns the configuration with a longer wait for embeddings, so that equal messages are always decided by the same stage.
+/// Returns the configuration with a longer wait for embeddings, so that equal messages are always
+/// decided by the same stage.
 fn patient(config: &WorkersConfig) -> WorkersConfig {
     let embedding_timeout_ms = u64::try_from(EMBEDDING_TIMEOUT.as_millis()).unwrap_or(u64::MAX);
     WorkersConfig {

@@ -36,8 +36,8 @@ impl RetryDelays {
     }
 }
 
-/// Repeats `work` until it succeeds. Returns `None` if the next try would be after `deadline`. `task` names the work in
-/// the log.
+/// Repeats `work` until it succeeds. Returns `None` if the next try would be after `deadline`.
+/// `task` names the work in the log.
 pub(crate) async fn retry_until<T, E, F>(
     deadline: Instant,
     mut delays: RetryDelays,

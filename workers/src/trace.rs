@@ -18,7 +18,8 @@ pub(crate) fn continue_trace(span: &Span, headers: &RecordHeaders) {
     let _ = span.set_parent(parent);
 }
 
-/// Returns the trace id of the current span for logs. It is the same in the ingress and in every worker.
+/// Returns the trace id of the current span for logs. It is the same in the ingress and in every
+/// worker.
 pub(crate) fn current_trace_id() -> String {
     Span::current()
         .context()

@@ -100,10 +100,10 @@ mod tests {
             mut times in prop::collection::vec(0u64..10_000_000, 1..200),
             percent in 1u64..=100,
         ) {
-            let told = of(&times).percentile_ms(percent).unwrap();
+            let estimate = of(&times).percentile_ms(percent).unwrap();
             times.sort_unstable();
             let exact = times[(times.len() as u64 * percent).div_ceil(100).max(1) as usize - 1];
-            prop_assert!(told.abs_diff(exact) * 128 <= exact, "{told} for {exact}");
+            prop_assert!(estimate.abs_diff(exact) * 128 <= exact, "{estimate} for {exact}");
         }
 
         #[test]

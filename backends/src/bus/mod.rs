@@ -161,7 +161,7 @@ pub struct CommitMark {
 }
 
 /// An error of the bus.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum BusError {
     /// There was no acknowledgement in time, or no room to wait for one. Retrying is safe.
     #[error("bus unavailable: {0}")]
@@ -169,4 +169,8 @@ pub enum BusError {
     /// A retry cannot succeed.
     #[error("bus failed: {0}")]
     Fatal(String),
+    /// A consumer owns this partition and receives none of its records, for a reason that the
+    /// client does not know. Joining again helps.
+    #[error("partition {0} has records, but none was delivered")]
+    PartitionUnread(PartitionId),
 }

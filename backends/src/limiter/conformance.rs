@@ -91,13 +91,13 @@ async fn request_is_admitted_after_its_retry_time(pair: Pair) {
     assert!(take(&pair[0], quota).await.admitted);
     let refused = take(&pair[1], quota).await;
     assert!(!refused.admitted && refused.retry_after <= quota.window);
-    let told = Instant::now() + refused.retry_after;
-    tokio::time::sleep_until((told - TOLERANCE).into()).await;
+    let retry_at = Instant::now() + refused.retry_after;
+    tokio::time::sleep_until((retry_at - TOLERANCE).into()).await;
     assert!(
         !take(&pair[0], quota).await.admitted,
         "admitted before its retry time"
     );
-    tokio::time::sleep_until(told.into()).await;
+    tokio::time::sleep_until(retry_at.into()).await;
     assert!(
         take(&pair[0], quota).await.admitted,
         "rejected after its retry time"

@@ -121,6 +121,9 @@ pub enum ClaimOutcome {
         /// Messages in the conversation when its last turn was completed; `None` if the relay does
         /// not know.
         message_count: Option<u64>,
+        /// Time since the reply got its queue slot, by the clock of the relay; `None` if the relay
+        /// does not know.
+        waited: Option<Duration>,
     },
     /// Another holder is alive, on this reply or on another one of its conversation.
     Busy {

@@ -38,8 +38,8 @@ pub trait RoutingState: Send + Sync {
     ) -> Result<RoutingDecision, RelayError>;
 
     /// Chooses a member by round robin and records the decision unless one is recorded; returns the
-    /// recorded one. A message that has a decision is not counted again. Returns `None` if no member is
-    /// offered.
+    /// recorded one. A message that has a decision is not counted again. Returns `None` if no
+    /// member is offered.
     async fn record_round_robin(
         &self,
         message: &MessageId,

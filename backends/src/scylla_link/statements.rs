@@ -1,7 +1,7 @@
 //! The macro that declares prepared statements together with their text.
 
-/// Declares a struct of prepared statements and its `new`, which prepares them all; the fields after
-/// `with` are further structs of statements.
+/// Declares a struct of prepared statements and its `new`, which prepares them all; the fields
+/// after `with` are further structs of statements.
 macro_rules! statements {
     (
         $(#[$attribute:meta])*

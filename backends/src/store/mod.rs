@@ -68,8 +68,8 @@ pub trait ConversationStore: Send + Sync {
     /// [`crate::analytics`]) and clears the active reply.
     async fn finish_turn(&self, end: &TurnEnd) -> Result<(), StoreError>;
 
-    /// Decides between ends of one turn that the relay could not decide between: the first one stays
-    /// for a day. Returns the one that stays, which still has to be stored with
+    /// Decides between ends of one turn that the relay could not decide between: the first one
+    /// stays for a day. Returns the one that stays, which still has to be stored with
     /// [`finish_turn`](Self::finish_turn).
     async fn settle_turn(&self, end: &TurnEnd) -> Result<TurnEnd, StoreError>;
 

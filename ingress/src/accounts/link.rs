@@ -62,14 +62,14 @@ impl LinkText {
         secret: &InstallationSecret,
         account: &mut UserAccount,
         purpose: LinkPurpose,
-        lifetime: Duration,
+        expires_at: Timestamp,
     ) -> Self {
         let token = RandomToken::generate();
         let hash = token.hash(secret, TokenPurpose::Link).0;
         account.link = Some(OneTimeLink {
             hash,
             purpose,
-            expires_at: Timestamp::now().after(lifetime),
+            expires_at,
         });
         Self {
             user: account.user.id.clone(),
@@ -145,7 +145,7 @@ impl LinkMaker {
             &self.secret,
             &mut account,
             LinkPurpose::SignIn,
-            self.lifetime,
+            Timestamp::now().after(self.lifetime),
         );
         self.catalog
             .put(&CatalogEntry::User(Box::new(account)))
@@ -228,21 +228,16 @@ mod tests {
         )
     }
 
+    fn in_a_minute() -> Timestamp {
+        Timestamp::now().after(Duration::from_secs(60))
+    }
+
     #[test]
     fn link_round_trips_and_only_the_last_one_is_valid() {
         let mut account = account();
-        let first = LinkText::issue_for(
-            &secret(),
-            &mut account,
-            LinkPurpose::Reset,
-            Duration::from_secs(60),
-        );
-        let second = LinkText::issue_for(
-            &secret(),
-            &mut account,
-            LinkPurpose::Reset,
-            Duration::from_secs(60),
-        );
+        let first = LinkText::issue_for(&secret(), &mut account, LinkPurpose::Reset, in_a_minute());
+        let second =
+            LinkText::issue_for(&secret(), &mut account, LinkPurpose::Reset, in_a_minute());
         let url = second.url("http://localhost:8080/");
         let (page, text) = url.split_once('#').unwrap();
         assert_eq!(page, "http://localhost:8080/dashboard/link");
@@ -260,15 +255,14 @@ mod tests {
     #[test]
     fn expired_link_and_link_of_a_disabled_account_are_invalid() {
         let mut account = account();
-        let late =
-            LinkText::issue_for(&secret(), &mut account, LinkPurpose::SignIn, Duration::ZERO);
-        assert!(late.valid_link(&secret(), &account).is_none());
-        let link = LinkText::issue_for(
+        let late = LinkText::issue_for(
             &secret(),
             &mut account,
             LinkPurpose::SignIn,
-            Duration::from_secs(60),
+            Timestamp::now(),
         );
+        assert!(late.valid_link(&secret(), &account).is_none());
+        let link = LinkText::issue_for(&secret(), &mut account, LinkPurpose::SignIn, in_a_minute());
         account.user.state = UserState::Disabled;
         assert!(link.valid_link(&secret(), &account).is_none());
     }

@@ -4,6 +4,7 @@
 //! verify users, `session` is created by sign-in, carried by `cookie` and protected against other
 //! sites by `same_site`. `change` is the only way to change accounts.
 
+pub(crate) mod bodies;
 mod change;
 mod cookie;
 pub mod link;
@@ -18,5 +19,5 @@ pub(crate) use self::{
     cookie::has_session_cookie,
     same_site::check_same_site,
     session::SignedIn,
-    sign_in::routes,
+    sign_in::{LINK_PATH, PASSWORD_PATH, SESSION_PATH, routes},
 };

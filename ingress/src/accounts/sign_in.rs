@@ -7,7 +7,8 @@ use axum::{
     routing::{get, post},
 };
 use http::{HeaderMap, StatusCode, header};
-use serde_json::{Map, Value, json};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use switchboard_backends::{
     accounts::DashboardSession,
     catalog::{CatalogEntry, EntryKind},
@@ -20,7 +21,12 @@ use switchboard_schemas::{
 };
 
 use super::{
-    AccountEdit, SignedIn, change_account, check_same_site,
+    AccountEdit, SignedIn,
+    bodies::{
+        ChangePasswordRequest, SessionOrganization, SessionTimes, SessionUser, SessionView,
+        SignInRequest, UseLinkRequest,
+    },
+    change_account, check_same_site,
     cookie::{expired_cookies, session_cookie},
     link::LinkText,
     session::{begin_session, end_held, load_account},
@@ -39,6 +45,13 @@ use crate::{
     },
 };
 
+/// The path of the session.
+pub(crate) const SESSION_PATH: &str = "/api/dashboard/session";
+/// The path that takes one-time links.
+pub(crate) const LINK_PATH: &str = "/api/dashboard/link";
+/// The path of the user's password.
+pub(crate) const PASSWORD_PATH: &str = "/api/dashboard/password";
+
 const EMAIL: &str = "email";
 const PASSWORD: &str = "password";
 const LINK: &str = "link";
@@ -49,11 +62,11 @@ const NEW_PASSWORD: &str = "newPassword";
 pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route(
-            "/api/dashboard/session",
+            SESSION_PATH,
             get(get_session).post(sign_in).delete(sign_out),
         )
-        .route("/api/dashboard/link", post(use_link))
-        .route("/api/dashboard/password", post(change_password))
+        .route(LINK_PATH, post(use_link))
+        .route(PASSWORD_PATH, post(change_password))
 }
 
 /// Returns the signed-in user with their rights.
@@ -67,9 +80,9 @@ async fn sign_in(
     trail: AuditTrail,
     request: Request,
 ) -> ApiResult<Response> {
-    let (headers, body) = read_own_body(&state, request).await?;
-    let email = required_text(&body, EMAIL)?;
-    let password = offered_password(required_text(&body, PASSWORD)?);
+    let (headers, body): (_, SignInRequest) = read_own_body(&state, request).await?;
+    let email = required_text(EMAIL, &body.email)?;
+    let password = offered_password(required_text(PASSWORD, &body.password)?);
     state
         .limits
         .admit_sign_in(&email.trim().to_ascii_lowercase(), &address)
@@ -121,8 +134,8 @@ async fn use_link(
     trail: AuditTrail,
     request: Request,
 ) -> ApiResult<Response> {
-    let (headers, body) = read_own_body(&state, request).await?;
-    let text = required_text(&body, LINK)?;
+    let (headers, body): (_, UseLinkRequest) = read_own_body(&state, request).await?;
+    let text = required_text(LINK, &body.link)?;
     state.limits.admit_link(&address).await?;
     let link = LinkText::parse(text).ok_or_else(invalid_link)?;
     let found = load_account(&state, link.user_id())
@@ -132,7 +145,7 @@ async fn use_link(
         .valid_link(&state.secret, &found)
         .ok_or_else(invalid_link)?
         .purpose;
-    let password = match fields::optional_text(&body, PASSWORD)? {
+    let password = match fields::text_value(PASSWORD, &body.password)? {
         Some(text) => Some(chosen_password(PASSWORD, text, found.user.email.as_str())?),
         None if purpose.needs_password() => return Err(missing_password(&found, purpose)),
         None => None,
@@ -175,15 +188,15 @@ async fn change_password(
     SignedIn { account: found, .. }: SignedIn,
     request: Request,
 ) -> ApiResult<Response> {
-    let (headers, body) = read_own_body(&state, request).await?;
+    let (headers, body): (_, ChangePasswordRequest) = read_own_body(&state, request).await?;
     let wanted = chosen_password(
         NEW_PASSWORD,
-        required_text(&body, NEW_PASSWORD)?,
+        required_text(NEW_PASSWORD, &body.new_password)?,
         found.user.email.as_str(),
     )?;
     // Users who signed in by link may not have a password.
     if found.password.is_some() {
-        let current = offered_password(required_text(&body, CURRENT_PASSWORD)?);
+        let current = offered_password(required_text(CURRENT_PASSWORD, &body.current_password)?);
         state
             .limits
             .admit_sign_in(found.user.email.as_str(), &address)
@@ -241,7 +254,7 @@ async fn session_view(
     state: &AppState,
     UserAccount { user, password, .. }: &UserAccount,
     session: &DashboardSession,
-) -> ApiResult<Value> {
+) -> ApiResult<SessionView> {
     let organization = match state
         .backends
         .catalog
@@ -256,37 +269,41 @@ async fn session_view(
             ));
         }
     };
-    Ok(json!({
-        "user": {
-            "id": user.id,
-            "email": user.email,
-            "name": user.name,
-            "role": user.role,
-            "hasPassword": password.is_some(),
+    Ok(SessionView {
+        user: SessionUser {
+            id: user.id.clone(),
+            email: user.email.clone(),
+            name: user.name.clone(),
+            role: user.role,
+            has_password: password.is_some(),
         },
-        "organization": { "id": organization.id, "slug": organization.slug, "name": organization.name },
-        "rights": rights_of(user.role),
-        "session": {
-            "beganAt": session.began_at,
-            "expiresAt": session.expires_at,
-            "idleMs": state.config.session_idle_ms,
+        organization: SessionOrganization {
+            id: organization.id.clone(),
+            slug: organization.slug.clone(),
+            name: organization.name.clone(),
         },
-    }))
+        rights: rights_of(user.role),
+        session: SessionTimes {
+            began_at: session.began_at,
+            expires_at: session.expires_at,
+            idle_ms: state.config.session_idle_ms,
+        },
+    })
 }
 
 /// Reads the body of a request from our own pages.
-async fn read_own_body(
+async fn read_own_body<T: DeserializeOwned>(
     state: &AppState,
     request: Request,
-) -> ApiResult<(HeaderMap, Map<String, Value>)> {
+) -> ApiResult<(HeaderMap, T)> {
     let (parts, body) = request.into_parts();
     check_same_site(&parts.method, &parts.uri, &parts.headers, &state.config)?;
     let body = body::read_body(&parts.headers, body, BodyLimits::public(&state.config)).await?;
-    Ok((parts.headers, body::parse_object(&body)?))
+    Ok((parts.headers, body::parse_body(&body)?))
 }
 
-fn required_text<'a>(body: &'a Map<String, Value>, field: &str) -> ApiResult<&'a str> {
-    fields::optional_text(body, field)?.ok_or_else(|| ApiError::field(field, "is missing"))
+fn required_text<'a>(field: &str, value: &'a Value) -> ApiResult<&'a str> {
+    fields::text_value(field, value)?.ok_or_else(|| ApiError::field(field, "is missing"))
 }
 
 /// Records a change that users made to their own account.

@@ -1,5 +1,5 @@
-//! Announcements of changed configuration on the control topic. Delivery is best effort, because every process reads the
-//! catalog again within two seconds.
+//! Announcements of changed configuration on the control topic. Delivery is best effort, because
+//! every process reads the catalog again within two seconds.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use crate::state::apply_context::ApplyContext;
 
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Publishes one record for each changed entry. Stops at the first failure, because the next record would wait as long.
+/// Publishes one record for each changed entry. Stops at the first failure, because the next record
+/// would wait as long.
 pub(super) async fn publish_changes(context: &ApplyContext, changed: &[&CatalogEntry]) {
     for entry in changed {
         let change =

@@ -11,6 +11,7 @@ use utoipa::{
 };
 
 use super::{
+    account_operations::account_operations,
     audit_log::AuditEntryView,
     operations::{AdminOperation, OperationDescription, PATCH_SUFFIX},
     routes::admin_routes,
@@ -32,7 +33,8 @@ const DESCRIPTION: &str = "Manage configuration, users, conversations and analyt
     `ETag`. A change that sends it back, in the body or in `If-Match`, fails with 409 if the resource has changed since.";
 const REF_PREFIX: &str = "#/components/schemas/";
 /// The groups of operations, in the order of the page.
-const TAGS: [&str; 11] = [
+const TAGS: [&str; 12] = [
+    "Session",
     "Organizations",
     "Agents",
     "Teams",
@@ -69,7 +71,10 @@ pub(super) fn routes() -> Router<AppState> {
 
 pub(crate) fn admin_document() -> Value {
     let (mut paths, mut schemas) = (PathsBuilder::new().build(), BTreeMap::new());
-    for operation in admin_routes().operations {
+    for operation in account_operations()
+        .into_iter()
+        .chain(admin_routes().operations)
+    {
         let AdminOperation { path, method, .. } = &operation;
         let described = describe(&operation, &mut schemas);
         paths.add_path_operation(path, vec![method.clone()], described);
@@ -130,7 +135,9 @@ fn describe(
 
 /// Returns the group of a path, which is its first segment below an organization.
 fn tag_of(path: &str) -> String {
-    let below = path.strip_prefix("/api/admin/").unwrap_or(path);
+    let Some(below) = path.strip_prefix("/api/admin/") else {
+        return "Session".to_owned();
+    };
     let segment = below.split('/').nth(2).or_else(|| below.split('/').next());
     let is_segment = |tag: &&&str| segment.is_some_and(|segment| tag.eq_ignore_ascii_case(segment));
     TAGS.iter()
@@ -168,8 +175,8 @@ fn property_names(schema: &Value) -> impl Iterator<Item = Value> + use<> {
     properties.into_iter().map(|(name, _)| name.into())
 }
 
-/// Returns a composed object as one object; `None` for other schemas. Optional fields of a request are required where they
-/// are combined with an identity, which only responses have.
+/// Returns a composed object as one object; `None` for other schemas. Optional fields of a request
+/// are required where they are combined with an identity, which only responses have.
 fn merged(schemas: &SchemaMap, schema: &Value) -> Option<Value> {
     let parts = schema["allOf"].as_array()?;
     let (mut properties, mut required) = (Map::new(), Vec::new());
@@ -265,11 +272,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_operation_is_served_and_needs_a_token() {
+    async fn every_operation_is_served_and_protected() {
         let (world, document) = (World::new().await, admin_document());
         let operations = operations(&document);
-        assert_eq!(operations.len(), admin_routes().operations.len());
-        for (method, path, _) in operations {
+        assert_eq!(
+            operations.len(),
+            admin_routes().operations.len() + account_operations().len()
+        );
+        let is_public = |operation: &Value| operation.get("security") == Some(&json!([]));
+        for (method, path, operation) in operations {
+            if is_public(operation) {
+                let own_page = [
+                    ("sec-fetch-site", "same-origin"),
+                    ("content-type", "application/json"),
+                ];
+                let answer = world.send_with(&method, &path, &own_page, "{}").await;
+                let status = answer.status;
+                assert!(
+                    [204, 400].contains(&status.as_u16()),
+                    "{method} {path}: {status}"
+                );
+                continue;
+            }
             let path = path.replace(['{', '}'], "");
             let answer = world.send_with(&method, &path, &[], "").await;
             assert_eq!(

@@ -1,4 +1,5 @@
-//! API keys of an applied document. Each key is created once, and only the response to that document shows its text.
+//! API keys of an applied document. Each key is created once, and only the response to that
+//! document shows its text.
 
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ use utoipa::ToSchema;
 use super::{entries::WrittenEntry, resources::keys::KeyFields};
 use crate::state::apply_context::ApplyContext;
 
-/// The longest time that the creation of a key takes; a key that is missing afterwards will not appear.
+/// The longest time that the creation of a key takes; a key that is missing afterwards will not
+/// appear.
 const CREATION_MAX: Duration = Duration::from_secs(5);
 /// The interval at which a key that another process creates is looked up.
 const CREATION_POLL: Duration = Duration::from_millis(50);
@@ -35,8 +37,9 @@ pub struct AppliedKey {
     pub value: Option<String>,
 }
 
-/// Creates the keys whose names are new in the organization. An existing key keeps its text and gets the scopes, expiry and
-/// limits of the document, so that a document can restrict a key or end it.
+/// Creates the keys whose names are new in the organization. An existing key keeps its text and
+/// gets the scopes, expiry and limits of the document, so that a document can restrict a key or end
+/// it.
 pub(super) async fn apply_keys(
     context: &ApplyContext,
     org: &OrgId,
@@ -95,10 +98,12 @@ pub(super) async fn apply_keys(
     Ok((applied, written))
 }
 
-/// Returns the key of this name that another process has just created. On `None` the caller creates `key`.
+/// Returns the key of this name that another process has just created. On `None` the caller creates
+/// `key`.
 ///
-/// Processes agree through a note in the relay, because the store has no conditional write. The note names the key; if that
-/// key was deleted or never written, the search continues with the next note. Returns `None` while the relay is unavailable.
+/// Processes agree through a note in the relay, because the store has no conditional write. The
+/// note names the key; if that key was deleted or never written, the search continues with the next
+/// note. Returns `None` while the relay is unavailable.
 pub(super) async fn find_concurrently_created(
     context: &ApplyContext,
     key: &ApiKey,
@@ -139,7 +144,8 @@ pub(super) async fn find_concurrently_created(
     }
 }
 
-/// Waits for a key that another process is creating. Returns `None` if it does not appear in time or was renamed.
+/// Waits for a key that another process is creating. Returns `None` if it does not appear in time
+/// or was renamed.
 async fn wait_for_key(
     context: &ApplyContext,
     key: &ApiKey,

@@ -1,5 +1,6 @@
-//! Application of documents. A document is validated as a whole before anything is written. Ids are derived from slugs, so
-//! that applying a document twice, or on two processes at once, creates each resource once.
+//! Application of documents. A document is validated as a whole before anything is written. Ids are
+//! derived from slugs, so that applying a document twice, or on two processes at once, creates each
+//! resource once.
 
 use axum::Json;
 use serde::Serialize;
@@ -28,7 +29,8 @@ use super::{
 use crate::http::ApiResult;
 pub use crate::state::apply_context::ApplyContext;
 
-/// The ids of the resources of an applied document. Contains the texts of new keys and must not be logged.
+/// The ids of the resources of an applied document. Contains the texts of new keys and must not be
+/// logged.
 #[derive(Serialize, ToSchema)]
 pub struct AppliedDocument {
     /// The organizations, in the order of the document.
@@ -123,7 +125,8 @@ pub async fn apply(
     })
 }
 
-/// Returns all entries of an organization except keys, each before those that refer to it. Writes nothing.
+/// Returns all entries of an organization except keys, each before those that refer to it. Writes
+/// nothing.
 async fn plan_organization(
     context: &ApplyContext,
     document: &OrganizationDocument,
@@ -154,7 +157,8 @@ async fn plan_all<R: Resource>(
     Ok(entries)
 }
 
-/// Writes an entry unless it is stored already, so that applying a document again writes and announces nothing.
+/// Writes an entry unless it is stored already, so that applying a document again writes and
+/// announces nothing.
 async fn write_if_changed(
     context: &ApplyContext,
     after: &CatalogEntry,

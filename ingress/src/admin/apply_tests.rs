@@ -1,4 +1,5 @@
-//! The administrative API over embedded backends: who may apply a document, and what applying it does.
+//! The administrative API over embedded backends: who may apply a document, and what applying it
+//! does.
 
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Records changes of catalog entries in the audit log and announces them. Secrets are compared, so that the log can name
-//! a changed one; their values are never recorded.
+//! Records changes of catalog entries in the audit log and announces them. Secrets are compared, so
+//! that the log can name a changed one; their values are never recorded.
 
 use serde_json::{Value, json};
 use switchboard_backends::catalog::CatalogEntry;
@@ -18,8 +18,8 @@ use super::{
 use crate::audit::{AuditChange, differences};
 
 impl<P, S> Admin<P, S> {
-    /// Announces a change of one entry to all processes and records it in the audit log. Only one of
-    /// `before` and `after` may be absent.
+    /// Announces a change of one entry to all processes and records it in the audit log. Only one
+    /// of `before` and `after` may be absent.
     pub(super) async fn record_change(
         &self,
         action: AuditAction,

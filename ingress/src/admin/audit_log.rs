@@ -1,5 +1,6 @@
-//! The audit log of an organization, latest entry first. A request reads a bounded number of entries, so that a filter that
-//! matches few entries returns short pages with a cursor instead of scanning the whole log.
+//! The audit log of an organization, latest entry first. A request reads a bounded number of
+//! entries, so that a filter that matches few entries returns short pages with a cursor instead of
+//! scanning the whole log.
 
 use axum::{Json, extract::Query};
 use serde::{Deserialize, Serialize};
@@ -61,7 +62,8 @@ pub(super) struct AuditEntryView {
     request_id: Option<RequestId>,
 }
 
-/// An organization whose log is read. With the admin token, the log remains readable after the organization was deleted.
+/// An organization whose log is read. With the admin token, the log remains readable after the
+/// organization was deleted.
 pub(super) struct AuditedOrganization(OrgId);
 
 impl PermissionSubject for AuditedOrganization {

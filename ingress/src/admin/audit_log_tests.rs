@@ -1,4 +1,5 @@
-//! The audit log over embedded backends: every route that changes something leaves an entry, and no entry holds a secret.
+//! The audit log over embedded backends: every route that changes something leaves an entry, and no
+//! entry holds a secret.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -408,7 +409,7 @@ async fn log_remains_readable_after_its_organization() {
     let log = admin(&world, "GET", &format!("{path}/audit"), Value::Null)
         .await
         .json();
-    let told: Vec<_> = log["items"]
+    let entries: Vec<_> = log["items"]
         .as_array()
         .unwrap()
         .iter()
@@ -422,7 +423,7 @@ async fn log_remains_readable_after_its_organization() {
     ];
     let expected = expected.map(|(kind, action)| (json!(kind), json!(action)));
     assert_eq!(
-        told,
+        entries,
         expected
             .iter()
             .map(|(kind, action)| (kind, action))

@@ -1,4 +1,5 @@
-//! Authorization of the admin API: the caller's identity, and the [`Admin`] extractor that every handler takes.
+//! Authorization of the admin API: the caller's identity, and the [`Admin`] extractor that every
+//! handler takes.
 
 use std::{collections::HashMap, marker::PhantomData};
 
@@ -88,7 +89,8 @@ impl PathIds {
 }
 
 impl Administrator {
-    /// Checks permission `P` in an organization and adds the organization to the request's log line.
+    /// Checks permission `P` in an organization and adds the organization to the request's log
+    /// line.
     ///
     /// # Errors
     /// 404 for another organization than the caller's, 403 if the role does not suffice.

@@ -1,4 +1,5 @@
-//! Request bodies of the admin API. The type that the document shows for a body is the type that it is parsed into.
+//! Request bodies of the admin API. The type that the document shows for a body is the type that it
+//! is parsed into.
 
 use std::{convert::Infallible, marker::PhantomData};
 
@@ -17,8 +18,8 @@ use crate::{
 
 pub(super) type JsonObject = Map<String, Value>;
 
-/// A JSON body of type `T`. The handler reads it when it has checked the path, because errors of the
-/// path come before errors of the body.
+/// A JSON body of type `T`. The handler reads it when it has checked the path, because errors of
+/// the path come before errors of the body.
 pub(super) struct JsonBody<T> {
     request: Request,
     body_type: PhantomData<fn() -> T>,
@@ -65,7 +66,8 @@ pub(super) fn parse_fields<T: DeserializeOwned>(fields: JsonObject) -> Result<T,
 /// Parses a JSON value.
 ///
 /// # Errors
-/// The path of the invalid field. The text of the error contains no values, because they may be secrets.
+/// The path of the invalid field. The text of the error contains no values, because they may be
+/// secrets.
 pub(super) fn parse_value<T: DeserializeOwned>(value: Value) -> Result<T, ValidationError> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let path = error.path().to_string();

@@ -1,8 +1,8 @@
 //! Conversations of visitors with agents and teams, as administrators read and delete them.
 //!
-//! A request reads a bounded part of the list, latest first, so that a filter that matches few conversations returns short
-//! or empty pages with a cursor. `export` reads to the end in the same parts, `deletion` and `erasures` delete, and `live`
-//! streams a reply that is being written.
+//! A request reads a bounded part of the list, latest first, so that a filter that matches few
+//! conversations returns short or empty pages with a cursor. `export` reads to the end in the same
+//! parts, `deletion` and `erasures` delete, and `live` streams a reply that is being written.
 
 mod deletion;
 mod erasures;
@@ -100,7 +100,8 @@ async fn find(state: &AppState, org: &OrgId, id: &str) -> ApiResult<Conversation
     found.ok_or_else(|| not_found("conversation"))
 }
 
-/// Reads the conversations of list rows. `None` stands for an outdated row of a deleted conversation.
+/// Reads the conversations of list rows. `None` stands for an outdated row of a deleted
+/// conversation.
 fn read_all<'a>(
     state: &'a AppState,
     org: &'a OrgId,

@@ -1,4 +1,5 @@
-//! CSV rows (RFC 4180). No spreadsheet evaluates a cell as a formula, because visitors chose its text.
+//! CSV rows (RFC 4180). No spreadsheet evaluates a cell as a formula, because visitors chose its
+//! text.
 
 /// The characters at which spreadsheets recognize a formula, in both widths.
 const FORMULA_STARTS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
@@ -18,7 +19,8 @@ pub(in crate::admin) fn push_row<'a>(out: &mut String, cells: impl IntoIterator<
     out.push_str("\r\n");
 }
 
-/// Appends a cell, in quotes unless it is plain. An apostrophe makes a possible formula a text in every spreadsheet.
+/// Appends a cell, in quotes unless it is plain. An apostrophe makes a possible formula a text in
+/// every spreadsheet.
 fn push_cell(out: &mut String, cell: &str) {
     let is_formula = cell.trim_start_matches(' ').starts_with(FORMULA_STARTS);
     if !is_formula

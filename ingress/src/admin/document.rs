@@ -1,4 +1,5 @@
-//! The declarative document of `POST /api/admin/apply`: organizations with their resources, which refer to each other by slug.
+//! The declarative document of `POST /api/admin/apply`: organizations with their resources, which
+//! refer to each other by slug.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,14 +15,16 @@ use super::{
     validation::{check_name, check_slug, check_unique},
 };
 
-/// The desired configuration of organizations. Resources that are not in the document stay unchanged.
+/// The desired configuration of organizations. Resources that are not in the document stay
+/// unchanged.
 #[derive(Debug, ToSchema)]
 pub struct ApplyDocument {
     /// The organizations to create or update.
     pub(super) organizations: Vec<OrganizationDocument>,
 }
 
-/// An organization with its resources. `A` is the type of its agents, which are parsed after everything else.
+/// An organization with its resources. `A` is the type of its agents, which are parsed after
+/// everything else.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OrganizationDocument<A = AgentFields> {
@@ -53,8 +56,8 @@ impl ApplyDocument {
     /// Parses a document.
     ///
     /// # Errors
-    /// The path of the first field that is missing, unknown or of another type. Unknown fields are refused because a misspelled
-    /// limit would have no effect.
+    /// The path of the first field that is missing, unknown or of another type. Unknown fields are
+    /// refused because a misspelled limit would have no effect.
     pub fn from_json(value: Value) -> Result<Self, ValidationError> {
         let raw: RawDocument = parse_value(value)?;
         let organizations = raw.organizations.into_iter().enumerate();

@@ -1,7 +1,8 @@
-//! Changes of single resources. Of two concurrent changes of one version, in any processes, the second fails if it named the
-//! version, and otherwise is applied to the result of the first.
+//! Changes of single resources. Of two concurrent changes of one version, in any processes, the
+//! second fails if it named the version, and otherwise is applied to the result of the first.
 //!
-//! An advisory lock in the relay ([`crate::state::advisory_lock`]) orders them, because the store has no conditional write.
+//! An advisory lock in the relay ([`crate::state::advisory_lock`]) orders them, because the store
+//! has no conditional write.
 
 use serde_json::Value;
 use switchboard_backends::catalog::{CatalogEntry, VersionedEntry};
@@ -95,7 +96,8 @@ pub(super) async fn drafted<R: Resource>(
     let Some(mut draft) = draft else {
         return Ok(found);
     };
-    // A resource can be sent back as it was read. A playground run changes nothing, so that any version is accepted.
+    // A resource can be sent back as it was read. A playground run changes nothing, so that any
+    // version is accepted.
     draft.remove("version");
     let references = ResourceReferences::load(&state.apply, org, R::KIND).await?;
     edited::<R>(state, org, &found, &ResourceEdit::Merge(draft), &references).await

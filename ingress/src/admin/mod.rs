@@ -1,13 +1,16 @@
-//! The admin API: organizations and their resources, users, conversations, analytics and the audit log.
+//! The admin API: organizations and their resources, users, conversations, analytics and the audit
+//! log.
 //!
-//! Start with `routes`. `authorization` admits callers; `bodies`, `validation` and `errors` check requests; `responses` and
-//! `pages` are the results; `entries` finds what is stored; `operations` and `api_document` describe all of it. `document`
-//! and `apply` write whole documents, `resources` and `edits` single resources; `planner` resolves their references.
-//! `playground` runs drafts before they are saved.
+//! Start with `routes`. `authorization` admits callers; `bodies`, `validation` and `errors` check
+//! requests; `responses` and `pages` are the results; `entries` finds what is stored; `operations`
+//! and `api_document` describe all of it. `document` and `apply` write whole documents, `resources`
+//! and `edits` single resources; `planner` resolves their references. `playground` runs drafts
+//! before they are saved.
 
 pub mod apply;
 pub mod document;
 
+mod account_operations;
 mod analytics;
 mod announcements;
 mod api_document;

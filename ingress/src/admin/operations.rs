@@ -1,5 +1,5 @@
-//! Operations of the admin API and their descriptions. Only a handler with [`Admin`] as its first argument can be added, and
-//! the types of its arguments and its response describe the operation.
+//! Operations of the admin API and their descriptions. Only a handler with [`Admin`] as its first
+//! argument can be added, and the types of its arguments and its response describe the operation.
 
 use axum::{
     Extension, Json, Router,
@@ -44,7 +44,7 @@ use crate::{
 
 /// The suffix of the schema of a merge patch.
 pub(super) const PATCH_SUFFIX: &str = "Patch";
-const JSON: &str = "application/json";
+pub(super) const JSON: &str = "application/json";
 
 /// The description of an operation. Each argument of its handler and its response add their part.
 #[derive(Default)]
@@ -181,21 +181,21 @@ fn role_name(role: impl serde::Serialize) -> String {
 
 impl OperationDescription {
     /// Adds the schema of `T` and returns a reference to it.
-    fn refer<T: ToSchema>(&mut self) -> RefOr<Schema> {
+    pub(super) fn refer<T: ToSchema>(&mut self) -> RefOr<Schema> {
         let name = schema_name::<T>();
         T::schemas(&mut self.schemas);
         self.schemas.push((name.clone(), T::schema()));
         RefOr::Ref(Ref::from_schema_name(name))
     }
 
-    fn add_response(&mut self, status: u16, response: Response) {
+    pub(super) fn add_response(&mut self, status: u16, response: Response) {
         self.operation
             .responses
             .responses
             .insert(status.to_string(), response.into());
     }
 
-    fn add_json<T: ToSchema>(&mut self, status: u16) {
+    pub(super) fn add_json<T: ToSchema>(&mut self, status: u16) {
         let schema = self.refer::<T>();
         let status_text = StatusCode::from_u16(status).ok();
         let status_text = status_text.and_then(|status| status.canonical_reason());
@@ -205,7 +205,7 @@ impl OperationDescription {
         self.add_response(status, response.build());
     }
 
-    fn add_body(&mut self, media_types: &[&str], schema: &RefOr<Schema>) {
+    pub(super) fn add_body(&mut self, media_types: &[&str], schema: &RefOr<Schema>) {
         let body = media_types
             .iter()
             .fold(RequestBodyBuilder::new(), |body, media_type| {
@@ -213,6 +213,11 @@ impl OperationDescription {
             });
         self.operation.request_body = Some(body.required(Some(Required::True)).build().into());
         self.problems.extend(BODY.iter().copied());
+    }
+
+    /// Adds a body that changes a resource.
+    fn add_change(&mut self, media_types: &[&str], schema: &RefOr<Schema>) {
+        self.add_body(media_types, schema);
         self.problems.push(Coded(ErrorCode::Conflict));
     }
 
@@ -308,7 +313,7 @@ impl DescribeArgument for VersionPrecondition {
 impl<T: ToSchema> DescribeArgument for JsonBody<T> {
     fn describe(description: &mut OperationDescription) {
         let schema = description.refer::<T>();
-        description.add_body(&[JSON], &schema);
+        description.add_change(&[JSON], &schema);
     }
 }
 
@@ -318,13 +323,13 @@ impl<F: ToSchema> DescribeArgument for JsonBody<MergePatch<F>> {
         let name = format!("{}{PATCH_SUFFIX}", schema_name::<F>());
         // The schema is derived from that of the fields when all schemas are known.
         let schema = RefOr::Ref(Ref::from_schema_name(name));
-        description.add_body(&["application/merge-patch+json", JSON], &schema);
+        description.add_change(&["application/merge-patch+json", JSON], &schema);
     }
 }
 
 impl DescribeArgument for ProductFile {
     fn describe(description: &mut OperationDescription) {
-        description.add_body(&["text/csv", JSON, "application/x-ndjson"], &text_schema());
+        description.add_change(&["text/csv", JSON, "application/x-ndjson"], &text_schema());
     }
 }
 

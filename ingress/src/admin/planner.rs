@@ -1,4 +1,5 @@
-//! Plans catalog entries: resolves references to other resources and reports those that do not exist.
+//! Plans catalog entries: resolves references to other resources and reports those that do not
+//! exist.
 
 use switchboard_backends::{
     catalog::{CatalogEntry, EntryKind},
@@ -16,8 +17,8 @@ use crate::{
     state::apply_context::ApplyContext,
 };
 
-/// A failure to apply a document or to change a resource. Only [`ApplyError::Store`] can leave a document partly written;
-/// applying it again completes it.
+/// A failure to apply a document or to change a resource. Only [`ApplyError::Store`] can leave a
+/// document partly written; applying it again completes it.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// A field is invalid; nothing was written.

@@ -1,7 +1,8 @@
 //! Playground runs: an editor's message to an agent or a team, saved or as a draft.
 //!
-//! A run passes through bus, workers and relay like a visitor's message, so that its reply is the one that visitors would
-//! get. Nothing is stored, listed or counted; the request contains the earlier messages.
+//! A run passes through bus, workers and relay like a visitor's message, so that its reply is the
+//! one that visitors would get. Nothing is stored, listed or counted; the request contains the
+//! earlier messages.
 
 use std::{collections::HashMap, convert::identity, time::Duration};
 
@@ -184,7 +185,8 @@ pub(super) async fn try_team(
     Ok(Json(view))
 }
 
-/// Checks the rate limit of a run, parses its body and returns it with the resource, changed by the draft.
+/// Checks the rate limit of a run, parses its body and returns it with the resource, changed by the
+/// draft.
 async fn parse_and_draft<R: Resource>(
     admin: &Admin<Configure>,
     id: &str,

@@ -1,4 +1,5 @@
-//! The body of a playground run: a message, an optional draft of the resource, and the earlier messages.
+//! The body of a playground run: a message, an optional draft of the resource, and the earlier
+//! messages.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -10,7 +11,8 @@ use crate::http::{ApiError, ApiResult, fields};
 
 /// The largest number of earlier messages of one run.
 const HISTORY_MAX: usize = 40;
-/// The longest message, in bytes. The limit for visitors is a setting of the draft and does not apply here.
+/// The longest message, in bytes. The limit for visitors is a setting of the draft and does not
+/// apply here.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
 const DRAFT: &str = "draft";
 const HISTORY: &str = "history";
@@ -22,7 +24,8 @@ pub(super) struct PlaygroundRunRequest {
     /// The message.
     #[schema(min_length = 1)]
     pub(super) message: String,
-    /// The fields that differ from the saved resource, as in a merge patch; all of them where the id is `new`.
+    /// The fields that differ from the saved resource, as in a merge patch; all of them where the
+    /// id is `new`.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(super) draft: Option<JsonObject>,
@@ -100,7 +103,8 @@ fn parse_history(history: Option<Value>) -> ApiResult<Vec<EarlierMessage>> {
     messages.into_iter().enumerate().map(parse).collect()
 }
 
-/// Returns the history in the form of the job. Replies without an agent are attributed to `default_agent`.
+/// Returns the history in the form of the job. Replies without an agent are attributed to
+/// `default_agent`.
 ///
 /// # Errors
 /// 400 for a reply without an agent if there is no default.

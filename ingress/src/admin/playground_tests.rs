@@ -1,4 +1,5 @@
-//! Playground runs over embedded backends: what is published, what is kept where, and what is refused.
+//! Playground runs over embedded backends: what is published, what is kept where, and what is
+//! refused.
 
 use http::StatusCode;
 use serde_json::{Value, json};

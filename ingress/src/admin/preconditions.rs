@@ -79,8 +79,8 @@ pub(super) fn changed_meanwhile(version: i64) -> ApiError {
     ApiError::new(ErrorCode::Conflict, detail).details(json!({ VERSION: version.to_string() }))
 }
 
-/// Returns the strong tags of all `If-Match` headers. `*` counts as no condition, because a change of
-/// a missing resource fails anyway.
+/// Returns the strong tags of all `If-Match` headers. `*` counts as no condition, because a change
+/// of a missing resource fails anyway.
 fn if_match(headers: &HeaderMap) -> Option<Vec<String>> {
     let texts = headers
         .get_all(header::IF_MATCH)

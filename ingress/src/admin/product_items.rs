@@ -1,5 +1,6 @@
-//! Pages of the stored products of an agent, all of them or the results of a search. Products are returned as they were
-//! read from their file, so that editors can check it; a playground run shows them as visitors see them.
+//! Pages of the stored products of an agent, all of them or the results of a search. Products are
+//! returned as they were read from their file, so that editors can check it; a playground run shows
+//! them as visitors see them.
 
 use axum::{Json, extract::Query};
 use serde::{Deserialize, Serialize};
@@ -34,7 +35,8 @@ pub(super) struct ProductSearch {
 pub(super) struct ProductPage {
     #[serde(flatten)]
     page: Page<CatalogProduct>,
-    /// The version of the products; pages of different versions do not fit together. `null` without products.
+    /// The version of the products; pages of different versions do not fit together. `null` without
+    /// products.
     #[schema(required, value_type = Option<String>)]
     version: Option<ProductsVersion>,
 }
@@ -70,7 +72,8 @@ pub(super) async fn list(
     Err(ApiError::unavailable("the products are being replaced"))
 }
 
-/// Reads a version chunk by chunk, so that memory does not depend on its size; `None` if it was replaced meanwhile.
+/// Reads a version chunk by chunk, so that memory does not depend on its size; `None` if it was
+/// replaced meanwhile.
 async fn read(
     products: &dyn ProductStore,
     agent: &Agent,

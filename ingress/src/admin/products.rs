@@ -1,5 +1,5 @@
-//! Products of an agent. An upload replaces all of them or none. It is parsed as it arrives, so that memory does not depend
-//! on its size or speed.
+//! Products of an agent. An upload replaces all of them or none. It is parsed as it arrives, so
+//! that memory does not depend on its size or speed.
 
 use std::{sync::Arc, time::Duration};
 

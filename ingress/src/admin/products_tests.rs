@@ -1,4 +1,5 @@
-//! Uploads of products over embedded backends: what is taken, what is refused, and that a refused upload changes nothing.
+//! Uploads of products over embedded backends: what is taken, what is refused, and that a refused
+//! upload changes nothing.
 
 use std::io;
 
@@ -66,17 +67,17 @@ async fn upload_replaces_all_products_and_reports_rejected_ones() {
     let world = World::new().await;
     assert_eq!(kept_products(&world).await, Value::Null);
     let answer = upload(&world, "title,price\nTea,5\n,6\nCup,7\n").await;
-    let told = answer.expect(200);
+    let response = answer.expect(200);
     assert_eq!(
-        (&told["count"], &told["rejected"]["count"]),
+        (&response["count"], &response["rejected"]["count"]),
         (&json!(2), &json!(1))
     );
     assert_eq!(
-        told["rejected"]["first"],
+        response["rejected"]["first"],
         json!([{ "row": 3, "reason": "it has no title" }])
     );
-    assert_eq!(told["source"], json!({ "kind": "upload" }));
-    assert_eq!(kept_products(&world).await, told);
+    assert_eq!(response["source"], json!({ "kind": "upload" }));
+    assert_eq!(kept_products(&world).await, response);
     let json = r#"{"products":[{"title":"Pot"}]}"#;
     assert_eq!(
         send(&world, "PUT", &path(), "application/json", json)
@@ -117,7 +118,7 @@ async fn audit_log_records_product_changes_as_agent_changes() {
         agent_id()
     );
     let log = send(&world, "GET", &log, "", "").await.json();
-    let told: Vec<Vec<(&str, bool, bool)>> = log["items"]
+    let fields: Vec<Vec<(&str, bool, bool)>> = log["items"]
         .as_array()
         .unwrap()
         .iter()
@@ -146,7 +147,7 @@ async fn audit_log_records_product_changes_as_agent_changes() {
             ("products.version", false, true),
         ],
     ];
-    assert_eq!(told, expected);
+    assert_eq!(fields, expected);
     let count = &log["items"][2]["fields"][0];
     assert_eq!((&count["before"], &count["after"]), (&json!(0), &json!(2)));
 }
@@ -296,9 +297,9 @@ async fn response_states_if_visitors_see_products() {
             .edit_agent(|agent| agent.settings.ecommerce.enabled = enabled)
             .await;
         assert_eq!(upload(&world, CSV).await.json()["shown"], enabled);
-        let told = send(&world, "GET", &path(), "", "").await.json();
+        let response = send(&world, "GET", &path(), "", "").await.json();
         assert_eq!(
-            (&told["shown"], &told["kept"]["shown"]),
+            (&response["shown"], &response["kept"]["shown"]),
             (&json!(enabled), &json!(enabled))
         );
     }
@@ -383,11 +384,11 @@ async fn stored_products_are_listed_with_all_fields_of_their_file() {
         .await
         .json()["items"][0]
         .clone();
-    let told = json!({
+    let expected = json!({
         "title": "Desk lamp", "price": "39", "image": "", "url": "https://shop.example/desk",
         "description": "Warm light", "amount": 39.0, "attributes": {"colour": "Brass"}
     });
-    assert_eq!(desk, told);
+    assert_eq!(desk, expected);
 }
 
 #[tokio::test]

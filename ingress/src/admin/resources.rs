@@ -1,4 +1,5 @@
-//! Organizations, agents, teams, providers and keys as resources: list, create, read, replace, patch and delete.
+//! Organizations, agents, teams, providers and keys as resources: list, create, read, replace,
+//! patch and delete.
 
 pub(super) mod agents;
 pub(super) mod handlers;

@@ -1,4 +1,5 @@
-//! Responses of the admin API. Each type determines the status and the body of a response and their description in the document.
+//! Responses of the admin API. Each type determines the status and the body of a response and their
+//! description in the document.
 
 pub(super) use axum::response::NoContent;
 use axum::{

@@ -1,5 +1,5 @@
-//! Validation of theme values. They are inserted into style sheets of other pages, so that only colors, lengths and lists of
-//! fonts are accepted.
+//! Validation of theme values. They are inserted into style sheets of other pages, so that only
+//! colors, lengths and lists of fonts are accepted.
 
 use switchboard_schemas::agent::WidgetTheme;
 

@@ -1,8 +1,10 @@
-//! Detection of unknown fields in values whose type accepts them, because it also reads older stored rows.
+//! Detection of unknown fields in values whose type accepts them, because it also reads older
+//! stored rows.
 
 use serde_json::Value;
 
-/// Returns the path of the first field of `given` that is not in `known`, the parsed value serialized again.
+/// Returns the path of the first field of `given` that is not in `known`, the parsed value
+/// serialized again.
 pub(super) fn unknown_field(given: &Value, known: &Value) -> Option<String> {
     let mut fields = given.as_object()?.iter();
     fields.find_map(|(name, value)| match known.get(name) {

@@ -107,11 +107,9 @@ pub(super) struct LinkView {
     /// The URL to open.
     url: String,
     /// The purpose of the link.
-    #[schema(required)]
-    purpose: Option<LinkPurpose>,
+    purpose: LinkPurpose,
     /// The time from which it is rejected.
-    #[schema(required)]
-    expires_at: Option<Timestamp>,
+    expires_at: Timestamp,
 }
 
 /// Lists a page of the users, by e-mail address.
@@ -142,7 +140,6 @@ pub(super) async fn create(
     let mut account = new_account(&state.secret, admin.org(), email, name, role);
     let link = give_link(state, &mut account, LinkPurpose::Invitation);
     create_account(state, account.clone()).await?;
-    let link = LinkView::new(state, &account, &link);
     let entry = CatalogEntry::User(Box::new(account));
     admin
         .record_entry(AuditAction::Create, None, Some(&entry))
@@ -187,7 +184,8 @@ pub(super) async fn delete(
     Ok(NoContent)
 }
 
-/// Creates a link for a user who was invited or has lost the password. An earlier link stops working.
+/// Creates a link for a user who was invited or has lost the password. An earlier link stops
+/// working.
 pub(super) async fn create_link(
     admin: Admin<ManageUsers>,
     ResourceId(id): ResourceId,
@@ -206,8 +204,7 @@ pub(super) async fn create_link(
                 return Err(ApiError::new(ErrorCode::Conflict, detail));
             }
         };
-        let text = give_link(state, &mut account, purpose);
-        created = Some(LinkView::new(state, &account, &text));
+        created = Some(give_link(state, &mut account, purpose));
         Ok(Some(account))
     };
     change(&admin, &id, AuditAction::Link, edit).await?;
@@ -298,13 +295,19 @@ fn take_name(fields: &mut JsonObject) -> ApiResult<Option<String>> {
     Ok(name)
 }
 
-fn give_link(state: &AppState, account: &mut UserAccount, purpose: LinkPurpose) -> LinkText {
+/// Replaces the link of an account.
+fn give_link(state: &AppState, account: &mut UserAccount, purpose: LinkPurpose) -> LinkView {
     let lifetime_ms = match purpose {
         LinkPurpose::Invitation => state.config.invitation_lifetime_ms,
         LinkPurpose::Reset | LinkPurpose::SignIn => state.config.sign_in_link_lifetime_ms,
     };
-    let lifetime = Duration::from_millis(lifetime_ms);
-    LinkText::issue_for(&state.secret, account, purpose, lifetime)
+    let expires_at = Timestamp::now().after(Duration::from_millis(lifetime_ms));
+    let text = LinkText::issue_for(&state.secret, account, purpose, expires_at);
+    LinkView {
+        url: text.url(&state.config.dashboard_url),
+        purpose,
+        expires_at,
+    }
 }
 
 async fn show(admin: &Admin<ManageUsers>, id: &str) -> ApiResult<JsonResponse<200, UserView>> {
@@ -339,16 +342,5 @@ impl UserView {
             has_password: account.password.is_some(),
             link_expires_at: account.link.as_ref().map(|link| link.expires_at),
         })
-    }
-}
-
-impl LinkView {
-    fn new(state: &AppState, account: &UserAccount, text: &LinkText) -> Self {
-        let stored = account.link.as_ref();
-        Self {
-            url: text.url(&state.config.dashboard_url),
-            purpose: stored.map(|link| link.purpose),
-            expires_at: stored.map(|link| link.expires_at),
-        }
     }
 }

@@ -141,7 +141,7 @@ pub(crate) fn differences(
     let changed = names
         .filter(|name| old.get(*name) != new.get(*name))
         .filter(|name| !is_whole || is_recordable(name));
-    let told = changed.map(|name| FieldChange {
+    let changes = changed.map(|name| FieldChange {
         field: name.clone(),
         before: old
             .get(name)
@@ -150,7 +150,7 @@ pub(crate) fn differences(
             .get(name)
             .and_then(|value| recordable_value(name, value)),
     });
-    told.take(FIELDS_MAX).collect()
+    changes.take(FIELDS_MAX).collect()
 }
 
 async fn record_later(accounts: &dyn AccountStore, entry: &AuditEntry) {
@@ -243,11 +243,11 @@ mod tests {
             agent("A", "old", "red", true, "Hi"),
             agent("B", "new", "blue", false, "Ho"),
         );
-        let told = serde_json::to_value(differences(Some(&before), Some(&after))).unwrap();
-        let mut told = told.as_array().unwrap().clone();
-        told.sort_by_key(|change| change["field"].to_string());
+        let changes = serde_json::to_value(differences(Some(&before), Some(&after))).unwrap();
+        let mut changes = changes.as_array().unwrap().clone();
+        changes.sort_by_key(|change| change["field"].to_string());
         assert_eq!(
-            told,
+            changes,
             [
                 json!({ "field": "instructions" }),
                 json!({ "field": "name", "before": "A", "after": "B" }),
@@ -263,9 +263,9 @@ mod tests {
         let made = map(
             json!({ "slug": "a", "apiKey": "sk-canary", "instructions": "x", "limits": { "a": 1 } }),
         );
-        let told = differences(None, Some(&made));
+        let changes = differences(None, Some(&made));
         assert_eq!(
-            serde_json::to_value(told).unwrap(),
+            serde_json::to_value(changes).unwrap(),
             json!([{ "field": "slug", "after": "a" }])
         );
     }

@@ -1,4 +1,5 @@
-//! Authentication and authorization: API keys, visitor tokens, agents, teams and the permissions of people.
+//! Authentication and authorization: API keys, visitor tokens, agents, teams and the permissions of
+//! people.
 
 pub(crate) mod authorized_agent;
 pub(crate) mod authorized_team;

@@ -12,8 +12,8 @@ use crate::openapi::metadata_schema::metadata_schema;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ChatRequest {
-    /// Text of the message, not blank; at most `maxMessageLength` Unicode characters of the agent, or
-    /// of the strictest agent of a team.
+    /// Text of the message, not blank; at most `maxMessageLength` Unicode characters of the agent,
+    /// or of the strictest agent of a team.
     #[serde(default)]
     #[schema(value_type = String, required = true, min_length = 1, pattern = r"\S")]
     pub(super) message: Value,

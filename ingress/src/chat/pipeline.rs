@@ -1,4 +1,5 @@
-//! The pipeline of agent chat and team chat: validate, limit, submit, respond. Playground runs share the last two steps.
+//! The pipeline of agent chat and team chat: validate, limit, submit, respond. Playground runs
+//! share the last two steps.
 
 use std::sync::Arc;
 

@@ -110,12 +110,10 @@ async fn enqueue_and_publish(state: &AppState, shape: ReplyShape, job: &TurnJob)
         reserve_slot(state, job).await?;
     }
     let published = publish_recorded(state, shape, job).await;
-    let turn = job.turn();
     if published.is_ok() {
-        state.refused_publishes.forget(&turn.reply_id());
+        state.refused_publishes.forget(job.turn());
     } else {
-        state.refused_publishes.add(turn);
-        void_publish(state, turn).await;
+        void_publish(state, job.turn()).await;
     }
     published
 }

@@ -368,7 +368,9 @@ async fn silent_reply_is_retried_with_a_higher_attempt() {
                 reply_of(&job),
                 heartbeat(1),
             ));
+            let silent_since = tokio::time::Instant::now();
             world.published().await;
+            assert_eq!(silent_since.elapsed().as_secs(), 3);
             let ConversationJob::Reply(retry) = world.jobs(Topic::JobsRetry).remove(0) else {
                 panic!("an answer")
             };

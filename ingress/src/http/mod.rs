@@ -1,4 +1,5 @@
-//! HTTP building blocks that every route shares: errors, request bodies and fields, client addresses and layers.
+//! HTTP building blocks that every route shares: errors, request bodies and fields, client
+//! addresses and layers.
 
 pub(crate) use self::{
     client_address::{PeerAddress, RateLimitAddress},

@@ -7,7 +7,6 @@ use switchboard_schemas::{
     conversation_job::ConversationJob,
     ids::{EventId, RequestId},
     reply_event::PatchOutcome,
-    topics::Topic,
 };
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
@@ -32,7 +31,7 @@ impl<'a> PublishedJob<'a> {
         request: &RequestId,
     ) -> ApiResult<Self> {
         let subscription = state.pending_replies.wait_for_patch(event);
-        publish_job(state, Topic::Jobs, job, request).await?;
+        publish_job(state, job, request).await?;
         Ok(Self {
             state,
             subscription,

@@ -1,4 +1,5 @@
-//! Jobs on their way to the workers: publishing, voiding, takeovers and waiting for the outcome of a conversation job.
+//! Jobs on their way to the workers: publishing, voiding, takeovers and waiting for the outcome of
+//! a conversation job.
 
 pub(crate) mod conversation_job;
 pub(crate) mod publish;

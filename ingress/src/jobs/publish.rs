@@ -16,13 +16,11 @@ use switchboard_schemas::{
 
 use crate::{
     http::{ApiError, ApiResult, trace_context::inject_trace},
-    state::AppState,
+    state::{AppState, refused_publishes},
 };
 
 /// Grace period beyond the publish timeout before a publish counts as failed.
 const PUBLISH_GRACE: Duration = Duration::from_millis(500);
-/// Timeout for voiding a publish; the client is already waiting for its 503.
-const VOID_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The job of an accepted message, by the kind of its recipient.
 #[derive(Clone)]
@@ -88,7 +86,6 @@ pub(crate) async fn publish_turn(state: &AppState, job: &TurnJob) -> ApiResult<(
         TurnJob::Agent(answer) | TurnJob::Playground(answer) => {
             publish_job(
                 state,
-                Topic::Jobs,
                 &job.wrap_reply_job(answer.clone()),
                 &answer.turn.request_id,
             )
@@ -125,13 +122,12 @@ pub(crate) async fn publish_team_playground(
 /// Publishes a job of a conversation, keyed by its id.
 pub(crate) async fn publish_job(
     state: &AppState,
-    topic: Topic,
     job: &ConversationJob,
     request_id: &RequestId,
 ) -> ApiResult<()> {
     publish_record(
         state,
-        topic,
+        Topic::Jobs,
         job.conversation_id().as_str(),
         job,
         request_id,
@@ -139,7 +135,8 @@ pub(crate) async fn publish_job(
     .await
 }
 
-async fn publish_record(
+/// Publishes a record with a key. Returns once it is durable.
+pub(super) async fn publish_record(
     state: &AppState,
     topic: Topic,
     key: &str,
@@ -178,14 +175,10 @@ fn publish_failed(state: &AppState, error: &dyn std::fmt::Display) -> ApiError {
 }
 
 /// Voids a rejected message and frees its queue slot. Its record may still arrive later although
-/// the client received an error.
+/// the client received an error, so that it is voided again until then.
 pub(crate) async fn void_publish(state: &AppState, turn: &Turn) {
-    let reply = turn.reply_id();
-    let void = state
-        .backends
-        .relay
-        .void_publish(&reply, &turn.publish_nonce);
-    if !matches!(tokio::time::timeout(VOID_TIMEOUT, void).await, Ok(Ok(()))) {
+    state.refused_publishes.add(turn);
+    if !refused_publishes::void_once(state, &turn.reply_id(), &turn.publish_nonce).await {
         tracing::warn!(message.id = %turn.message_id, "rejected message not voided");
     }
 }

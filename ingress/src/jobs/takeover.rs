@@ -1,37 +1,44 @@
 //! Hands silent replies to another worker through the retry topic.
 
+use futures::future::select_ok;
 use switchboard_schemas::{
     conversation_job::{ReplyJob, TeamRouting},
     topics::Topic,
 };
 
-use super::publish::{TurnJob, publish_job};
+use super::publish::{TurnJob, publish_record};
 use crate::state::AppState;
 
-/// Publishes `job` to the retry topic for a worker with an attempt of at least `attempt_min`.
+/// Records of one takeover. Their keys differ, so that they reach several partitions: those of a
+/// dead worker are not read until its session expires. The claim lets one record run.
+const TAKEOVER_RECORDS: u32 = 4;
+
+/// Publishes `job` to the retry topic for a worker with an attempt of at least `attempt_min`, and
+/// returns when the first record is durable.
 ///
-/// The original record stays, and the claim decides which worker answers. Returns false for a team
-/// message without a routing decision, which no worker can answer yet.
+/// The original record stays, and the claim decides which worker answers. Returns false if no
+/// record was acknowledged, or for a team message without a routing decision, which no worker can
+/// answer yet.
 pub(crate) async fn publish_takeover(state: &AppState, job: &TurnJob, attempt_min: u32) -> bool {
     let Some(reply_job) = reply_job(state, job).await else {
         return false;
     };
-    let reply_job = ReplyJob {
+    let record = job.wrap_reply_job(ReplyJob {
         attempt_min,
         ..reply_job
-    };
-    let (message, request_id) = (job.turn().reply_id(), job.turn().request_id.clone());
+    });
+    let (message, request_id) = (job.turn().reply_id(), &job.turn().request_id);
     tracing::info!(message.id = %message, attempt = attempt_min, "silent reply handed to another worker");
     state.metrics.takeovers.inc();
-    // Failures are counted by `publish_job`; the next silence tries again.
-    let _ = publish_job(
-        state,
-        Topic::JobsRetry,
-        &job.wrap_reply_job(reply_job),
-        &request_id,
-    )
-    .await;
-    true
+    let (record, conversation) = (&record, record.conversation_id());
+    let publishes = (0..TAKEOVER_RECORDS).map(|number| {
+        let key = format!("{conversation}/{number}");
+        Box::pin(
+            async move { publish_record(state, Topic::JobsRetry, &key, record, request_id).await },
+        )
+    });
+    // The other records are on their way, too: dropping a publish does not withdraw its record.
+    select_ok(publishes).await.is_ok()
 }
 
 async fn reply_job(state: &AppState, job: &TurnJob) -> Option<ReplyJob> {

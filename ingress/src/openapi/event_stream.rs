@@ -60,7 +60,8 @@ pub(crate) struct ToolEvent {
     status: String,
 }
 
-/// Event `done`: the reply is stored. An `error` event, with a problem as its data, ends a stream that failed.
+/// Event `done`: the reply is stored. An `error` event, with a problem as its data, ends a stream
+/// that failed.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 pub(crate) struct DoneEvent {

@@ -1,5 +1,6 @@
-//! Examples of the document. The integration suite sends the requests to a running service and compares the responses with
-//! the schemas; a unit test compares the responses among the examples with the schemas.
+//! Examples of the document. The integration suite sends the requests to a running service and
+//! compares the responses with the schemas; a unit test compares the responses among the examples
+//! with the schemas.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! Headers of responses: `headers.json` describes each of them once, and every response that has one refers to it.
+//! Headers of responses: `headers.json` describes each of them once, and every response that has
+//! one refers to it.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,8 @@ const DESCRIPTIONS: &str = include_str!("headers.json");
 const LIMITS: [&str; 2] = ["RateLimit-Policy", "RateLimit"];
 /// Headers of every reply.
 const REPLY: [&str; 2] = ["X-Conversation-Id", "X-Message-Id"];
-/// Headers of text and JSON replies, which are sent when the reply has begun; the last three only by teams.
+/// Headers of text and JSON replies, which are sent when the reply has begun; the last three only
+/// by teams.
 const BEGUN_REPLY: [&str; 7] = [
     "X-Reply-Generation",
     "X-Model",

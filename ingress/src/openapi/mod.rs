@@ -1,5 +1,6 @@
-//! The OpenAPI 3.1 document of the public API. Each handler describes its own path, parameters and responses, so that the
-//! routes and the document cannot differ; this room adds the parts that operations share.
+//! The OpenAPI 3.1 document of the public API. Each handler describes its own path, parameters and
+//! responses, so that the routes and the document cannot differ; this room adds the parts that
+//! operations share.
 
 pub(crate) mod event_stream;
 mod examples;

@@ -1,5 +1,5 @@
-//! Parameters as the document shows them. The handlers parse them without these types, because the error for an invalid
-//! value and the order of the checks are part of the contract.
+//! Parameters as the document shows them. The handlers parse them without these types, because the
+//! error for an invalid value and the order of the checks are part of the contract.
 
 #![expect(
     dead_code,
@@ -56,7 +56,8 @@ pub(crate) struct ConversationPath {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ConversationChoice {
-    /// The id of the conversation. Needed only if the agent itself and a team both have a conversation with this session.
+    /// The id of the conversation. Needed only if the agent itself and a team both have a
+    /// conversation with this session.
     #[param(rename = "conversationId", value_type = String, required = false)]
     conversation_id: ConversationId,
 }
@@ -65,7 +66,8 @@ pub(crate) struct ConversationChoice {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PageQuery {
-    /// Messages to return: 50 by default, at most 100. Larger numbers count as 100, other values as 50.
+    /// Messages to return: 50 by default, at most 100. Larger numbers count as 100, other values as
+    /// 50.
     #[param(
         required = false,
         minimum = 1,
@@ -83,8 +85,8 @@ pub(crate) struct PageQuery {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 pub(crate) struct ChatHeaders {
-    /// Makes retries safe for 24 hours: a request with the same key and body joins the reply of the first one, and another
-    /// body gets 422.
+    /// Makes retries safe for 24 hours: a request with the same key and body joins the reply of the
+    /// first one, and another body gets 422.
     #[param(
         rename = "Idempotency-Key",
         required = false,
@@ -103,8 +105,8 @@ pub(crate) struct ChatHeaders {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 pub(crate) struct OriginHeader {
-    /// Set by browsers. If the agent has a list of allowed domains, other origins are rejected; requests without the header
-    /// are accepted.
+    /// Set by browsers. If the agent has a list of allowed domains, other origins are rejected;
+    /// requests without the header are accepted.
     #[param(rename = "Origin", required = false)]
     origin: String,
 }
@@ -116,7 +118,8 @@ pub(crate) struct ResumeQuery {
     /// The number of bytes that the client has.
     #[param(required = false, minimum = 0, default = 0, example = 0)]
     after: u64,
-    /// The generation of those bytes (`X-Reply-Generation`). If the reply was restarted since, the response is 409.
+    /// The generation of those bytes (`X-Reply-Generation`). If the reply was restarted since, the
+    /// response is 409.
     #[param(required = false, minimum = 0)]
     generation: u64,
 }
@@ -125,7 +128,8 @@ pub(crate) struct ResumeQuery {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 pub(crate) struct ResumeHeaders {
-    /// The id of the last event that the client has: generation and byte. Takes precedence over the query.
+    /// The id of the last event that the client has: generation and byte. Takes precedence over the
+    /// query.
     #[param(
         rename = "Last-Event-ID",
         required = false,

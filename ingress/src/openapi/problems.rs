@@ -1,5 +1,5 @@
-//! Errors of each operation, and the responses that the document shows for them. The code that writes real error bodies
-//! writes the examples too.
+//! Errors of each operation, and the responses that the document shows for them. The code that
+//! writes real error bodies writes the examples too.
 
 use std::collections::BTreeMap;
 
@@ -228,7 +228,8 @@ fn response(cases: &[ProblemCase], has_examples: bool) -> Response {
         .build()
 }
 
-/// Returns the schema of a problem with the codes of one status, so that any other code fails the contract test.
+/// Returns the schema of a problem with the codes of one status, so that any other code fails the
+/// contract test.
 fn schema(cases: &[ProblemCase]) -> Schema {
     let codes: Vec<_> = cases
         .iter()

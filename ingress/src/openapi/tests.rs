@@ -1,5 +1,5 @@
-//! Tests of the public document: its references resolve, its examples match its schemas, and it describes exactly the routes
-//! that are served.
+//! Tests of the public document: its references resolve, its examples match its schemas, and it
+//! describes exactly the routes that are served.
 
 use std::collections::BTreeSet;
 

@@ -104,7 +104,7 @@ impl ReplyStream {
     }
 
     /// Follows the reply that an earlier identical request started, beginning with `known` frames.
-    /// The earlier request watches has_ended the worker.
+    /// The earlier request watches the worker.
     pub(crate) fn for_duplicate(
         state: AppState,
         job: &TurnJob,
@@ -211,7 +211,7 @@ impl ReplyStream {
         &self.assembly
     }
 
-    /// Returns the agent that this request addressed_agent_id, if any.
+    /// Returns the agent that this request addresses; `None` for teams.
     pub(crate) const fn addressed_agent(&self) -> Option<&AgentId> {
         self.addressed_agent_id.as_ref()
     }
@@ -262,8 +262,8 @@ impl ReplyStream {
         while let Some(frame) = self.backlog.pop_front() {
             match self.apply_logged(frame) {
                 Some(StreamEvent::Text(bytes)) => text.extend_from_slice(&bytes),
-                // The start event is formatted after the whole backlog was applied, so that it contains
-                // the structured data already.
+                // The start event is formatted after the whole backlog was applied, so that it
+                // contains the structured data already.
                 Some(StreamEvent::ReplyUpdate(ReplyUpdate::Ui))
                     if rest.iter().any(|next| {
                         matches!(next, StreamEvent::ReplyUpdate(ReplyUpdate::Began))
@@ -304,7 +304,7 @@ impl ReplyStream {
         self.timeouts.record_sign(now);
         if step != AssemblyStep::Gap {
             if !self.gap_open {
-                self.next_poll = now + self.poll_interval();
+                self.next_poll = self.next_poll_after(now);
             }
             return into_event(step);
         }
@@ -378,7 +378,7 @@ impl ReplyStream {
         if self.gap_open || self.timeouts.is_relay_unavailable() || store_may_know {
             self.read_store().await;
         }
-        self.next_poll = Instant::now() + self.poll_interval();
+        self.next_poll = self.next_poll_after(Instant::now());
         if !self.backlog.is_empty() {
             return None;
         }
@@ -444,6 +444,13 @@ impl ReplyStream {
     /// Returns true for readers and duplicates, which never publish the job again.
     const fn is_reader(&self) -> bool {
         self.job.is_none()
+    }
+
+    /// Returns the time of the next poll: the end of an interval, or earlier if a takeover is due.
+    fn next_poll_after(&self, now: Instant) -> Instant {
+        let regular = now + self.poll_interval();
+        let takeover = self.timeouts.takeover_due().filter(|due| *due > now);
+        takeover.map_or(regular, |due| due.min(regular))
     }
 
     fn poll_interval(&self) -> Duration {

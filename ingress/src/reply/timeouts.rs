@@ -116,6 +116,12 @@ impl ReplyTimeouts {
         !self.heard
     }
 
+    /// Returns the time from which a silent reply is handed to another worker, if it can be.
+    pub(crate) fn takeover_due(&self) -> Option<Instant> {
+        let can_be_taken_over = self.heard && self.takeovers_left > 0 && !self.relay_away;
+        can_be_taken_over.then(|| self.last_sign + self.takeover_after)
+    }
+
     /// Returns the action to take after a poll that found nothing new.
     pub(crate) fn decide(&self, now: Instant) -> TimeoutDecision {
         let waited = now - self.began;
@@ -140,9 +146,7 @@ impl ReplyTimeouts {
             }
             false => TimeoutDecision::Wait,
             true if silence >= self.silence_timeout => TimeoutDecision::WentSilent,
-            true if silence >= self.takeover_after && self.takeovers_left > 0 => {
-                TimeoutDecision::TakeOver
-            }
+            true if self.takeover_due().is_some_and(|due| due <= now) => TimeoutDecision::TakeOver,
             true => TimeoutDecision::Wait,
         }
     }
@@ -230,6 +234,20 @@ mod tests {
             (clock.after(29), clock.after(1)),
             (TimeoutDecision::Wait, TimeoutDecision::WentSilent)
         );
+    }
+
+    #[tokio::test]
+    async fn takeover_is_due_only_while_it_is_possible() {
+        let mut clock = Clock::start();
+        assert_eq!(clock.1.takeover_due(), None, "no worker has started");
+        clock.1.record_sign(clock.0);
+        let due = clock.0 + Duration::from_secs(3);
+        assert_eq!(clock.1.takeover_due(), Some(due));
+        clock.1.record_relay(false, clock.0);
+        assert_eq!(clock.1.takeover_due(), None, "no worker can be heard");
+        clock.1.record_relay(true, clock.0);
+        (0..2).for_each(|_| clock.1.record_takeover(clock.0));
+        assert_eq!(clock.1.takeover_due(), None, "no takeover is left");
     }
 
     #[tokio::test]

@@ -1,4 +1,5 @@
-//! `POST /api/public/agents/{agentId}/chat`: sends a message to an agent and responds with the reply in the requested format.
+//! `POST /api/public/agents/{agentId}/chat`: sends a message to an agent and responds with the
+//! reply in the requested format.
 
 use std::convert::identity;
 

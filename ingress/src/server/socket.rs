@@ -41,8 +41,8 @@ impl ClientSocket {
         socket
     }
 
-    /// Makes every end except [`Self::close_orderly`] a reset, for clients that cannot detect a truncated
-    /// response otherwise.
+    /// Makes every end except [`Self::close_orderly`] a reset, for clients that cannot detect a
+    /// truncated response otherwise.
     pub(crate) fn reset_unless_closed(&self) {
         let _ = SockRef::from(&*self.0).set_linger(Some(Duration::ZERO));
     }

@@ -20,6 +20,7 @@ use super::AppState;
 const DELIVERABLE_FOR: Duration = Duration::from_secs(20);
 /// Below the time for which a relay without state refuses older jobs.
 const VOID_INTERVAL: Duration = Duration::from_secs(1);
+/// Timeout for voiding a publish; the first time, a client is waiting for its 503.
 const VOID_TIMEOUT: Duration = Duration::from_millis(500);
 /// Refused messages that are remembered, at about 300 bytes each. Further ones are voided once.
 const REFUSED_MESSAGES_MAX: usize = 50_000;
@@ -55,8 +56,11 @@ impl RefusedPublishes {
     }
 
     /// Removes a message that was accepted after all: whichever of its records runs first counts.
-    pub(crate) fn forget(&self, reply: &MessageId) {
-        self.by_reply.lock().remove(reply);
+    pub(crate) fn forget(&self, turn: &Turn) {
+        let mut by_reply = self.by_reply.lock();
+        if !by_reply.is_empty() {
+            by_reply.remove(&turn.reply_id());
+        }
     }
 
     /// Returns the publishes whose records may still be delivered.
@@ -92,8 +96,13 @@ pub(crate) async fn void_again(state: &AppState) {
     refused
         .for_each_concurrent(CONCURRENT_VOIDS_MAX, async |(reply, nonce)| {
             // A relay that does not respond is asked again in a second.
-            let void = state.backends.relay.void_publish(&reply, &nonce);
-            drop(timeout(VOID_TIMEOUT, void).await);
+            void_once(state, &reply, &nonce).await;
         })
         .await;
+}
+
+/// Voids a publish. Returns false if the relay does not confirm that in time.
+pub(crate) async fn void_once(state: &AppState, reply: &MessageId, nonce: &str) -> bool {
+    let void = state.backends.relay.void_publish(reply, nonce);
+    matches!(timeout(VOID_TIMEOUT, void).await, Ok(Ok(())))
 }

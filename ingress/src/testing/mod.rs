@@ -1,5 +1,5 @@
-//! Support for the unit tests of this crate: an ingress over embedded backends that fail on request,
-//! and shared values.
+//! Support for the unit tests of this crate: an ingress over embedded backends that fail on
+//! request, and shared values.
 
 mod world;
 

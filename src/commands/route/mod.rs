@@ -1,7 +1,9 @@
-//! `switchboard route --team … --replay`: decides recorded messages of a team again and prints the differences.
+//! `switchboard route --team … --replay`: decides recorded messages of a team again and prints the
+//! differences.
 //!
-//! All data is read through the admin API, with the access of the admin token, from a running service of either profile.
-//! Rows identify messages by id; message text is printed only with `--show-text`.
+//! All data is read through the admin API, with the access of the admin token, from a running
+//! service of either profile. Rows identify messages by id; message text is printed only with
+//! `--show-text`.
 
 mod admin_client;
 mod proposed_team;
@@ -28,7 +30,8 @@ pub(crate) struct RouteReplayArguments {
     /// Decide recorded messages again and print differences; changes nothing.
     #[arg(long, required = true)]
     replay: bool,
-    /// Document with the changed team or agents (`-`: standard input); defaults to the current state.
+    /// Document with the changed team or agents (`-`: standard input); defaults to the current
+    /// state.
     #[arg(short, long)]
     file: Option<PathBuf>,
     /// Only conversations that began at or after this time, for example 2026-01-31T00:00:00Z.
@@ -56,7 +59,8 @@ struct ReplayTotals {
     pairs: BTreeMap<(String, String), usize>,
 }
 
-/// Prints a row for each message that another agent would answer or that needs a model, and the totals.
+/// Prints a row for each message that another agent would answer or that needs a model, and the
+/// totals.
 pub(crate) async fn run(
     config: &ServiceConfig,
     arguments: &RouteReplayArguments,

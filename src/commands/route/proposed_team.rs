@@ -8,7 +8,8 @@ use switchboard_workers::replay::{TriedMember, TriedTeam};
 
 use super::admin_client::{AdminClient, AgentResponse, TeamResponse};
 
-/// Reads the team and applies the changes of `document`, which may contain only changed fields. Agents must exist.
+/// Reads the team and applies the changes of `document`, which may contain only changed fields.
+/// Agents must exist.
 pub(super) async fn read_team(
     client: &AdminClient,
     wanted: &str,

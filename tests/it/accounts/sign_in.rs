@@ -44,7 +44,7 @@ async fn wrong_password_and_unknown_address_get_the_same_answer() {
     let service = organization.service();
     let person = Person::new(service, &organization, "owner").await;
     let waiting = invited(service, &organization, "owner").await;
-    let mut told = vec![];
+    let mut refusals = vec![];
     for email in [
         person.email.as_str(),
         "unknown@people.example",
@@ -55,9 +55,9 @@ async fn wrong_password_and_unknown_address_get_the_same_answer() {
             .await;
         let problem = answer.assert_problem(401, None);
         assert_eq!(answer.header("set-cookie"), None);
-        told.push((problem["title"].clone(), problem["detail"].clone()));
+        refusals.push((problem["title"].clone(), problem["detail"].clone()));
     }
-    assert!(told.iter().all(|it| *it == told[0]), "{told:?}");
+    assert!(refusals.iter().all(|it| *it == refusals[0]), "{refusals:?}");
 }
 
 #[tokio::test]

@@ -101,7 +101,8 @@ async fn reply_timeline_lists_its_steps_in_order() {
         "{reply}"
     );
     assert!(ms.is_sorted(), "{reply}");
-    // A busy machine notices the first text late, so that both pauses are measured from the request.
+    // A busy machine notices the first text late, so that both pauses are measured from the
+    // request.
     assert!(ms[5] - ms[4] >= 200 && ms[6] - ms[4] >= 400, "{reply}");
 }
 

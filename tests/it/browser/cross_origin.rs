@@ -311,9 +311,9 @@ async fn sandboxed_frame_with_opaque_origin_can_read_responses() {
             parent.postMessage({status: response.status, text: await response.text()}, '*');
         }})(${JSON.stringify(input)})`;
         frame.srcdoc = '<script>' + code + '</' + 'script>';
-        const told = new Promise(resolve => addEventListener('message', event => resolve(event.data), {once: true}));
+        const message = new Promise(resolve => addEventListener('message', event => resolve(event.data), {once: true}));
         document.body.append(frame);
-        return await told;";
+        return await message;";
     let request = chat(&organization, "all", "s");
     assert_eq!(
         browser.run(in_frame, request.clone()).await,

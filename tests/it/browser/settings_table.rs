@@ -1,7 +1,11 @@
 //! A table of every widget setting and theme field that can be measured in a page: two values each,
 //! the form control that sets it, and its expected effect.
 
+use std::time::Instant;
+
 use serde_json::{Map, Value, json};
+
+use crate::support::PATIENCE;
 
 /// Question and answer in the widgets of this table.
 pub(super) const QUESTION: &str = "hello";
@@ -30,7 +34,7 @@ pub(super) struct Setting {
     /// JavaScript expression that measures the effect.
     measure: &'static str,
     /// Expected result of the expression for each of the two values.
-    pub(super) effects: [Value; 2],
+    effects: [Value; 2],
 }
 
 /// Returns all settings in measuring order; the last ones type and send a message.
@@ -62,9 +66,34 @@ pub(super) fn configuration(which: usize) -> Value {
 }
 
 /// Returns the body of a function that measures the settings in an open widget with a reply.
-pub(super) fn measuring<'a>(settings: impl Iterator<Item = &'a Setting>) -> String {
-    let measures = settings.map(|setting| format!("'{}': {},", setting.field, setting.measure));
+fn measuring(settings: &[Setting]) -> String {
+    let measures = settings
+        .iter()
+        .map(|setting| format!("'{}': {},", setting.field, setting.measure));
     format!("{TOOLS}\nreturn {{{}}};", measures.collect::<String>())
+}
+
+/// Waits until every setting has the effect of its first or second value. `measure` runs the body
+/// of a function in an open widget with a reply. A window that has just opened is still animated.
+pub(super) async fn assert_effects(
+    settings: &[Setting],
+    which: usize,
+    measure: impl AsyncFn(&str) -> Value,
+) {
+    let body = measuring(settings);
+    let began = Instant::now();
+    loop {
+        let measured = measure(&body).await;
+        let wrong: Vec<String> = settings
+            .iter()
+            .filter(|setting| measured[setting.field] != setting.effects[which])
+            .map(|setting| format!("{}: {}", setting.field, measured[setting.field]))
+            .collect();
+        if wrong.is_empty() {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "value {which}: {wrong:#?}");
+    }
 }
 
 const TOOLS: &str = "

@@ -18,14 +18,14 @@ async fn head_beyond_the_limit_is_refused_and_closes_the_connection() {
     ] {
         let mut connection = connect(&organization).await;
         connection.write(&request).await;
-        let told = String::from_utf8(connection.read_to_end().await).unwrap();
-        let status = told.split(' ').nth(1).unwrap_or_default();
+        let response = String::from_utf8(connection.read_to_end().await).unwrap();
+        let status = response.split(' ').nth(1).unwrap_or_default();
         assert!(
             ["431", "414", ""].contains(&status),
-            "{:.60}: {told}",
+            "{:.60}: {response}",
             request
         );
-        assert!(told.matches("HTTP/1.1 ").count() <= 1, "{told}");
+        assert!(response.matches("HTTP/1.1 ").count() <= 1, "{response}");
     }
 }
 

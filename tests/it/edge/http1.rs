@@ -229,9 +229,12 @@ async fn body_of_a_refused_request_is_not_parsed_as_a_request() {
             ))
             .await;
         connection.write(body).await;
-        let told = String::from_utf8(connection.read_to_end().await).unwrap();
-        assert!(told.starts_with(&format!("HTTP/1.1 {status} ")), "{told}");
-        assert_eq!(told.matches("HTTP/1.1 ").count(), 1, "{told}");
+        let response = String::from_utf8(connection.read_to_end().await).unwrap();
+        assert!(
+            response.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{response}"
+        );
+        assert_eq!(response.matches("HTTP/1.1 ").count(), 1, "{response}");
     }
 }
 
@@ -242,9 +245,9 @@ async fn http_1_0_client_gets_the_whole_reply() {
     connection
         .write(chat_request(&organization, "s", "").replace("HTTP/1.1", "HTTP/1.0"))
         .await;
-    let (told, broke) = connection.read_to_break().await;
-    let told = String::from_utf8(told).unwrap();
-    let (head, body) = told.split_once("\r\n\r\n").unwrap();
+    let (response, broke) = connection.read_to_break().await;
+    let response = String::from_utf8(response).unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
     assert!(!broke, "an end in order");
     assert!(
         head.contains(" 200 ") && !head.to_lowercase().contains("chunked"),
@@ -270,9 +273,9 @@ async fn http_1_0_client_detects_an_interrupted_reply() {
     connection
         .write(chat_request(&organization, "s", "").replace("HTTP/1.1", "HTTP/1.0"))
         .await;
-    let (told, broke) = connection.read_to_break().await;
-    let told = String::from_utf8(told).unwrap();
-    assert!(told.contains(" 200 ") && broke, "{told}");
+    let (response, broke) = connection.read_to_break().await;
+    let response = String::from_utf8(response).unwrap();
+    assert!(response.contains(" 200 ") && broke, "{response}");
 }
 
 #[tokio::test]

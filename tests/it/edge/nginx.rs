@@ -1,19 +1,15 @@
 //! The service behind nginx with its default buffers: chunks arrive one by one, and the largest
 //! response heads fit.
 
-use std::{
-    fs,
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::url;
 use crate::support::{
-    Client, Events, Organization, OrganizationDocument, PATIENCE, Program, RawConnection, Reply,
-    Script, SharedService, TestService, eventually, free_port, report, shop_saying, shop_with,
+    Client, Events, Organization, OrganizationDocument, Program, RawConnection, Reply, Script,
+    SharedService, TestService, free_port, report, shop_saying, shop_with, start_nginx,
 };
 
 /// The contract's limit of all headers together.
@@ -36,15 +32,9 @@ impl Nginx {
             format!("127.0.0.1:{}", free_port()),
             format!("127.0.0.1:{}", free_port()),
         );
-        let configuration =
-            configuration(url(service).trim_start_matches("http://"), &plain, &keeping);
-        let program = Program::start("nginx", |directory| arguments(directory, &configuration));
+        let servers = servers(url(service).trim_start_matches("http://"), &plain, &keeping);
         let (plain, keeping) = (format!("http://{plain}"), format!("http://{keeping}"));
-        let client = Client::new(&plain);
-        eventually("nginx answers", PATIENCE, async || {
-            client.try_get("/").await
-        })
-        .await;
+        let program = start_nginx(&servers, &plain).await;
         Self {
             plain,
             keeping,
@@ -53,29 +43,14 @@ impl Nginx {
     }
 }
 
-fn arguments(directory: &Path, configuration: &str) -> Vec<String> {
-    fs::write(directory.join("nginx.conf"), configuration).unwrap();
-    let directory = directory.to_str().unwrap();
-    ["-p", directory, "-c", "nginx.conf", "-e", "stderr"]
-        .map(str::to_owned)
-        .to_vec()
-}
-
-/// Configuration without buffers, sizes or timeouts, because their defaults are under test.
-fn configuration(service: &str, plain: &str, keeping: &str) -> String {
+/// Returns servers without buffers, sizes or timeouts, because their defaults are under test.
+fn servers(service: &str, plain: &str, keeping: &str) -> String {
     format!(
-        "daemon off; master_process off; pid nginx.pid;
-         events {{ }}
-         http {{
-           access_log off;
-           client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
-           uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-           upstream kept {{ server {service}; keepalive 4; }}
-           server {{ listen {plain}; location / {{ proxy_pass http://{service}; }} }}
-           server {{
-             listen {keeping};
-             location / {{ proxy_pass http://kept; proxy_http_version 1.1; proxy_set_header Connection ''; }}
-           }}
+        "upstream kept {{ server {service}; keepalive 4; }}
+         server {{ listen {plain}; location / {{ proxy_pass http://{service}; }} }}
+         server {{
+           listen {keeping};
+           location / {{ proxy_pass http://kept; proxy_http_version 1.1; proxy_set_header Connection ''; }}
          }}"
     )
 }
@@ -122,7 +97,8 @@ async fn text_chunks_arrive_one_by_one() {
         for number in 2..=CHUNKS {
             let released = Instant::now();
             gate.open(1);
-            // The next chunk is not sent before this one has arrived: a buffer would block the test forever.
+            // The next chunk is not sent before this one has arrived: a buffer would block the test
+            // forever.
             reply
                 .read_at_least(&mut response, number * CHUNK_CHARS)
                 .await;

@@ -29,8 +29,12 @@ async fn request_with_two_lengths_is_the_last_of_its_connection() {
                 chat_head(&organization, "")
             ))
             .await;
-        let told = String::from_utf8(connection.read_to_end().await).unwrap();
-        assert_eq!(told.matches("HTTP/1.1 ").count(), 1, "{headers}{told}");
+        let response = String::from_utf8(connection.read_to_end().await).unwrap();
+        assert_eq!(
+            response.matches("HTTP/1.1 ").count(),
+            1,
+            "{headers}{response}"
+        );
     }
 }
 
@@ -68,10 +72,22 @@ async fn ambiguous_length_is_refused_and_closes_the_connection() {
                 chat_head(&organization, "")
             ))
             .await;
-        let told = String::from_utf8(connection.read_to_end().await).unwrap();
-        assert!(told.starts_with("HTTP/1.1 400 "), "{headers:?}: {told}");
-        assert_eq!(told.matches("HTTP/1.1 ").count(), 1, "{headers:?}: {told}");
+        assert_one_bad_request(&mut connection, &format!("{headers:?}")).await;
     }
+}
+
+/// Asserts that the connection ends after a single response with status 400.
+async fn assert_one_bad_request(connection: &mut RawConnection, request: &str) {
+    let response = String::from_utf8(connection.read_to_end().await).unwrap();
+    assert!(
+        response.starts_with("HTTP/1.1 400 "),
+        "{request}: {response}"
+    );
+    assert_eq!(
+        response.matches("HTTP/1.1 ").count(),
+        1,
+        "{request}: {response}"
+    );
 }
 
 #[tokio::test]
@@ -94,9 +110,7 @@ async fn malformed_chunks_end_the_request_and_the_connection() {
             chat_head(&organization, "")
         );
         connection.write(format!("{head}{body}{hidden}")).await;
-        let told = String::from_utf8(connection.read_to_end().await).unwrap();
-        assert!(told.starts_with("HTTP/1.1 400 "), "{body:.40}: {told}");
-        assert_eq!(told.matches("HTTP/1.1 ").count(), 1, "{body:.40}: {told}");
+        assert_one_bad_request(&mut connection, &format!("{body:.40}")).await;
     }
 }
 
@@ -119,14 +133,14 @@ async fn non_http_bytes_are_refused_and_close_the_connection() {
     ] {
         let mut connection = RawConnection::open(&url(&service)).await;
         connection.write(request).await;
-        let told = String::from_utf8(connection.read_to_end().await).unwrap();
+        let response = String::from_utf8(connection.read_to_end().await).unwrap();
         assert!(
-            told.is_empty() || told.starts_with("HTTP/1.1 400 "),
-            "{request:?}: {told}"
+            response.is_empty() || response.starts_with("HTTP/1.1 400 "),
+            "{request:?}: {response}"
         );
         assert!(
-            told.matches("HTTP/1.1 ").count() <= 1,
-            "{request:?}: {told}"
+            response.matches("HTTP/1.1 ").count() <= 1,
+            "{request:?}: {response}"
         );
     }
 }

@@ -236,7 +236,7 @@ async fn clients_that_never_read_cost_little_and_are_dropped() {
     let client = organization.client_at(&service.public_urls()[0]);
     client.chat_json(organization.shop(), "large", "hi").await;
     let ingress = service.ops_urls().remove(0).0;
-    let memory = || service.with_process(&ingress, |process| resident_bytes(process.id()));
+    let memory = || service.with_process(&ingress, |process| process.resident_bytes());
     let before = (memory(), open_connections(&service).await);
     let path = organization.path("/conversations/large");
     let key = organization.key_text("all");
@@ -265,14 +265,4 @@ async fn clients_that_never_read_cost_little_and_are_dropped() {
     )
     .await;
     answers(&service, &organization, &json!(stalled.len()).to_string()).await;
-}
-
-/// Returns the resident memory of a process in bytes.
-fn resident_bytes(process: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }

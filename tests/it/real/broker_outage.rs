@@ -104,7 +104,8 @@ async fn begin_reply(
     (reply, response)
 }
 
-/// The records of refused messages are delivered once Kafka answers again, and Redis has lost the marks that say so.
+/// The records of refused messages are delivered once Kafka answers again, and Redis has lost the
+/// marks that say so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refused_message_is_never_answered() {
     let (kafka, redis) = (OwnKafka::start(), OwnRedis::start());
@@ -137,8 +138,8 @@ async fn refused_message_is_never_answered() {
         (reply.status == 200 && reply.ended_cleanly).then_some(())
     })
     .await;
-    // The refused records precede new ones of their partitions, so that all are handled once a new message of each
-    // conversation is answered.
+    // The refused records precede new ones of their partitions, so that all are handled once a new
+    // message of each conversation is answered.
     for number in 0..REPLIES_OF_EACH_KIND {
         organization
             .chat(&session(number), "again")

@@ -16,7 +16,8 @@ const CHATS_PER_SESSION: usize = 5;
 const SAMPLE_SESSIONS: usize = 8;
 /// Time that the crowd may need by that measure, far below the time-outs of clients and service.
 const CROWD_TIME: Duration = Duration::from_secs(20);
-/// Bounds of the crowd; the lower one still makes every conversation wait for its own and for others.
+/// Bounds of the crowd; the lower one still makes every conversation wait for its own and for
+/// others.
 const SESSIONS_MIN: usize = 4;
 const SESSIONS_MAX: usize = 200;
 
@@ -132,7 +133,8 @@ async fn crowd_sessions(organization: &Organization, urls: &[String]) -> usize {
     (chats as usize / CHATS_PER_SESSION).clamp(SESSIONS_MIN, SESSIONS_MAX)
 }
 
-/// Asserts that each chat is stored as it was streamed, and returns the texts of the history in order.
+/// Asserts that each chat is stored as it was streamed, and returns the texts of the history in
+/// order.
 fn assert_stored_as_streamed(history: &Value, chats: &[&Chat]) -> Vec<String> {
     let messages = history["messages"].as_array().unwrap();
     assert_eq!(

@@ -1,23 +1,28 @@
 //! Tests that need real services and separate processes.
 
 mod broker_outage;
+mod chaos;
 mod compose_file;
 mod crowd;
 mod kafka;
+mod key_revocation;
 mod limiter_outage;
 mod malformed_records;
 mod message_events;
 mod own_services;
 mod real_model;
+mod redelivery;
 mod redis_freeze;
 mod redis_outage;
 mod rolling_stop;
+mod rollout;
 mod rotation;
 mod worker_kill;
 
 use crate::support::{Profile, SharedService, TestService};
 
-/// Starts separate processes over real services whatever the profile of the run, so that no test here passes without them.
+/// Starts separate processes over real services whatever the profile of the run, so that no test
+/// here passes without them.
 async fn start_cluster(extra: &[(&str, &str)]) -> TestService {
     TestService::start_as(Profile::Cluster, extra).await
 }

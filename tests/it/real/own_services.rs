@@ -1,22 +1,30 @@
-//! Redis and Kafka instances of a single test, which may kill them.
+//! Instances of Redis, Kafka and Cassandra of a single test, which may kill or suspend them.
 
 use std::{
     net::TcpStream,
+    ops::Deref,
     path::PathBuf,
     process::Command,
-    sync::atomic::{AtomicU16, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU16, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use crate::support::{PATIENCE, free_port};
 
 /// A Redis without persistence.
-pub(super) struct OwnRedis(OwnService);
+pub(super) struct OwnRedis(Arc<OwnService>);
+
+/// A single-node Cassandra that keeps its data.
+pub(super) struct OwnCassandra(Arc<OwnService>);
 
 /// A single-node Kafka that keeps its data.
-pub(super) struct OwnKafka(OwnService);
+pub(super) struct OwnKafka(Arc<OwnService>);
 
-struct OwnService {
+/// A process of a service on a port of its own.
+pub(super) struct OwnService {
     script: &'static str,
     directory: tempfile::TempDir,
     port: u16,
@@ -30,37 +38,24 @@ impl OwnRedis {
 
     /// Returns the address for clients.
     pub(super) fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.0.port)
-    }
-
-    /// Kills the process with SIGKILL, without closing connections.
-    pub(super) fn kill(&self) {
-        self.0.kill();
-    }
-
-    /// Restarts it without data on the same port.
-    pub(super) fn restart(&self) {
-        self.0.run("start");
-    }
-
-    /// Suspends the process: it keeps data and connections, and answers nothing.
-    pub(super) fn suspend(&self) {
-        self.0.signal("-STOP");
-    }
-
-    /// Continues a suspended process.
-    pub(super) fn resume(&self) {
-        self.0.signal("-CONT");
+        format!("redis://{}", self.address())
     }
 
     /// Makes Redis read-only, as when its memory is full.
     pub(super) fn refuse_writes(&self) {
-        let port = self.0.port.to_string();
+        let port = self.port.to_string();
         let set = Command::new("redis-cli")
             .args(["-p", &port, "config", "set", "maxmemory", "1"])
             .output()
             .unwrap();
         assert_eq!(String::from_utf8_lossy(&set.stdout).trim(), "OK");
+    }
+}
+
+impl OwnCassandra {
+    /// Starts Cassandra on two adjacent free ports.
+    pub(super) fn start() -> Self {
+        Self(OwnService::start("cassandra.sh", two_free_ports()))
     }
 }
 
@@ -72,47 +67,84 @@ impl OwnKafka {
 
     /// Returns the address for clients.
     pub(super) fn brokers(&self) -> String {
-        format!("127.0.0.1:{}", self.0.port)
+        self.address()
     }
+}
 
-    pub(super) fn kill(&self) {
-        self.0.kill();
+impl Deref for OwnRedis {
+    type Target = Arc<OwnService>;
+
+    fn deref(&self) -> &Arc<OwnService> {
+        &self.0
     }
+}
 
-    /// Suspends the process: it keeps its connections and answers nothing.
-    pub(super) fn suspend(&self) {
-        self.0.signal("-STOP");
+impl Deref for OwnCassandra {
+    type Target = Arc<OwnService>;
+
+    fn deref(&self) -> &Arc<OwnService> {
+        &self.0
     }
+}
 
-    /// Continues a suspended process.
-    pub(super) fn resume(&self) {
-        self.0.signal("-CONT");
-    }
+impl Deref for OwnKafka {
+    type Target = Arc<OwnService>;
 
-    /// Restarts it with the same port and data.
-    pub(super) fn restart(&self) {
-        self.0.run("start");
+    fn deref(&self) -> &Arc<OwnService> {
+        &self.0
     }
 }
 
 impl OwnService {
-    fn start(script: &'static str, port: u16) -> Self {
-        let service = Self {
+    fn start(script: &'static str, port: u16) -> Arc<Self> {
+        let service = Arc::new(Self {
             script,
             directory: tempfile::tempdir().unwrap(),
             port,
-        };
+        });
         service.run("start");
         service
     }
 
+    /// Returns host and port.
+    pub(super) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Restarts a killed process on the same port, with its data if it keeps any.
+    pub(super) fn restart(&self) {
+        self.run("start");
+    }
+
+    /// Stops the process if it still runs.
+    pub(super) fn stop(&self) {
+        self.run("stop");
+    }
+
+    /// Suspends the process: it keeps data and connections, and answers nothing.
+    pub(super) fn suspend(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Continues a suspended process.
+    pub(super) fn resume(&self) {
+        self.signal("-CONT");
+    }
+
+    /// Returns the process id.
+    pub(super) fn id(&self) -> u32 {
+        let id = std::fs::read_to_string(self.directory.path().join("pid")).unwrap();
+        id.trim().parse().unwrap()
+    }
+
     fn signal(&self, signal: &str) {
-        let pid = std::fs::read_to_string(self.directory.path().join("pid")).unwrap();
-        let kill = Command::new("kill").args([signal, pid.trim()]).status();
+        let id = self.id().to_string();
+        let kill = Command::new("kill").args([signal, &id]).status();
         assert!(kill.unwrap().success());
     }
 
-    fn kill(&self) {
+    /// Kills the process with SIGKILL, without closing connections.
+    pub(super) fn kill(&self) {
         self.signal("-KILL");
         // Until the process has ended, its port is taken and a restart would fail.
         let began = Instant::now();
@@ -143,7 +175,7 @@ impl OwnService {
 
 impl Drop for OwnService {
     fn drop(&mut self) {
-        self.run("stop");
+        self.stop();
     }
 }
 

@@ -63,6 +63,6 @@ async fn five_real_model_turns_are_published_as_streamed() {
     assert_eq!(
         stored,
         said.iter().collect::<Vec<_>>(),
-        "streamed, stored and told are one text"
+        "streamed, stored and announced are one text"
     );
 }

@@ -1,7 +1,7 @@
 //! Redis that is suspended while replies end: each message has one final state, in the store and on
 //! the topic.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -43,9 +43,13 @@ async fn reply_that_ends_while_redis_is_suspended_has_one_text() {
         redis.resume();
     };
     let (replies, ()) = tokio::join!(join_all(chats), freeze);
-    let (witness, mut cut) = (Witness::at_shared(), 0);
-    for (number, reply) in replies.iter().enumerate() {
-        let history = organization.settled_history(&session(number), 4).await;
+    let mut histories = vec![];
+    for number in 0..REPLIES {
+        histories.push(organization.settled_history(&session(number), 4).await);
+    }
+    let announced = announced_texts(&Witness::at_shared(), &service);
+    let mut cut = 0;
+    for (number, (reply, history)) in replies.iter().zip(&histories).enumerate() {
         let stored = &history["messages"][3];
         assert_eq!(history["totalMessages"], 4, "{history}");
         if reply.status == 200 && reply.ended_cleanly {
@@ -53,10 +57,10 @@ async fn reply_that_ends_while_redis_is_suspended_has_one_text() {
         } else {
             cut += 1;
         }
-        let announced = announced_texts(&witness, &service, stored["id"].as_str().unwrap());
+        let texts = &announced[stored["id"].as_str().unwrap()];
         assert!(
-            !announced.is_empty() && announced.iter().all(|text| *text == stored["content"]),
-            "reply {number} is stored as {stored} and announced as {announced:?}"
+            texts.iter().all(|text| *text == stored["content"]),
+            "reply {number} is stored as {stored} and announced as {texts:?}"
         );
     }
     report(&format!(
@@ -69,14 +73,18 @@ fn session(number: usize) -> String {
     format!("s{number}")
 }
 
-/// Returns the texts of all records on the topic for analytics that announce this reply.
-fn announced_texts(witness: &Witness, service: &TestService, reply: &str) -> Vec<Value> {
-    let records = witness.read_all(&witness.topic(service, "chat.messages"));
-    let events = records
-        .iter()
-        .map(|record| serde_json::from_slice::<Value>(&record.payload).unwrap());
-    events
-        .filter(|event| event["type"] == "message.assistant" && event["messageId"] == reply)
-        .map(|event| event["content"].clone())
-        .collect()
+/// Returns the texts of all records on the topic for analytics that announce a reply, by its id.
+fn announced_texts(witness: &Witness, service: &TestService) -> HashMap<String, Vec<Value>> {
+    let mut texts: HashMap<String, Vec<Value>> = HashMap::new();
+    for record in witness.read_all(&witness.topic(service, "chat.messages")) {
+        let event: Value = serde_json::from_slice(&record.payload).unwrap();
+        if event["type"] == "message.assistant" {
+            let reply = event["messageId"].as_str().unwrap().to_owned();
+            texts
+                .entry(reply)
+                .or_default()
+                .push(event["content"].clone());
+        }
+    }
+    texts
 }

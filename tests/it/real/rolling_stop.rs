@@ -10,7 +10,8 @@ use crate::support::{Organization, Reply, Script};
 
 const LONG_REPLIES: usize = 6;
 const NEW_CHATS: usize = 20;
-/// Longer than the long replies take on any machine: a worker whose budget is spent hands its replies to another one.
+/// Longer than the long replies take on any machine: a worker whose budget is spent hands its
+/// replies to another one.
 const DRAIN_MS: &str = "110000";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

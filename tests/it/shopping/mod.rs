@@ -1,5 +1,5 @@
-//! Shopping with an agent that has products. Found products are in a header before the first byte, in the `ui` event and
-//! in the history, and a failing tool never fails the reply.
+//! Shopping with an agent that has products. Found products are in a header before the first byte,
+//! in the `ui` event and in the history, and a failing tool never fails the reply.
 
 mod product_grids;
 mod tool_calls;

@@ -141,15 +141,15 @@ async fn catalog_details_are_sent_to_the_model_and_not_shown() {
         "{shown}"
     );
 
-    let told = tool_results(&organization).remove(0);
-    let (result, note) = told.split_once("\n\nThe visitor sees exactly").unwrap();
+    let shown = tool_results(&organization).remove(0);
+    let (result, note) = shown.split_once("\n\nThe visitor sees exactly").unwrap();
     assert!(
-        !note.contains("waterproof") && !told.contains("https://"),
-        "{told}"
+        !note.contains("waterproof") && !shown.contains("https://"),
+        "{shown}"
     );
     let mut result: Value = serde_json::from_str(result).unwrap();
-    let told = result["products"].as_array_mut().unwrap();
-    told.sort_by_key(|product| product["title"].to_string());
+    let listed = result["products"].as_array_mut().unwrap();
+    listed.sort_by_key(|product| product["title"].to_string());
     let alpine = json!({
         "title": "Alpine tent", "price": "99 EUR", "description": "Two doors, see",
         "attributes": {"weight": "2 kg", "waterproof": "yes"}
@@ -157,7 +157,7 @@ async fn catalog_details_are_sent_to_the_model_and_not_shown() {
     let beach = json!({
         "title": "Beach tent", "price": "49 EUR", "attributes": {"weight": "1 kg", "waterproof": "no"}
     });
-    assert_eq!(*told, [alpine, beach]);
+    assert_eq!(*listed, [alpine, beach]);
 
     client.chat(agent, "s", "and now?").await.complete();
     let asked = organization.requests().pop().unwrap();

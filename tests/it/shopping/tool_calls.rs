@@ -38,12 +38,12 @@ async fn price_limit_within_the_query_is_applied_and_reported() {
             shown,
             "{words}"
         );
-        let told = tool_results(&organization).remove(0);
-        let told: Value = serde_json::from_str(told.split("\n\n").next().unwrap()).unwrap();
+        let result = tool_results(&organization).remove(0);
+        let result: Value = serde_json::from_str(result.split("\n\n").next().unwrap()).unwrap();
         assert_eq!(
-            (told["price_min"].as_f64(), told["price_max"].as_f64()),
+            (result["price_min"].as_f64(), result["price_max"].as_f64()),
             limits,
-            "{told}"
+            "{result}"
         );
     }
 }
@@ -85,7 +85,7 @@ async fn failing_tool_never_fails_the_reply() {
             Raw::Finish("tool_calls"),
         ])
     };
-    for (session, call, told) in [
+    for (session, call, message) in [
         (
             "unknown",
             raw_call("delete_everything", "{}"),
@@ -122,7 +122,7 @@ async fn failing_tool_never_fails_the_reply() {
         assert!(!events.names().contains(&"ui"), "{session}");
         let results = tool_results(&organization);
         assert!(
-            results[0].contains("error") && results[0].contains(told),
+            results[0].contains("error") && results[0].contains(message),
             "{session}: {results:?}"
         );
         assert!(

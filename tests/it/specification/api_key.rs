@@ -85,7 +85,10 @@ async fn value_is_displayed_once_at_creation() {
         .post("/api/admin/apply", &organization.document)
         .await;
     again.assert_status(200);
-    assert!(!again.text.contains("svc_live_"), "a value is told again");
+    assert!(
+        !again.text.contains("svc_live_"),
+        "a value is returned again"
+    );
     assert_eq!(
         organization
             .client()

@@ -80,13 +80,13 @@ async fn agent_keeps_the_full_history_as_context() {
         let requests = model.requests(&organization.model);
         assert_eq!(requests.len(), turn, "one model call per chat");
         expected.push(("user".to_owned(), format!("question {turn}")));
-        let told: Vec<_> = requests[turn - 1]
+        let messages: Vec<_> = requests[turn - 1]
             .messages
             .iter()
             .filter(|(role, _)| role != "system")
             .cloned()
             .collect();
-        assert_eq!(told, expected);
+        assert_eq!(messages, expected);
         expected.push(("assistant".to_owned(), format!("answer {turn}")));
     }
 }

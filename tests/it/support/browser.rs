@@ -2,18 +2,23 @@
 //! pages on origins of their own.
 
 use std::{
+    cell::RefCell,
     io::{Read, Write},
     net::TcpStream,
     os::unix::fs::MetadataExt,
-    sync::OnceLock,
+    sync::{Arc, OnceLock, Weak},
     time::Duration,
 };
 
 use axum::{Router, response::Html};
 use serde_json::{Value, json};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{Client, PATIENCE, Program, background, eventually, free_port};
 
+/// Tests with browsers at the same time. A browser is a dozen processes, so that more of them only
+/// make all tests wait for longer than they should.
+const BROWSER_TESTS_MAX: usize = 3;
 const SCRIPT_TIMEOUT_MS: u64 = 60_000;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -22,6 +27,7 @@ pub(crate) struct Browser {
     driver: Client,
     driver_port: u16,
     session: String,
+    _permit: Arc<SemaphorePermit<'static>>,
 }
 
 /// A page served until the test process ends, under two host names and so on two origins.
@@ -41,6 +47,7 @@ impl Browser {
 
     /// Opens a window with these browser preferences.
     pub(crate) async fn open_with(preferences: Value) -> Self {
+        let permit = permit_of_this_test().await;
         let driver_port = shared_driver().await;
         let driver = Client::new(&format!("http://127.0.0.1:{driver_port}"));
         // The pipe makes the browser end with its driver.
@@ -64,6 +71,7 @@ impl Browser {
             driver,
             driver_port,
             session,
+            _permit: permit,
         }
     }
 
@@ -119,6 +127,21 @@ impl Browser {
             .await;
         answer.json()["value"].as_str().unwrap().to_owned()
     }
+}
+
+/// Waits until few other tests have browsers. All browsers of a test, which has a thread of its
+/// own, share one permit: a test that waited for its second browser could wait for itself.
+async fn permit_of_this_test() -> Arc<SemaphorePermit<'static>> {
+    static PERMITS: Semaphore = Semaphore::const_new(BROWSER_TESTS_MAX);
+    thread_local! {
+        static HELD: RefCell<Weak<SemaphorePermit<'static>>> = const { RefCell::new(Weak::new()) };
+    }
+    if let Some(held) = HELD.with_borrow(Weak::upgrade) {
+        return held;
+    }
+    let permit = Arc::new(PERMITS.acquire().await.unwrap());
+    HELD.set(Arc::downgrade(&permit));
+    permit
 }
 
 impl Drop for Browser {

@@ -5,7 +5,9 @@ mod browser;
 mod browser_view;
 mod client;
 mod endpoints;
+mod environment;
 mod model;
+mod nginx;
 mod organization;
 mod ports;
 mod process;
@@ -21,7 +23,9 @@ pub(crate) use browser::{Browser, Page};
 pub(crate) use browser_view::VIEWS;
 pub(crate) use client::{Answer, Client, send};
 pub(crate) use endpoints::{Endpoint, Endpoints, FOREIGN_ORIGIN};
+pub(crate) use environment::{ADMIN_TOKEN, Profile};
 pub(crate) use model::{End, Raw, Script, ScriptedModel};
+pub(crate) use nginx::start_nginx;
 pub(crate) use organization::{
     Organization, OrganizationDocument, front_desk, shop_saying, shop_with, shop_with_settings,
 };
@@ -31,10 +35,14 @@ pub(crate) use program::Program;
 pub(crate) use raw::RawConnection;
 pub(crate) use reply::{Events, Reply};
 pub(crate) use report::report;
-pub(crate) use service::{ADMIN_TOKEN, Profile, SharedService, TestService};
-#[cfg(feature = "real-services")]
-pub(crate) use service::{service_address, wait_until_ready};
+pub(crate) use service::{SharedService, TestService};
 pub(crate) use wait::{PATIENCE, PROMISED, SLACK, eventually};
+#[cfg(feature = "real-services")]
+pub(crate) use {
+    environment::service_address,
+    model::RecordedRequest,
+    service::{STOP_PATIENCE, wait_until_ready},
+};
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -51,8 +51,8 @@ pub(crate) async fn shop_saying(text: &str) -> Organization {
     shop_with(Script::says(text)).await
 }
 
-/// Creates an organization of the shared service whose team `front` has the members `billing` and `technical` and the
-/// default agent `general`.
+/// Creates an organization of the shared service whose team `front` has the members `billing` and
+/// `technical` and the default agent `general`.
 pub(crate) async fn front_desk(routing: &str) -> Organization {
     let billing = "Invoices, refunds, payments and billing questions";
     let technical = "Technical problems, crashes, installation and error messages";
@@ -141,7 +141,8 @@ impl OrganizationDocument {
 
     pub(crate) async fn apply(self, service: &TestService) -> Organization {
         let document = json!({"organizations": [self.value]});
-        // A store on a busy machine may miss its timeout; applying again is what an operator would do.
+        // A store on a busy machine may miss its timeout; applying again is what an operator would
+        // do.
         let answer = eventually("the document is applied", PATIENCE, async || {
             let answer = service.apply(&document).await;
             (answer.status != 503).then_some(answer)
@@ -225,7 +226,8 @@ impl Organization {
         self.client().open_chat(self.shop(), body).await
     }
 
-    /// Sends a message to the agent `shop` and reads at least `bytes` bytes of its reply, which stays open.
+    /// Sends a message to the agent `shop` and reads at least `bytes` bytes of its reply, which
+    /// stays open.
     pub(crate) async fn begin_chat(
         &self,
         session: &str,
@@ -260,11 +262,34 @@ impl Organization {
         self.client().history(self.shop(), session).await
     }
 
-    /// Returns a conversation of the agent `shop` once it has `messages` messages and no running reply.
+    /// Returns a conversation of the agent `shop` once it has `messages` messages and no running
+    /// reply.
     pub(crate) async fn settled_history(&self, session: &str, messages: usize) -> Value {
         self.client()
             .settled_history(self.shop(), session, messages)
             .await
+    }
+
+    /// Returns all conversations with their messages, from the admin API; `None` if it does not
+    /// answer.
+    pub(crate) async fn conversations(&self, admin: &Client) -> Option<Vec<Value>> {
+        let (mut conversations, mut query) = (vec![], "?limit=200".to_owned());
+        loop {
+            let path = self.admin_path(&format!("/conversations{query}"));
+            let page = admin.try_get(&path).await?.json();
+            for item in page["items"].as_array()? {
+                let id = item["id"].as_str()?;
+                let path = self.admin_path(&format!("/conversations/{id}?limit=200"));
+                let conversation = admin.try_get(&path).await?.json();
+                let has_more = conversation["messages"]["hasMore"].as_bool()?;
+                assert!(!has_more, "tests talk less than a page");
+                conversations.push(conversation);
+            }
+            let Some(cursor) = page["nextCursor"].as_str() else {
+                return Some(conversations);
+            };
+            query = format!("?limit=200&cursor={cursor}");
+        }
     }
 
     /// Returns the requests that the organization's model received.

@@ -37,10 +37,21 @@ pub(crate) struct Process {
 
 impl ProcessCommand {
     pub(crate) fn start(self) -> Process {
-        let child = spawn_bound_to_this_process(self.prepare());
+        let command = self.prepare();
+        self.spawn(command)
+    }
+
+    /// Starts the process with a standard error stream that nobody reads.
+    pub(crate) fn start_with_unread_log(self) -> Process {
+        let mut command = self.prepare();
+        command.stderr(Stdio::piped());
+        self.spawn(command)
+    }
+
+    fn spawn(self, command: Command) -> Process {
         Process {
             command: self,
-            child,
+            child: spawn_bound_to_this_process(command),
             end_expected: false,
         }
     }
@@ -92,6 +103,14 @@ impl Process {
         self.child.id()
     }
 
+    /// Returns the resident memory in bytes.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
+        let mut lines = status.lines();
+        let kilobytes = lines.find_map(|line| line.strip_prefix("VmRSS:")?.strip_suffix(" kB"));
+        kilobytes.unwrap().trim().parse::<u64>().unwrap() << 10
+    }
+
     /// Kills the process with SIGKILL and waits for its end.
     pub(crate) fn kill(&mut self) {
         self.end_expected = true;
@@ -112,12 +131,17 @@ impl Process {
         );
     }
 
+    /// Returns the status of an ended process.
+    pub(crate) fn end_status(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
+    }
+
     /// Waits for the end.
     pub(crate) fn wait(&mut self, patience: Duration) -> ExitStatus {
         self.end_expected = true;
         let began = Instant::now();
         loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
+            if let Some(status) = self.end_status() {
                 return status;
             }
             assert!(
@@ -127,6 +151,16 @@ impl Process {
                 self.log_tail()
             );
             thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Sets environment variables of the next start.
+    #[cfg(feature = "real-services")]
+    pub(crate) fn set_variables(&mut self, variables: &[(&str, String)]) {
+        for (name, value) in variables {
+            let environment = &mut self.command.environment;
+            environment.retain(|(existing, _)| existing != name);
+            environment.push(((*name).to_owned(), value.clone()));
         }
     }
 

@@ -11,32 +11,15 @@ use std::{
 
 use serde_json::Value;
 
-use super::{Answer, Client, PATIENCE, Process, ProcessCommand, eventually, free_port, unique};
+use super::{
+    ADMIN_TOKEN, Answer, Client, PATIENCE, Process, ProcessCommand, Profile,
+    environment::environment, eventually, free_port, unique,
+};
 
-/// Admin token of every test service.
-pub(crate) const ADMIN_TOKEN: &str = "admin-token-of-the-tests-0123456789abcdef";
-/// Installation secret of 32 bytes in hexadecimal.
-const SECRET: &str = "5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed";
 const START_PATIENCE: Duration = Duration::from_secs(60);
-
-/// Deployment of the product under test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Profile {
-    Embedded,
-    /// Separate processes over Kafka, Redis and CQL.
-    Cluster,
-}
-
-impl Profile {
-    /// Returns the profile that `SWITCHBOARD_TEST_PROFILE` names, embedded by default.
-    pub(crate) fn from_environment() -> Self {
-        match std::env::var("SWITCHBOARD_TEST_PROFILE").as_deref() {
-            Ok("cluster") => Self::Cluster,
-            Ok("embedded") | Err(_) => Self::Embedded,
-            Ok(other) => panic!("SWITCHBOARD_TEST_PROFILE is embedded or cluster, not {other}"),
-        }
-    }
-}
+/// Time that a process gets to end after SIGTERM.
+#[cfg(feature = "real-services")]
+pub(crate) const STOP_PATIENCE: Duration = Duration::from_secs(90);
 
 pub(crate) struct TestService {
     /// Profile of the running product.
@@ -44,6 +27,8 @@ pub(crate) struct TestService {
     /// Prefix of its topics, keys and tables.
     pub(crate) namespace: String,
     directory: PathBuf,
+    /// Environment of all processes.
+    environment: Vec<(String, String)>,
     processes: Mutex<Vec<Process>>,
     roles: Vec<RunningRole>,
     next_ingress: AtomicUsize,
@@ -125,6 +110,7 @@ impl TestService {
             profile,
             namespace,
             directory,
+            environment,
             processes: Mutex::new(processes),
             roles,
             next_ingress,
@@ -179,33 +165,53 @@ impl TestService {
         self.directory.join("data")
     }
 
+    /// Returns the names of the processes of a role.
+    pub(crate) fn process_names(&self, role: &str) -> Vec<String> {
+        let names = self.roles.iter().map(|running| running.name.clone());
+        names.filter(|name| name.starts_with(role)).collect()
+    }
+
     /// Returns the names of the inference processes: the whole product if it is a single process.
     pub(crate) fn inference_processes(&self) -> Vec<String> {
-        let names = self.roles.iter().map(|role| role.name.clone());
-        names
-            .filter(|name| name.starts_with("inference") || name == "all")
-            .collect()
+        [self.process_names("inference"), self.process_names("all")].concat()
+    }
+
+    /// Waits until a process that was asked to stop has ended without an error.
+    #[cfg(feature = "real-services")]
+    pub(crate) async fn wait_for_end(&self, name: &str, deadline: Duration) {
+        let status = eventually(&format!("{name} ends"), deadline, async || {
+            self.with_process(name, Process::end_status)
+        })
+        .await;
+        assert!(status.success(), "{name}: {status}");
     }
 
     /// Returns the sum of a metric for each process that responds and has it.
     pub(crate) async fn metric(&self, metric: &str) -> Vec<(String, f64)> {
         let mut values = vec![];
-        for role in &self.roles {
-            let Some(answer) = Client::new(&role.ops_url).try_get("/metrics").await else {
-                continue;
-            };
-            let lines = answer
-                .text
+        for (name, metrics) in self.metrics().await {
+            let lines = metrics
                 .lines()
                 .filter(|line| line.split([' ', '{']).next() == Some(metric));
             let found: Vec<f64> = lines
                 .filter_map(|line| line.rsplit(' ').next()?.parse().ok())
                 .collect();
             if !found.is_empty() {
-                values.push((role.name.clone(), found.iter().sum()));
+                values.push((name, found.iter().sum()));
             }
         }
         values
+    }
+
+    /// Returns name and metrics of each process that responds.
+    pub(crate) async fn metrics(&self) -> Vec<(String, String)> {
+        let mut metrics = vec![];
+        for role in &self.roles {
+            if let Some(answer) = Client::new(&role.ops_url).try_get("/metrics").await {
+                metrics.push((role.name.clone(), answer.text));
+            }
+        }
+        metrics
     }
 
     /// Calls `work` with the process of that name.
@@ -231,6 +237,15 @@ impl TestService {
         wait_until_ready(name, url).await;
     }
 
+    /// Stops a process, starts it with changed environment variables and waits until it is ready.
+    #[cfg(feature = "real-services")]
+    pub(crate) async fn restart_with(&self, name: &str, variables: &[(&str, String)]) {
+        self.with_process(name, |process| process.signal("TERM"));
+        self.wait_for_end(name, STOP_PATIENCE).await;
+        self.with_process(name, |process| process.set_variables(variables));
+        self.restart(name).await;
+    }
+
     /// Kills and restarts the inference processes: the whole product if it is a single process.
     pub(crate) async fn kill_and_restart_workers(&self) {
         self.kill_and_restart(&self.inference_processes()).await;
@@ -249,8 +264,8 @@ impl TestService {
     /// Starts another process of a role.
     #[cfg(feature = "real-services")]
     pub(crate) async fn add(&mut self, name: &str, role: &str) {
-        let environment = environment(self.profile, &self.namespace, &self.directory, &[]);
-        let (process, running) = launch_role((name, role), &environment, &self.directory, false);
+        let (process, running) =
+            launch_role((name, role), &self.environment, &self.directory, false);
         self.processes.lock().unwrap().push(process);
         wait_until_ready(name, &running.ops_url).await;
         self.roles.push(running);
@@ -264,7 +279,7 @@ impl TestService {
                 .iter()
                 .map(|argument| (*argument).to_owned())
                 .collect(),
-            environment: environment(self.profile, &self.namespace, &self.directory, &[]),
+            environment: self.environment.clone(),
             directory: self.directory.clone(),
         };
         command.run(START_PATIENCE)
@@ -417,63 +432,6 @@ fn migrate(environment: &[(String, String)], directory: &Path) {
     };
     let (status, log) = command.run(START_PATIENCE);
     assert!(status.success(), "migrate failed: {status}\n{log}");
-}
-
-fn environment(
-    profile: Profile,
-    namespace: &str,
-    directory: &Path,
-    extra: &[(&str, &str)],
-) -> Vec<(String, String)> {
-    let data = directory.join("data").to_string_lossy().into_owned();
-    let mut variables = vec![
-        ("SWITCHBOARD__SECRET", SECRET.to_owned()),
-        ("SWITCHBOARD__ADMIN__TOKEN", ADMIN_TOKEN.to_owned()),
-        ("SWITCHBOARD__DEMO", "false".to_owned()),
-        ("SWITCHBOARD__OPS__UNREADY_NOTICE_MS", "0".to_owned()),
-        // All tests sign in from the same address.
-        (
-            "SWITCHBOARD__INGRESS__SIGN_INS_PER_ADDRESS",
-            "100000".to_owned(),
-        ),
-        ("SWITCHBOARD__DATA_DIR", data),
-        ("SWITCHBOARD__NAMESPACE", namespace.to_owned()),
-    ];
-    match profile {
-        Profile::Embedded => variables.push(("SWITCHBOARD__PROFILE", "embedded".to_owned())),
-        Profile::Cluster => variables.extend([
-            ("SWITCHBOARD__PROFILE", "cluster".to_owned()),
-            (
-                "SWITCHBOARD__BUS__BROKERS",
-                service_address("SWITCHBOARD_TEST_BROKERS"),
-            ),
-            ("SWITCHBOARD__BUS__PARTITIONS", "8".to_owned()),
-            (
-                "SWITCHBOARD__REDIS__URL",
-                service_address("SWITCHBOARD_TEST_REDIS"),
-            ),
-            (
-                "SWITCHBOARD__SCYLLA__NODES",
-                service_address("SWITCHBOARD_TEST_SCYLLA"),
-            ),
-        ]),
-    }
-    variables.extend(
-        extra
-            .iter()
-            .map(|(name, value)| (*name, (*value).to_owned())),
-    );
-    variables
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
-}
-
-/// Returns the address of a real service; panics without one, because the cluster profile needs it.
-pub(crate) fn service_address(variable: &str) -> String {
-    std::env::var(variable).unwrap_or_else(|_| {
-        panic!("{variable} is not set: run tests/services/up.sh, or `make test`")
-    })
 }
 
 /// Creates a folder for this run and removes the folders of ended runs.

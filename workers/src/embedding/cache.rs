@@ -59,8 +59,8 @@ impl EmbeddingCache {
         }
     }
 
-    /// Returns the vectors of `texts` in their order. Fails if they are not available within `wait`; vectors that are
-    /// computed later are cached for the next caller.
+    /// Returns the vectors of `texts` in their order. Fails if they are not available within
+    /// `wait`; vectors that are computed later are cached for the next caller.
     pub(crate) async fn embed_all(
         &self,
         source: &Arc<dyn EmbeddingSource>,
@@ -108,8 +108,8 @@ impl EmbeddingCache {
         }
         let (kept, paused, source) = (self.kept.clone(), self.paused.clone(), source.clone());
         let task_name = name.clone();
-        // A separate task, so that it continues after the caller gave up. Otherwise a team whose texts take longer than
-        // any caller waits would never get vectors.
+        // A separate task, so that it continues after the caller gave up. Otherwise a team whose
+        // texts take longer than any caller waits would never get vectors.
         let task = self.tasks.spawn(async move {
             let computed = timeout(
                 COMPUTE_MAX,

@@ -1,7 +1,9 @@
-//! Detects whether a model knows the language of a text, by the number of tokens into which its tokenizer splits a word.
+//! Detects whether a model knows the language of a text, by the number of tokens into which its
+//! tokenizer splits a word.
 //!
-//! A vocabulary that was made from English text has most English words as one token and splits other words into two or more.
-//! The vocabulary of a multilingual model splits the words of all its languages about alike.
+//! A vocabulary that was made from English text has most English words as one token and splits
+//! other words into two or more. The vocabulary of a multilingual model splits the words of all its
+//! languages about alike.
 
 use tokenizers::Tokenizer;
 
@@ -14,8 +16,9 @@ const TRANSLATIONS: [&str; 4] = [
     "Buenos días, ¿dónde está la bicicleta azul que les compré la semana pasada?",
     "Dzień dobry, gdzie jest niebieski rower, który kupiłem u was w zeszłym tygodniu?",
 ];
-/// Tokens per word, relative to English, from which text is in a language that is not in the vocabulary. With
-/// all-MiniLM-L6-v2, 1 % of the English tuning messages and 80 to 98 % of those in other languages are above.
+/// Tokens per word, relative to English, from which text is in a language that is not in the
+/// vocabulary. With all-MiniLM-L6-v2, 1 % of the English tuning messages and 80 to 98 % of those in
+/// other languages are above.
 const UNKNOWN_RATIO_MIN: f32 = 1.4;
 /// Most words of a text that are counted; the tokenizer truncates longer texts.
 const WORDS_MAX: usize = 50;
@@ -49,7 +52,8 @@ impl LanguageFit {
         }
     }
 
-    /// Returns true if the model knows the language of a text. A text without words is in a known language.
+    /// Returns true if the model knows the language of a text. A text without words is in a known
+    /// language.
     pub(super) fn knows(self, tokenizer: &Tokenizer, text: &str) -> bool {
         match self {
             Self::Multilingual => true,

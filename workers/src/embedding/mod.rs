@@ -1,8 +1,8 @@
 //! Text embeddings: texts as vectors, of which those of similar meaning have a high cosine.
 //!
-//! Two sources implement [`EmbeddingSource`]: a provider's `/v1/embeddings` ([`provider`]) and a model in this process
-//! ([`sentence_transformer`]). [`EmbeddingCache`] stores computed vectors and pauses a source that fails or is slow, so
-//! callers must be able to work without embeddings.
+//! Two sources implement [`EmbeddingSource`]: a provider's `/v1/embeddings` ([`provider`]) and a
+//! model in this process ([`sentence_transformer`]). [`EmbeddingCache`] stores computed vectors and
+//! pauses a source that fails or is slow, so callers must be able to work without embeddings.
 
 mod cache;
 mod language_fit;
@@ -28,13 +28,16 @@ pub(crate) type EmbeddingVector = Arc<[f32]>;
 /// A source of embeddings.
 #[async_trait]
 pub(crate) trait EmbeddingSource: Send + Sync {
-    /// Returns the name of the model and its location. EmbeddingCache of different sources cannot be compared.
+    /// Returns the name of the model and its location. EmbeddingCache of different sources cannot
+    /// be compared.
     fn name(&self) -> &str;
 
-    /// Returns the vectors of at most [`BATCH_TEXTS_MAX`] texts in their order, all of one dimension and of any length.
+    /// Returns the vectors of at most [`BATCH_TEXTS_MAX`] texts in their order, all of one
+    /// dimension and of any length.
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbeddingError>;
 
-    /// Returns the languages that the model knows. A source whose tokenizer is not here counts as multilingual.
+    /// Returns the languages that the model knows. A source whose tokenizer is not here counts as
+    /// multilingual.
     fn languages(&self) -> ModelLanguages {
         ModelLanguages::Many
     }
@@ -69,18 +72,20 @@ pub(crate) enum EmbeddingError {
     /// The model in this process could not compute them.
     #[error("embedding model: {0}")]
     Model(String),
-    /// The source returned too few vectors, vectors of several dimensions, or values that are not numbers.
+    /// The source returned too few vectors, vectors of several dimensions, or values that are not
+    /// numbers.
     #[error("the source returned malformed vectors")]
     Malformed,
 }
 
-/// Returns the cosine of two embeddings: 1 for the same direction, about 0 for unrelated texts. Returns 0 if the dimensions
-/// differ.
+/// Returns the cosine of two embeddings: 1 for the same direction, about 0 for unrelated texts.
+/// Returns 0 if the dimensions differ.
 pub(crate) fn cosine(left: &EmbeddingVector, right: &EmbeddingVector) -> f32 {
     if left.len() != right.len() {
         return 0.0;
     }
-    // Separate lanes let the compiler use vector instructions; one message needs thousands of cosines.
+    // Separate lanes let the compiler use vector instructions; one message needs thousands of
+    // cosines.
     let (lefts, rights) = (left.chunks_exact(LANES), right.chunks_exact(LANES));
     let rest: f32 = lefts
         .remainder()
@@ -97,7 +102,8 @@ pub(crate) fn cosine(left: &EmbeddingVector, right: &EmbeddingVector) -> f32 {
     sums.iter().sum::<f32>() + rest
 }
 
-/// Returns the vector scaled to length 1; `None` for a vector of length 0 or with values that are not finite.
+/// Returns the vector scaled to length 1; `None` for a vector of length 0 or with values that are
+/// not finite.
 pub(crate) fn normalized(vector: Vec<f32>) -> Option<EmbeddingVector> {
     let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
     let is_sound = length.is_finite() && length > 0.0;

@@ -1,8 +1,10 @@
-//! Embeddings from a sentence-transformers directory, computed in this process in a few milliseconds per text.
+//! Embeddings from a sentence-transformers directory, computed in this process in a few
+//! milliseconds per text.
 //!
-//! The directory holds a BERT (`config.json`, `model.safetensors`, `tokenizer.json`) and describes the pooling of token
-//! vectors in `modules.json` and `1_Pooling/config.json`. A pooling that is not implemented here is refused when the
-//! directory is opened, because other vectors would be wrong without any error.
+//! The directory holds a BERT (`config.json`, `model.safetensors`, `tokenizer.json`) and describes
+//! the pooling of token vectors in `modules.json` and `1_Pooling/config.json`. A pooling that is
+//! not implemented here is refused when the directory is opened, because other vectors would be
+//! wrong without any error.
 
 use std::{
     collections::HashMap,
@@ -24,9 +26,11 @@ use super::{EmbeddingError, EmbeddingSource, ModelLanguages, language_fit::Langu
 
 /// Batches that are computed at once; each one uses several cores.
 const AT_ONCE_MAX: usize = 1;
-/// Most tokens of a text, even if the directory allows more: the time grows with the square of the length.
+/// Most tokens of a text, even if the directory allows more: the time grows with the square of the
+/// length.
 const TOKENS_MAX: usize = 256;
-/// Texts of one pass through the model. They have similar lengths, so that little time is spent on padding.
+/// Texts of one pass through the model. They have similar lengths, so that little time is spent on
+/// padding.
 const PASS_TEXTS_MAX: usize = 16;
 
 /// A sentence-transformers model in memory; clones share it.
@@ -44,7 +48,8 @@ struct BertEncoder {
     languages: LanguageFit,
 }
 
-/// Prefixes that some models need before every text (`config_sentence_transformers.json`), by purpose.
+/// Prefixes that some models need before every text (`config_sentence_transformers.json`), by
+/// purpose.
 #[derive(Default, Deserialize)]
 struct PromptConfig {
     #[serde(default)]
@@ -77,7 +82,8 @@ struct PoolingConfig {
 }
 
 impl SentenceTransformer {
-    /// Loads the directory. Fails if a file is missing or malformed, or if a module is not implemented.
+    /// Loads the directory. Fails if a file is missing or malformed, or if a module is not
+    /// implemented.
     pub(crate) fn open(directory: &Path) -> anyhow::Result<Self> {
         let transformer = check_modules(directory)?;
         let config: Config = read_json(&transformer.join("config.json"))?;
@@ -118,7 +124,8 @@ impl EmbeddingSource for SentenceTransformer {
 
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbeddingError> {
         let failed = |error: &dyn std::fmt::Display| EmbeddingError::Model(error.to_string());
-        // The task owns the permit: if the caller stops waiting, the next batch must still not run beside this one.
+        // The task owns the permit: if the caller stops waiting, the next batch must still not run
+        // beside this one.
         let turn = self
             .turn
             .clone()
@@ -188,8 +195,8 @@ impl BertEncoder {
     }
 }
 
-/// Returns the directory of the transformer. Fails unless the modules are a transformer, pooling by mean and at most a
-/// normalization, which the cache applies to every vector anyway.
+/// Returns the directory of the transformer. Fails unless the modules are a transformer, pooling by
+/// mean and at most a normalization, which the cache applies to every vector anyway.
 fn check_modules(directory: &Path) -> anyhow::Result<PathBuf> {
     let modules: Vec<ModuleEntry> = read_json(&directory.join("modules.json"))?;
     let kinds: Vec<&str> = modules
@@ -248,7 +255,8 @@ fn load_tokenizer(path: &Path, tokens_max: usize) -> anyhow::Result<Tokenizer> {
     tokenizer
         .with_truncation(Some(truncation))
         .map_err(anyhow::Error::msg)?;
-    // The file may demand padding to the full length, which would make short texts as slow as the longest.
+    // The file may demand padding to the full length, which would make short texts as slow as the
+    // longest.
     let padding = tokenizer.get_padding().cloned().unwrap_or_default();
     tokenizer.with_padding(Some(PaddingParams {
         strategy: tokenizers::PaddingStrategy::BatchLongest,

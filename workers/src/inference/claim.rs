@@ -31,6 +31,9 @@ pub(super) struct ClaimedReply {
     /// Number of messages in the conversation when its last turn was completed, if the relay knows
     /// it.
     pub(super) message_count: Option<u64>,
+    /// Time since the message was accepted: by the clock of the relay if it knows, because those of
+    /// an ingress and a worker may be hours apart.
+    pub(super) waited: Duration,
 }
 
 /// Claims the reply of `job`, or returns the end of this run. `inherited` is true if another worker
@@ -56,7 +59,16 @@ pub(super) async fn claim_reply(
             token,
             task,
             message_count,
-        }) => restore_reply(inference, job, token, task, message_count).await,
+            waited,
+        }) => {
+            let writer = restore_reply(inference, job, token, &task).await?;
+            Ok(ClaimedReply {
+                writer,
+                task,
+                message_count,
+                waited: waited.unwrap_or_else(|| age_by_clocks(job)),
+            })
+        }
         // A parked job keeps its lane, but no slot.
         Ok(ClaimOutcome::Busy { retry_after }) => {
             inherited.store(true, Ordering::Relaxed);
@@ -91,12 +103,11 @@ async fn restore_reply(
     inference: &InferenceHandler,
     job: &ReplyJob,
     token: ClaimToken,
-    task: ClaimTask,
-    message_count: Option<u64>,
-) -> Result<ClaimedReply, JobEnd> {
+    task: &ClaimTask,
+) -> Result<ReplyWriter, JobEnd> {
     let relay = inference.backends.relay.clone();
     // A first attempt has no log to read.
-    let logged = if token.attempt == 1 && task == ClaimTask::Generate {
+    let logged = if token.attempt == 1 && *task == ClaimTask::Generate {
         LoggedReply::default()
     } else {
         match relay.read_frames(&token.reply_id, 0).await {
@@ -109,12 +120,8 @@ async fn restore_reply(
         }
     };
     let bytes_max = inference.config.reply_bytes_max;
-    let writer = ReplyWriter::new(relay, token, job.turn.reply_to.clone(), bytes_max, logged);
-    Ok(ClaimedReply {
-        writer,
-        task,
-        message_count,
-    })
+    let reply_to = job.turn.reply_to.clone();
+    Ok(ReplyWriter::new(relay, token, reply_to, bytes_max, logged))
 }
 
 /// Claims a reply while the relay is unavailable. Ownership of the partition replaces the claim,
@@ -140,8 +147,8 @@ async fn claim_without_relay(
     }
     // The previous owner of the partition finishes its replies. A second text would break off the
     // first one's delivery.
-    let age = Duration::from_millis(Timestamp::now().millis_since(job.turn.accepted_at));
-    if inherited && age < inference.config.job_deadline() {
+    let waited = age_by_clocks(job);
+    if inherited && waited < inference.config.job_deadline() {
         return Err(JobEnd::RetryAfter(UNKNOWN_STATE_DELAY));
     }
     let token = ClaimToken {
@@ -158,5 +165,10 @@ async fn claim_without_relay(
         writer,
         task: ClaimTask::Generate,
         message_count: None,
+        waited,
     })
+}
+
+fn age_by_clocks(job: &ReplyJob) -> Duration {
+    Duration::from_millis(Timestamp::now().millis_since(job.turn.accepted_at))
 }

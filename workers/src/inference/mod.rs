@@ -54,7 +54,7 @@ use crate::{
     WorkerContext,
     config::WorkersConfig,
     job_loop::{
-        JobEnd, JobHandler, TopicSource,
+        DecodedJob, JobEnd, JobHandler, TopicSource,
         dispatcher::{LaneKey, LaneKind},
     },
     metrics::WorkerMetrics,
@@ -135,7 +135,7 @@ impl JobHandler for InferenceHandler {
         (Topic::JobsRetry, "inference-retry"),
     ];
 
-    fn decode_job(&self, record: &IncomingRecord) -> Result<(LaneKey, Self::Job), DecodeError> {
+    fn decode_job(&self, record: &IncomingRecord) -> Result<DecodedJob<Self::Job>, DecodeError> {
         let job: ConversationJob = versioned::decode(&record.payload)?;
         let kind = match &job {
             // A deletion is ordered with the turns: earlier ones are deleted, later ones start
@@ -152,14 +152,15 @@ impl JobHandler for InferenceHandler {
             kind,
         };
         let queued_at = record.published_at;
-        Ok((
+        Ok(DecodedJob {
             lane,
-            AssignedJob {
+            organization: job.org_id().clone(),
+            job: AssignedJob {
                 job: Arc::new(job),
                 queued_at,
                 inherited: Arc::new(inherited.into()),
             },
-        ))
+        })
     }
 
     async fn run_job(&self, assignment: Self::Job, handoff: &CancellationToken) -> JobEnd {

@@ -172,9 +172,6 @@ impl<'a> ReplyGenerator<'a> {
         if self.writer.cancelled().is_cancelled() {
             return Some(ReplyOutcome::cancelled());
         }
-        if displayed.is_empty() && self.ms_since_acceptance() > config.turn_begin_max_ms {
-            return Some(ReplyOutcome::failed(ReplyFailure::DeadlineExceeded));
-        }
         (displayed.len() >= config.reply_bytes_max).then(|| ReplyOutcome {
             end: Ok(FinishReason::Length),
             ..ReplyOutcome::cancelled()

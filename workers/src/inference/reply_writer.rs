@@ -55,7 +55,7 @@ struct LogState {
     claim: ClaimRecord,
     /// False if the last call failed.
     reachable: bool,
-    /// Start of the last call that renewed the lease.
+    /// Start of the last call that renewed the lease; at first, creation of this writer.
     renewed_at: Instant,
 }
 
@@ -357,8 +357,8 @@ impl ReplyWriter {
         }
     }
 
-    /// Applies the response to a call that began at `asked_at`, from which on the lease is valid at
-    /// least.
+    /// Applies the response to a call that began at `asked_at`. The relay renewed the lease at that
+    /// time or later.
     fn apply_status(&self, log: &mut LogState, status: ClaimStatus, asked_at: Instant) {
         match status {
             ClaimStatus::Held | ClaimStatus::Cancelled => {

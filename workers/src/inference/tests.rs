@@ -24,6 +24,7 @@ use switchboard_schemas::{
     conversation::ReplyStatus,
     ids::{ConversationId, MessageId},
     reply_event::{Frame, FrameBody, IngressEnvelope, PatchOutcome, ReplyFailure, ReplySignal},
+    time::Timestamp,
     topics::Topic,
 };
 use tokio::time::timeout;
@@ -231,15 +232,24 @@ async fn missing_agent_fails_the_turn() {
 async fn turn_that_waited_too_long_fails_without_a_model_call() {
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let mut job = world.job("hi");
-    job.turn.accepted_at = switchboard_schemas::time::Timestamp::from_micros(
-        job.turn.accepted_at.micros() - 601_000_000,
-    );
+    job.turn.accepted_at = Timestamp::from_micros(job.turn.accepted_at.micros() - 601_000_000);
     world.run(&job).await;
     assert_eq!(
         world.record(&job).await.unwrap().end.failure,
         Some(ReplyFailure::DeadlineExceeded)
     );
     assert!(world.provider.requests().is_empty());
+}
+
+#[tokio::test]
+async fn clock_of_the_ingress_does_not_decide_on_lateness() {
+    let world = World::new(vec![complete(&["Hello"])], false).await;
+    let mut job = world.job("hi");
+    job.turn.accepted_at = Timestamp::from_micros(job.turn.accepted_at.micros() - 7_200_000_000);
+    let slot = world.relay().reserve_slot(&job.turn.reply_id(), 8).await;
+    assert!(slot.unwrap());
+    world.run(&job).await;
+    assert_eq!(world.messages(&job).await[1].content, "Hello");
 }
 
 #[tokio::test]
@@ -390,11 +400,13 @@ async fn exhausted_reply_fails_and_becomes_a_dead_letter() {
             ClaimOutcome::Granted {
                 token,
                 message_count,
+                waited,
                 ..
             } => ClaimOutcome::Granted {
                 token,
                 task: ClaimTask::GiveUp,
                 message_count,
+                waited,
             },
             refused => refused,
         });

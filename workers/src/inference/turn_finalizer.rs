@@ -2,10 +2,9 @@
 //!
 //! The order is the guarantee. The reply is finalized first, so that no other text can be stored.
 //! Where the relay cannot say so for certain, the store decides between the ends of all attempts.
-//! The reply is stored before the client sees its end. The claim is completed once the event is published,
-//! or with the instruction that the next holder has to announce the reply.
-
-use std::time::Duration;
+//! The reply is stored before the client sees its end and before its event is published, because an
+//! attempt that finds no trace of a reply generates another text. The claim is done once the event
+//! is published; until then, the next holder has to publish it.
 
 use switchboard_backends::{
     relay::LEASE,
@@ -17,7 +16,7 @@ use switchboard_schemas::{
     reply_event::{ReplyEnd, ReplyFailure},
     time::Timestamp,
 };
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     InferenceHandler,
@@ -92,7 +91,7 @@ impl<'a> TurnFinalizer<'a> {
         match self.store.settle_end(&own).await {
             Some(SettledEnd::Unstored(settled)) => {
                 if *settled != own {
-                    // The claim is not finalized with another text than the one in its log.
+                    // The log of this claim has another text: the relay must not finalize it.
                     self.writer.mark_finalized().await;
                 }
                 self.store_and_complete(turn, *settled, announcement).await
@@ -198,22 +197,16 @@ impl<'a> TurnFinalizer<'a> {
     ) -> JobEnd {
         let (end, message) = (&turn_end.record.end, turn_end.message.as_ref());
         let text = message.map_or("", |message| &message.content);
-        // Published while the store writes.
-        let event = events::assistant_message(self.job, &turn_end.record, text);
-        let published = announcement.send_event(event);
         let Some(message_count) = self.store.store_reply(turn, &turn_end).await else {
             return JobEnd::RetryAfter(self.inference.config.parked_delay());
         };
         self.count_end(end);
-        let wait = Duration::from_millis(self.inference.config.event_ack_wait_ms);
-        let is_announced = timeout(wait, published.cancelled()).await.is_ok();
-        if !self.writer.complete(end, message_count, is_announced).await {
+        let event = events::assistant_message(self.job, &turn_end.record, text);
+        let published = announcement.send_event(event);
+        // The client gets its end now; the claim is not done until the event is published as well.
+        if !self.writer.complete(end, message_count, false).await {
             return JobEnd::RetryAfter(LEASE);
         }
-        if is_announced {
-            return JobEnd::Finished;
-        }
-        // The client has its end; the record stays open until the event is published as well.
         let is_published = timeout_at(self.deadline, published.cancelled())
             .await
             .is_ok();

@@ -1,7 +1,7 @@
 //! Runs one turn from its claim to its final state.
 //!
-//! The job on the bus is durable, so the user message is stored and announced beside the model call.
-//! Only a history that is not cached is read from a store before it.
+//! The job on the bus is durable, so the user message is stored and announced beside the model
+//! call. Only a history that is not cached is read from a store before it.
 
 use std::{
     sync::{Arc, atomic::AtomicBool},
@@ -150,16 +150,18 @@ impl<'a> TurnRunner<'a> {
         handoff: &CancellationToken,
     ) -> JobEnd {
         let source = match CompletionSource::from_task(&claimed.task) {
-            CompletionSource::Model => {
-                failure.map_or(CompletionSource::Model, CompletionSource::Failure)
-            }
+            CompletionSource::Model => failure
+                .or_else(|| {
+                    self.is_overdue(claimed)
+                        .then_some(ReplyFailure::DeadlineExceeded)
+                })
+                .map_or(CompletionSource::Model, CompletionSource::Failure),
             source => source,
         };
-        // An earlier attempt may have stored the reply, and the conversation may have grown since: the
-        // count of the relay does not say that the cached history is the stored one.
-        let message_count = claimed
-            .message_count
-            .filter(|_| claimed.task == ClaimTask::Generate && self.writer.token().attempt == 1);
+        // An earlier attempt may have stored the reply, and the conversation may have grown since:
+        // the count of the relay does not say that the cached history is the stored one.
+        let is_first = claimed.task == ClaimTask::Generate && self.writer.token().attempt == 1;
+        let message_count = claimed.message_count.filter(|_| is_first);
         let end = tokio::select! {
             biased;
             // Another worker holds the claim; the next claim returns its result.
@@ -172,6 +174,12 @@ impl<'a> TurnRunner<'a> {
             JobEnd::Finished if claimed.task == ClaimTask::GiveUp => self.dead_letter_exhausted(),
             end => end,
         }
+    }
+
+    /// Returns true if the message has waited too long to be answered at all.
+    fn is_overdue(&self, claimed: &ClaimedReply) -> bool {
+        let waited_max = Duration::from_millis(self.inference.config.turn_begin_max_ms);
+        self.writer.whole_text().is_empty() && claimed.waited > waited_max
     }
 
     async fn run_source(&self, source: CompletionSource, message_count: Option<u64>) -> JobEnd {
@@ -235,8 +243,8 @@ impl<'a> TurnRunner<'a> {
         stored
     }
 
-    /// Ends the lease, so that the next holder starts at once: while draining, and when the state could
-    /// not be read.
+    /// Ends the lease, so that the next holder starts at once: while draining, and when the state
+    /// could not be read.
     async fn release_for_retry(&self) -> JobEnd {
         let deadline = Instant::now() + RELEASE_TIMEOUT;
         let _ = timeout_at(deadline, self.inference.release_claim(self.writer.token())).await;
@@ -245,7 +253,8 @@ impl<'a> TurnRunner<'a> {
         ))
     }
 
-    /// Sends the job whose attempts all died to the dead letter topic; its reply has failed visibly.
+    /// Sends the job whose attempts all died to the dead letter topic; its reply has failed
+    /// visibly.
     fn dead_letter_exhausted(&self) -> JobEnd {
         JobEnd::DeadLetter(DeadLetterCause {
             class: "attempts-exhausted",

@@ -1,9 +1,14 @@
-//! Schedules jobs: one at a time in each lane, in order; many lanes at once, up to a bound. Pure.
+//! Schedules jobs: one at a time in each lane, in order; many lanes at once, up to a bound. While
+//! more lanes wait than may run, they start round-robin by organization. Pure.
 //!
 //! A lane carries the turns or the metadata patches of one conversation. It stays held while its
 //! job is parked, so that later jobs of the conversation wait without occupying a slot.
 
 use std::collections::{HashMap, VecDeque};
+
+use switchboard_schemas::ids::OrgId;
+
+use super::fair_queue::FairQueue;
 
 /// Kind of the jobs in a lane; each kind has its own slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,17 +28,37 @@ pub(crate) struct LaneKey {
     pub(crate) kind: LaneKind,
 }
 
+/// A job with its place among the others.
+pub(crate) struct DecodedJob<J> {
+    pub(crate) lane: LaneKey,
+    pub(crate) organization: OrgId,
+    pub(crate) job: J,
+}
+
+impl LaneKey {
+    /// Returns the lane of a record that cannot be decoded. It still keeps its order within the
+    /// conversation that its key names.
+    pub(crate) fn of_unreadable(record_key: &str) -> Self {
+        Self {
+            key: record_key.to_owned(),
+            kind: LaneKind::Turns,
+        }
+    }
+}
+
 /// Waiting jobs by lane, and the number of running jobs by kind.
 pub(crate) struct LaneDispatcher<T> {
     lanes: HashMap<LaneKey, JobLane<T>>,
     /// Lanes whose first job may start, each at most once.
-    ready: [VecDeque<LaneKey>; LANE_KINDS],
+    ready: [FairQueue<Option<OrgId>, LaneKey>; LANE_KINDS],
     running: [usize; LANE_KINDS],
     running_max: [usize; LANE_KINDS],
     waiting: usize,
 }
 
 struct JobLane<T> {
+    /// `None` if the first record of the lane is unreadable.
+    organization: Option<OrgId>,
     jobs: VecDeque<T>,
     /// True while a job of the lane runs or is parked.
     held: bool,
@@ -43,7 +68,7 @@ impl<T> LaneDispatcher<T> {
     pub(crate) fn new(turns_max: usize, patches_max: usize) -> Self {
         Self {
             lanes: HashMap::new(),
-            ready: [VecDeque::new(), VecDeque::new()],
+            ready: [FairQueue::new(), FairQueue::new()],
             running: [0; LANE_KINDS],
             running_max: [turns_max, patches_max],
             waiting: 0,
@@ -60,16 +85,17 @@ impl<T> LaneDispatcher<T> {
         self.lanes.values().flat_map(|lane| &lane.jobs)
     }
 
-    /// Adds a job at the end of its lane.
-    pub(crate) fn push_job(&mut self, key: LaneKey, job: T) {
-        let lane = self.lanes.entry(key.clone()).or_insert(JobLane {
+    /// Adds a job at the end of its lane. Its organization is unknown if its record is unreadable.
+    pub(crate) fn push_job(&mut self, key: LaneKey, organization: Option<OrgId>, job: T) {
+        let lane = self.lanes.entry(key.clone()).or_insert_with(|| JobLane {
+            organization,
             jobs: VecDeque::new(),
             held: false,
         });
         lane.jobs.push_back(job);
         self.waiting += 1;
         if !lane.held && lane.jobs.len() == 1 {
-            self.ready[key.kind as usize].push_back(key);
+            self.ready[key.kind as usize].push(&lane.organization, key);
         }
     }
 
@@ -98,7 +124,7 @@ impl<T> LaneDispatcher<T> {
             lane.jobs.push_front(job);
             lane.held = false;
             self.waiting += 1;
-            self.ready[key.kind as usize].push_back(key.clone());
+            self.ready[key.kind as usize].push(&lane.organization, key.clone());
         }
     }
 
@@ -111,7 +137,7 @@ impl<T> LaneDispatcher<T> {
         if lane.jobs.is_empty() {
             self.lanes.remove(key);
         } else {
-            self.ready[key.kind as usize].push_back(key.clone());
+            self.ready[key.kind as usize].push(&lane.organization, key.clone());
         }
     }
 
@@ -137,7 +163,7 @@ impl<T> LaneDispatcher<T> {
         if self.running[kind] >= self.running_max[kind] {
             return None;
         }
-        let key = self.ready[kind].pop_front()?;
+        let key = self.ready[kind].pop()?;
         let lane = self.lanes.get_mut(&key)?;
         let job = lane.jobs.pop_front()?;
         lane.held = true;
@@ -152,6 +178,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use proptest::prelude::*;
+    use switchboard_schemas::secret::InstallationSecret;
 
     use super::*;
 
@@ -165,6 +192,11 @@ mod tests {
             key: (number / 2).to_string(),
             kind,
         }
+    }
+
+    fn org(slug: &str) -> Option<OrgId> {
+        let secret = InstallationSecret::from_bytes([7; 32]);
+        Some(OrgId::derive(&secret, slug))
     }
 
     #[derive(Clone, Debug)]
@@ -199,7 +231,8 @@ mod tests {
         for step in steps.into_iter().chain(drain.flatten()) {
             match step {
                 Step::Push(number) => {
-                    dispatcher.push_job(lane(number), pushed);
+                    let organization = org(&(number / 4).to_string());
+                    dispatcher.push_job(lane(number), organization, pushed);
                     pushed += 1;
                 }
                 Step::Start => running.extend(dispatcher.start_next()),
@@ -259,7 +292,7 @@ mod tests {
     fn lanes_run_concurrently_and_patches_beside_replies() {
         let mut dispatcher = LaneDispatcher::new(2, 1);
         for number in [0, 2, 1] {
-            dispatcher.push_job(lane(number), number);
+            dispatcher.push_job(lane(number), org("acme"), number);
         }
         let started: Vec<_> = std::iter::from_fn(|| dispatcher.start_next())
             .map(|(_, job)| job)
@@ -268,10 +301,28 @@ mod tests {
     }
 
     #[test]
+    fn busy_organization_delays_another_by_one_job() {
+        let mut dispatcher = LaneDispatcher::new(1, 1);
+        let lane_of = |key: u32| LaneKey {
+            key: key.to_string(),
+            kind: LaneKind::Turns,
+        };
+        for key in 0..50 {
+            dispatcher.push_job(lane_of(key), org("busy"), key);
+        }
+        let (running, _) = dispatcher.start_next().unwrap();
+        dispatcher.push_job(lane_of(1_000), org("other"), 1_000);
+        dispatcher.finish_job(&running);
+        let (next, _) = dispatcher.start_next().unwrap();
+        dispatcher.finish_job(&next);
+        assert_eq!(dispatcher.start_next().map(|(_, job)| job), Some(1_000));
+    }
+
+    #[test]
     fn dropped_jobs_never_start() {
         let mut dispatcher = LaneDispatcher::new(1, 1);
         for job in [1, 2, 3] {
-            dispatcher.push_job(lane(0), job);
+            dispatcher.push_job(lane(0), org("acme"), job);
         }
         let (key, _) = dispatcher.start_next().unwrap();
         dispatcher.drop_waiting(|job| *job == 2);

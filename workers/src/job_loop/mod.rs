@@ -1,10 +1,12 @@
-//! Consumes records, runs them as jobs and commits their offsets: the one loop of every worker role.
+//! Consumes records, runs them as jobs and commits their offsets: the one loop of every worker
+//! role.
 //!
 //! One task owns the consumers and never works itself; jobs run beside it. An offset is finished
 //! when its job has finished: a job that will be retried keeps its offset open in the ledger and
 //! holds its lane. A panic ends one attempt of one job. Nothing here knows the content of a job.
 
 pub(crate) mod dispatcher;
+mod fair_queue;
 mod gauges;
 mod partitions;
 mod sources;
@@ -27,7 +29,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-pub(crate) use self::sources::TopicSource;
+pub(crate) use self::{dispatcher::DecodedJob, sources::TopicSource};
 use self::{
     dispatcher::{LaneDispatcher, LaneKey},
     gauges::LoopGauges,
@@ -62,7 +64,7 @@ pub(crate) trait JobHandler: Send + Sync + 'static {
     const SOURCES: &'static [TopicSource];
 
     /// Decodes a record and chooses the lane in which it runs.
-    fn decode_job(&self, record: &IncomingRecord) -> Result<(LaneKey, Self::Job), DecodeError>;
+    fn decode_job(&self, record: &IncomingRecord) -> Result<DecodedJob<Self::Job>, DecodeError>;
 
     /// Runs a job. When `handoff` is cancelled, releases its claims and returns soon.
     async fn run_job(&self, job: Self::Job, handoff: &CancellationToken) -> JobEnd;
@@ -206,7 +208,10 @@ impl<H: JobHandler> JobLoop<H> {
             SourceEvent::Bus(BusEvent::Revoked { partition }) => {
                 self.drop_partitions(|owned| owned == partition)
             }
-            SourceEvent::Lost(topic) => self.drop_partitions(|owned| owned.topic == topic),
+            SourceEvent::Lost(topic, error) => {
+                self.metrics.count_unread_partition(&error);
+                self.drop_partitions(|owned| owned.topic == topic);
+            }
         }
     }
 
@@ -215,23 +220,20 @@ impl<H: JobHandler> JobLoop<H> {
         let (ticket, update) = self.partitions.take_record(&record);
         sources.apply_update(partition, update);
         let Some(ticket) = ticket else { return };
-        let (lane, work) = match self.handler.decode_job(&record) {
-            Ok((lane, job)) => (lane, JobWork::Run(job)),
-            Err(DecodeError::Malformed(reason)) => (
-                lane_of(&record),
-                JobWork::DeadLetter(DeadLetterCause {
-                    class: "malformed",
-                    reason,
-                    attempts: 0,
-                }),
+        let (lane, organization, work) = match self.handler.decode_job(&record) {
+            Ok(decoded) => (
+                decoded.lane,
+                Some(decoded.organization),
+                JobWork::Run(decoded.job),
             ),
-            Err(error @ DecodeError::UnknownVersion(_)) => (
-                lane_of(&record),
-                self.work_for_newer_version(&record, &error),
-            ),
+            Err(error) => {
+                let lane = LaneKey::of_unreadable(&record.key);
+                (lane, None, self.work_for_unreadable(&record, error))
+            }
         };
         self.dispatcher.push_job(
             lane,
+            organization,
             QueuedJob {
                 ticket,
                 record: Arc::new(record),
@@ -241,14 +243,17 @@ impl<H: JobHandler> JobLoop<H> {
         );
     }
 
-    /// Parks a record of a newer version until a worker can decode it. Beyond the bound it goes to
-    /// the dead letter topic, because it would keep other records from running and an operator can
-    /// replay it.
-    fn work_for_newer_version<J>(
-        &self,
-        record: &IncomingRecord,
-        error: &DecodeError,
-    ) -> JobWork<J> {
+    /// Sends a malformed record to the dead letter topic, and parks one of a newer version until a
+    /// worker can decode it. Beyond the bound it becomes a dead letter, too, because it would keep
+    /// other records from running and an operator can replay it.
+    fn work_for_unreadable<J>(&self, record: &IncomingRecord, error: DecodeError) -> JobWork<J> {
+        if let DecodeError::Malformed(reason) = error {
+            return JobWork::DeadLetter(DeadLetterCause {
+                class: "malformed",
+                reason,
+                attempts: 0,
+            });
+        }
         let waiting = self
             .dispatcher
             .waiting_jobs()
@@ -473,15 +478,6 @@ async fn send_to_dlq(
             tracing::warn!(partition = %record.partition, offset = record.offset, %error, "could not send a record to the dead letter topic");
             JobEnd::RetryAfter(config.parked_delay())
         }
-    }
-}
-
-/// A record that cannot be decoded still keeps its order within the conversation that its key
-/// names.
-fn lane_of(record: &IncomingRecord) -> LaneKey {
-    LaneKey {
-        key: record.key.clone(),
-        kind: dispatcher::LaneKind::Turns,
     }
 }
 

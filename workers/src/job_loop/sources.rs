@@ -28,8 +28,8 @@ pub(crate) struct SourceConsumers {
 /// Event of any consumer.
 pub(crate) enum SourceEvent {
     Bus(BusEvent),
-    /// The consumer ended; its partitions belong to other members.
-    Lost(Topic),
+    /// The consumer of a topic ended; its partitions belong to other members.
+    Lost(Topic, BusError),
 }
 
 impl SourceConsumers {
@@ -75,7 +75,7 @@ impl SourceConsumers {
                 ConsumerSignal::Event(topic, Err(error)) => {
                     tracing::warn!(%topic, %error, "consumer ended, joining again");
                     self.rejoin_topic(topic);
-                    return SourceEvent::Lost(topic);
+                    return SourceEvent::Lost(topic, error);
                 }
             }
         }

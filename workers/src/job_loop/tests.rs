@@ -11,7 +11,7 @@ use std::{
 
 use prometheus::Registry;
 use switchboard_backends::bus::{OutgoingRecord, embedded::EmbeddedBus};
-use switchboard_schemas::topics::Topic;
+use switchboard_schemas::{ids::OrgId, secret::InstallationSecret, topics::Topic};
 
 use super::{dispatcher::LaneKind, *};
 use crate::testing::{eventually, quick};
@@ -35,19 +35,20 @@ impl JobHandler for ToyHandler {
 
     const SOURCES: &'static [TopicSource] = &[(Topic::Jobs, "toy")];
 
-    fn decode_job(&self, record: &IncomingRecord) -> Result<(LaneKey, Self::Job), DecodeError> {
+    fn decode_job(&self, record: &IncomingRecord) -> Result<DecodedJob<Self::Job>, DecodeError> {
         self.decoded.fetch_add(1, Ordering::Relaxed);
         let text = String::from_utf8_lossy(&record.payload).into_owned();
         match text.as_str() {
             "poison" => Err(DecodeError::Malformed("no job".into())),
             "newer" => Err(DecodeError::UnknownVersion(9)),
-            _ => Ok((
-                LaneKey {
+            _ => Ok(DecodedJob {
+                lane: LaneKey {
                     key: record.key.clone(),
                     kind: LaneKind::Turns,
                 },
-                (record.key.clone(), text),
-            )),
+                organization: OrgId::derive(&InstallationSecret::from_bytes([7; 32]), "acme"),
+                job: (record.key.clone(), text),
+            }),
         }
     }
 

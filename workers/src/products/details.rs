@@ -1,5 +1,6 @@
-//! Selects the details of a product that an index stores for the model: the beginning of its description and its attributes,
-//! as plain text without links. They are bounded, because an index can hold 50,000 products.
+//! Selects the details of a product that an index stores for the model: the beginning of its
+//! description and its attributes, as plain text without links. They are bounded, because an index
+//! can hold 50,000 products.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,8 @@ pub(crate) const ATTRIBUTES_MAX: usize = 16;
 const NAME_CHARS_MAX: usize = 40;
 /// Characters of an attribute's value that are stored.
 const VALUE_CHARS_MAX: usize = 80;
-/// Parts of a word that mark it as a link. Product cards show the links, and a model without them cannot misspell one.
+/// Parts of a word that mark it as a link. Product cards show the links, and a model without them
+/// cannot misspell one.
 const LINK_MARKS: [&str; 2] = ["://", "www."];
 
 pub(super) fn with_details(product: CatalogProduct) -> FoundProduct {

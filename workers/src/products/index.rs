@@ -1,5 +1,6 @@
-//! The products of one agent in an SQLite full-text table in memory. Words are split here, in the same way for products and
-//! queries; SQLite stores the posting lists, joins them and ranks products.
+//! The products of one agent in an SQLite full-text table in memory. Words are split here, in the
+//! same way for products and queries; SQLite stores the posting lists, joins them and ranks
+//! products.
 
 use std::collections::HashSet;
 
@@ -17,8 +18,8 @@ use super::{
 };
 use crate::text::tokens::for_each_index_word;
 
-/// `detail = column` omits positions of words, which no query needs; `content = ''` omits the texts; `body` holds the
-/// product with its details as JSON.
+/// `detail = column` omits positions of words, which no query needs; `content = ''` omits the
+/// texts; `body` holds the product with its details as JSON.
 const TABLES: &str = "
     PRAGMA journal_mode = OFF;
     CREATE VIRTUAL TABLE words USING fts5 (
@@ -33,8 +34,8 @@ const ANY: &str = "SELECT 1 FROM words WHERE words MATCH ?1 LIMIT 1";
 const COUNT: &str = "SELECT count(*) FROM words WHERE words MATCH ?1";
 const COUNT_PRICED: &str = "SELECT count(*) FROM words JOIN products ON id = words.rowid
     WHERE words MATCH ?1 AND amount BETWEEN ?2 AND ?3";
-/// Ranks products whose title names the wanted thing first. Then words in a title count more than words in labels, and
-/// these more than words in a description.
+/// Ranks products whose title names the wanted thing first. Then words in a title count more than
+/// words in labels, and these more than words in a description.
 const BEST: &str = "SELECT body FROM words JOIN products ON id = words.rowid
     WHERE words MATCH ?1 AND (?2 IS NULL OR amount BETWEEN ?2 AND ?3)
     ORDER BY words.rowid IN (SELECT rowid FROM words WHERE words MATCH ?5) DESC,
@@ -45,7 +46,8 @@ const COUNT_ALL: &str =
     "SELECT count(*) FROM products WHERE ?1 IS NULL OR amount BETWEEN ?1 AND ?2";
 const ALL: &str =
     "SELECT body FROM products WHERE ?1 IS NULL OR amount BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3";
-/// Separator of an attribute's name and a word of its value; no word contains it, and the tokenizer treats it as a letter.
+/// Separator of an attribute's name and a word of its value; no word contains it, and the tokenizer
+/// treats it as a letter.
 const NAME_END: char = '\u{e000}';
 /// Matches above which products are not ranked, because such common words do not justify the time.
 const RANKED_MAX: u64 = 10_000;
@@ -64,7 +66,8 @@ pub(super) struct ProductIndex {
 type PriceRange = Option<(f64, f64)>;
 
 impl ProductIndex {
-    /// Builds an index of `products` and of those in `chunks`. Takes about a second for 50,000 products.
+    /// Builds an index of `products` and of those in `chunks`. Takes about a second for 50,000
+    /// products.
     pub(super) fn build(
         products: &[Product],
         chunks: &[Vec<u8>],

@@ -1,8 +1,9 @@
 //! Product search: full-text indexes in memory that each worker builds from the stored products.
 //!
-//! Reading order: [`search`] keeps indexes fresh and bounded; [`index`] holds the products of one agent; `query` translates
-//! a visitor's query for the index; `vocabulary` finds word forms, compounds and misspellings; `typed_price` reads price
-//! limits in a query; `details` selects the stored fields of a product. `feeds` fetches products from the web.
+//! Reading order: [`search`] keeps indexes fresh and bounded; [`index`] holds the products of one
+//! agent; `query` translates a visitor's query for the index; `vocabulary` finds word forms,
+//! compounds and misspellings; `typed_price` reads price limits in a query; `details` selects the
+//! stored fields of a product. `feeds` fetches products from the web.
 
 mod details;
 pub(crate) mod feeds;
@@ -32,13 +33,13 @@ pub const PRODUCTS_FOUND_MAX: usize = 50;
 /// A product query; any text is safe.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProductQuery {
-    /// Words in any language; without any, all products that pass the filters are found. Price limits among the words
-    /// apply if `prices` has none.
+    /// Words in any language; without any, all products that pass the filters are found. Price
+    /// limits among the words apply if `prices` has none.
     pub text: String,
     /// Price limits in the shop's own currency; products without a price never match a limit.
     pub prices: PriceLimits,
-    /// Words that an attribute must have, by attribute name. The words of an attribute that no product has are searched
-    /// in all texts.
+    /// Words that an attribute must have, by attribute name. The words of an attribute that no
+    /// product has are searched in all texts.
     pub attributes: BTreeMap<String, String>,
     /// Most products to return, at most [`PRODUCTS_FOUND_MAX`].
     pub limit: usize,

@@ -1,5 +1,5 @@
-//! Words around a price in English, German, French, Spanish, Italian and Polish, in lower case without accents. An
-//! apostrophe or a hyphen is a space: `jusqu'à` is written `jusqu a`.
+//! Words around a price in English, German, French, Spanish, Italian and Polish, in lower case
+//! without accents. An apostrophe or a hyphen is a space: `jusqu'à` is written `jusqu a`.
 
 /// Words before the highest price.
 #[rustfmt::skip]

@@ -1,5 +1,5 @@
-//! Translates a query for the index: each word becomes a group of words that the shop has. Only such words reach the index,
-//! so that no text of a visitor is interpreted as FTS5 syntax.
+//! Translates a query for the index: each word becomes a group of words that the shop has. Only
+//! such words reach the index, so that no text of a visitor is interpreted as FTS5 syntax.
 
 #[cfg(test)]
 mod tests;
@@ -98,8 +98,9 @@ impl ParsedQuery {
         self.groups.is_empty() && self.required.is_empty()
     }
 
-    /// Returns the searches to try, the strictest first: all words, then also inside longer words, then fewer of the rarest
-    /// words, but at least half of all. At most four searches for any number of words.
+    /// Returns the searches to try, the strictest first: all words, then also inside longer words,
+    /// then fewer of the rarest words, but at least half of all. At most four searches for any
+    /// number of words.
     pub(super) fn index_queries(&self) -> impl Iterator<Item = IndexQuery> {
         let all = self.groups.len();
         let wider = self.groups.iter().any(|group| !group.compounds.is_empty());
@@ -117,7 +118,8 @@ impl ParsedQuery {
         strict.chain(compounds).chain(fewer)
     }
 
-    /// Returns a search for products with at least `count` of the first `of` groups and all filters.
+    /// Returns a search for products with at least `count` of the first `of` groups and all
+    /// filters.
     fn index_query(&self, (count, of): (usize, usize), with_compounds: bool) -> IndexQuery {
         let wanted = self.groups.iter().filter(|group| !group.is_purpose);
         let wanted: Vec<String> = wanted
@@ -257,9 +259,9 @@ fn split_purpose(text: &str) -> (Vec<String>, Vec<String>) {
     )
 }
 
-/// Returns the word itself if an attribute of this name has it, otherwise the nearest words that it has. Similar words are
-/// no first choice, because endings distinguish sizes and colors: `grey` and `green` have one
-/// [stem](crate::text::stemming::common_stem).
+/// Returns the word itself if an attribute of this name has it, otherwise the nearest words that it
+/// has. Similar words are no first choice, because endings distinguish sizes and colors: `grey` and
+/// `green` have one [stem](crate::text::stemming::common_stem).
 fn label_words(
     name: &str,
     word: &str,
@@ -289,7 +291,8 @@ pub(super) fn all_words(text: &str) -> Vec<String> {
     words.collect()
 }
 
-/// Returns groups of words that the shop has. Two neighboring words that the shop writes as one become one group.
+/// Returns groups of words that the shop has. Two neighboring words that the shop writes as one
+/// become one group.
 fn groups_of(words: &[String], vocabulary: &ShopVocabulary) -> Vec<WordGroup> {
     let mut groups = Vec::new();
     let mut index = 0;

@@ -1,5 +1,5 @@
-//! Keeps product indexes in memory: builds one at the first search of an agent, rebuilds it after changes, and evicts
-//! indexes that are unused or take too much memory.
+//! Keeps product indexes in memory: builds one at the first search of an agent, rebuilds it after
+//! changes, and evicts indexes that are unused or take too much memory.
 
 use std::{
     collections::hash_map::DefaultHasher,
@@ -26,7 +26,8 @@ use tracing::Instrument;
 
 use super::{ProductQuery, ProductSearchError, ProductsFound, index::ProductIndex};
 
-/// Age at which an index is compared with the stored version; with a rebuild, changes are live within 2 s.
+/// Age at which an index is compared with the stored version; with a rebuild, changes are live
+/// within 2 s.
 const FRESH: Duration = Duration::from_millis(1000);
 /// Indexes that are built at once in this process; each takes a core.
 const BUILDS_MAX: usize = 2;
@@ -42,14 +43,15 @@ const READS_MAX: u32 = 4;
 pub struct ProductSearch {
     products: Arc<dyn ProductStore>,
     indexes: Cache<IndexKey, Arc<LoadedIndex>>,
-    /// Locks that are held while an agent's products are compared, so that concurrent callers share the result.
+    /// Locks that are held while an agent's products are compared, so that concurrent callers share
+    /// the result.
     looks: Cache<IndexKey, Arc<Mutex<Option<Instant>>>>,
     builds: Arc<Semaphore>,
     tasks: TaskTracker,
 }
 
-/// An agent and a fingerprint of the products in its document. During a playground run, the products of the draft and those
-/// of the saved agent are searched side by side.
+/// An agent and a fingerprint of the products in its document. During a playground run, the
+/// products of the draft and those of the saved agent are searched side by side.
 type IndexKey = (AgentId, u64);
 
 struct LoadedIndex {
@@ -58,7 +60,8 @@ struct LoadedIndex {
 }
 
 impl ProductSearch {
-    /// Creates a search over `products` whose indexes together take at most about `index_bytes_max`.
+    /// Creates a search over `products` whose indexes together take at most about
+    /// `index_bytes_max`.
     pub fn new(products: Arc<dyn ProductStore>, index_bytes_max: u64) -> Self {
         let weigh = |_: &IndexKey, loaded: &Arc<LoadedIndex>| {
             u32::try_from(loaded.index.memory_bytes()).unwrap_or(u32::MAX)
@@ -116,8 +119,8 @@ impl ProductSearch {
         {
             return Ok(Arc::clone(loaded));
         }
-        // A separate task, so that the build continues after its caller gave up. Otherwise an index that takes longer
-        // than any caller waits would never be finished.
+        // A separate task, so that the build continues after its caller gave up. Otherwise an index
+        // that takes longer than any caller waits would never be finished.
         let (search, agent) = (self.clone(), agent.clone());
         let look = async move {
             let began = Instant::now();

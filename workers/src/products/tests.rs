@@ -1,4 +1,5 @@
-//! Tests of the product search: queries of shoppers and models, with the products that they must find.
+//! Tests of the product search: queries of shoppers and models, with the products that they must
+//! find.
 
 mod filters;
 mod live_search;

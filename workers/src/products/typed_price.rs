@@ -1,5 +1,6 @@
-//! Reads price limits among the words of a query, such as `mug under 20 EUR`, where small models and visitors write them. A
-//! limit needs a limiting word, a number and a currency, so that `lamp under 5 W` and `shoes up to 45` stay words.
+//! Reads price limits among the words of a query, such as `mug under 20 EUR`, where small models
+//! and visitors write them. A limit needs a limiting word, a number and a currency, so that `lamp
+//! under 5 W` and `shoes up to 45` stay words.
 
 use switchboard_schemas::price;
 
@@ -146,7 +147,8 @@ impl QueryTokens {
         })
     }
 
-    /// Reads a number with an optional currency before or after it; in `90 $120` the symbol belongs to the second number.
+    /// Reads a number with an optional currency before or after it; in `90 $120` the symbol belongs
+    /// to the second number.
     fn parse_money(&self, at: usize) -> Option<PriceAmount> {
         let mut at = at;
         while self.is_one_of(FILLERS, at) {
@@ -164,7 +166,8 @@ impl QueryTokens {
         let next = at + 1;
         let is_next_ones =
             !self.is_glued(next) && self.is_glued(next + 1) && self.is_number(next + 1);
-        // `$20 USD` names the currency twice; in `$20 euro adapter` the second currency belongs to the product.
+        // `$20 USD` names the currency twice; in `$20 euro adapter` the second currency belongs to
+        // the product.
         let is_code = self
             .word_at(next)
             .is_some_and(|word| word.chars().count() == CODE_CHARS);
@@ -286,7 +289,8 @@ fn split_tokens(text: &str) -> Vec<QueryToken> {
     tokens
 }
 
-/// Blanks, and the marks of `max.`, `Preis:`, `jusqu'à` and `au-dessous` part words; `-5` and `.5` are no prices.
+/// Blanks, and the marks of `max.`, `Preis:`, `jusqu'à` and `au-dessous` part words; `-5` and `.5`
+/// are no prices.
 fn separator_kind(before: &str, character: char) -> Option<TokenKind> {
     let is_of_phrase = before.ends_with(char::is_alphabetic) && ".:'’-‑".contains(character);
     (!is_of_phrase && !character.is_whitespace()).then_some(TokenKind::Break)

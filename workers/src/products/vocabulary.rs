@@ -78,7 +78,8 @@ impl ShopVocabulary {
         self.words.len() * BYTES_PER_WORD
     }
 
-    /// Returns the forms of a word that the shop has: the word itself, plurals, genders and spellings with umlauts.
+    /// Returns the forms of a word that the shop has: the word itself, plurals, genders and
+    /// spellings with umlauts.
     pub(super) fn word_forms(&self, word: &str) -> Vec<&str> {
         let mut forms = self.of_stem(word);
         for (written, meant) in UMLAUTS {
@@ -90,8 +91,9 @@ impl ShopVocabulary {
         forms
     }
 
-    /// Returns words similar to `word` in four groups, the nearest first: longer and shorter forms, forms with umlauts,
-    /// words with one wrong letter, words with two. Unlike [`Self::corrections`], other forms of these words are left out.
+    /// Returns words similar to `word` in four groups, the nearest first: longer and shorter forms,
+    /// forms with umlauts, words with one wrong letter, words with two. Unlike
+    /// [`Self::corrections`], other forms of these words are left out.
     pub(super) fn similar_words(&self, word: &str) -> [Vec<&str>; 4] {
         let continues = |other: &&str| other.starts_with(word) || word.starts_with(*other);
         let longer = self.of_stem(word).into_iter().filter(continues).collect();
@@ -136,7 +138,8 @@ impl ShopVocabulary {
         meant
     }
 
-    /// Returns the most frequent longer words that contain `word`; many languages write `running shoe` as one word.
+    /// Returns the most frequent longer words that contain `word`; many languages write `running
+    /// shoe` as one word.
     pub(super) fn compounds_with(&self, word: &str) -> Vec<&str> {
         let part = stem(word);
         if part.chars().count() < INSIDE_CHARS_MIN {
@@ -153,7 +156,8 @@ impl ShopVocabulary {
             .collect()
     }
 
-    /// Returns words within the number of typos that a word of this length may have, each with its edit distance.
+    /// Returns words within the number of typos that a word of this length may have, each with its
+    /// edit distance.
     fn words_within_typos(&self, word: &str) -> Vec<(usize, u32)> {
         let letters: Vec<char> = word.chars().collect();
         let mistakes_max = match letters.len() {

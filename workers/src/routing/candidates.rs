@@ -36,7 +36,8 @@ pub(crate) struct RoutingCandidates {
 }
 
 impl RoutingCandidates {
-    /// Returns the members and the default agent that are active. The default agent need not be public, because the team is.
+    /// Returns the members and the default agent that are active. The default agent need not be
+    /// public, because the team is.
     pub(super) async fn load(catalog: &CatalogCache, team: &Team) -> Result<Self, StoreError> {
         let mut candidates = Self::default();
         if let Some(id) = &team.default_agent

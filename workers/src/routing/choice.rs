@@ -1,4 +1,5 @@
-//! Choice of an agent by the team's strategy, as far as it needs no comparison with the message. Pure functions.
+//! Choice of an agent by the team's strategy, as far as it needs no comparison with the message.
+//! Pure functions.
 
 use switchboard_backends::relay::{RoundRobinOffer, RoutingDecision};
 use switchboard_schemas::{
@@ -84,7 +85,8 @@ pub(super) fn member_by_number(
     ))
 }
 
-/// Returns the routing decision with the facts of a decision by intent; none if no agent can answer.
+/// Returns the routing decision with the facts of a decision by intent; none if no agent can
+/// answer.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,9 +1,10 @@
 //! The routing role: chooses an agent of a team and forwards the turn to it.
 //!
-//! Messages of a conversation share a lane, so that each is routed after the one before it, whose decision it may have to
-//! continue. A decision is recorded before it is acted upon. [`candidates`] lists the agents that can answer, [`past`] reads
-//! the end of the conversation, and [`choice`] decides by strategy, or [`intent`] by comparing members with the message.
-//! [`playground`] answers playground runs.
+//! Messages of a conversation share a lane, so that each is routed after the one before it, whose
+//! decision it may have to continue. A decision is recorded before it is acted upon. [`candidates`]
+//! lists the agents that can answer, [`past`] reads the end of the conversation, and [`choice`]
+//! decides by strategy, or [`intent`] by comparing members with the message. [`playground`] answers
+//! playground runs.
 
 pub(crate) mod candidates;
 pub(crate) mod choice;
@@ -53,7 +54,7 @@ use crate::{
     config::WorkersConfig,
     dead_letter::DeadLetterCause,
     job_loop::{
-        JobEnd, JobHandler, TopicSource,
+        DecodedJob, JobEnd, JobHandler, TopicSource,
         dispatcher::{LaneKey, LaneKind},
     },
     metrics::WorkerMetrics,
@@ -85,7 +86,8 @@ enum RoutingError {
 }
 
 impl RoutingHandler {
-    /// Creates the handler. Fails if the model client cannot be built or the embedding model cannot be loaded.
+    /// Creates the handler. Fails if the model client cannot be built or the embedding model cannot
+    /// be loaded.
     pub(crate) fn new(ctx: WorkerContext) -> anyhow::Result<Self> {
         Ok(Self {
             intent: IntentRouter::new(ModelClient::new(&ctx.config)?, &ctx.config)?,
@@ -132,8 +134,9 @@ impl RoutingHandler {
         Ok(JobEnd::Finished)
     }
 
-    /// Decides and records the decision, which a redelivered job reads back. If the relay is unavailable, a redelivered job
-    /// decides the same again while the team is unchanged, and the claim of the reply lets only one job run.
+    /// Decides and records the decision, which a redelivered job reads back. If the relay is
+    /// unavailable, a redelivered job decides the same again while the team is unchanged, and the
+    /// claim of the reply lets only one job run.
     async fn decide(
         &self,
         job: &TeamMessageJob,
@@ -174,7 +177,8 @@ impl RoutingHandler {
         ))
     }
 
-    /// Returns the end of the conversation. Only the last agent must be known, and the relay usually has it.
+    /// Returns the end of the conversation. Only the last agent must be known, and the relay
+    /// usually has it.
     async fn past(
         &self,
         job: &TeamMessageJob,
@@ -257,7 +261,8 @@ impl RoutingHandler {
             .find(|endpoint| !endpoint.base_url.is_empty()))
     }
 
-    /// Returns the next member of the rotation; the relay advances it and records the decision in one step.
+    /// Returns the next member of the rotation; the relay advances it and records the decision in
+    /// one step.
     async fn decide_by_rotation(
         &self,
         job: &TeamMessageJob,
@@ -314,19 +319,20 @@ impl JobHandler for RoutingHandler {
 
     const SOURCES: &'static [TopicSource] = &[(Topic::Route, "routing")];
 
-    fn decode_job(&self, record: &IncomingRecord) -> Result<(LaneKey, Self::Job), DecodeError> {
+    fn decode_job(&self, record: &IncomingRecord) -> Result<DecodedJob<Self::Job>, DecodeError> {
         let job: RoutingJob = versioned::decode(&record.payload)?;
-        let key = match &job {
-            RoutingJob::Message(job) => job.turn.conversation_id.as_str().to_owned(),
-            RoutingJob::Playground(job) => job.run_id.as_str().to_owned(),
+        let (organization, key) = match &job {
+            RoutingJob::Message(job) => (&job.turn.org_id, job.turn.conversation_id.as_str()),
+            RoutingJob::Playground(job) => (&job.org_id, job.run_id.as_str()),
         };
-        Ok((
-            LaneKey {
-                key,
+        Ok(DecodedJob {
+            lane: LaneKey {
+                key: key.to_owned(),
                 kind: LaneKind::Turns,
             },
-            job.into(),
-        ))
+            organization: organization.clone(),
+            job: job.into(),
+        })
     }
 
     async fn run_job(&self, job: Self::Job, handover: &CancellationToken) -> JobEnd {

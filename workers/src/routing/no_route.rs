@@ -1,6 +1,8 @@
-//! Fails the reply to a message for which no agent can answer, so that waiting clients receive an error.
+//! Fails the reply to a message for which no agent can answer, so that waiting clients receive an
+//! error.
 //!
-//! No analytics event is published, because events name an agent. The record goes to the DLQ for an operator instead.
+//! No analytics event is published, because events name an agent. The record goes to the DLQ for an
+//! operator instead.
 
 use switchboard_backends::{
     Backends,
@@ -25,14 +27,15 @@ use crate::{
     job_loop::JobEnd,
 };
 
-/// Stores and announces that the reply failed. Returns `None` when that is done, otherwise the end of this job. After an
-/// error the claim remains until its lease expires.
+/// Stores and announces that the reply failed. Returns `None` when that is done, otherwise the end
+/// of this job. After an error the claim remains until its lease expires.
 pub(super) async fn fail(
     backends: &Backends,
     job: &TeamMessageJob,
 ) -> Result<Option<JobEnd>, RoutingError> {
     let turn = &job.turn;
-    // Two routers that fail the same turn write the same end, so neither needs to wait for the other.
+    // Two routers that fail the same turn write the same end, so neither needs to wait for the
+    // other.
     let request = ClaimRequest {
         reply_id: turn.reply_id(),
         publish_nonce: turn.publish_nonce.clone(),

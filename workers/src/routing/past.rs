@@ -1,4 +1,5 @@
-//! The end of a running conversation, as far as routing needs it: last agent, last messages and number of agent changes.
+//! The end of a running conversation, as far as routing needs it: last agent, last messages and
+//! number of agent changes.
 
 use std::time::Duration;
 
@@ -18,8 +19,8 @@ const LOOK_BACK_MESSAGES: u32 = 20;
 const RECENT_MESSAGES: usize = 6;
 /// Period in which changes of the agent are counted.
 pub(crate) const AGENT_CHANGE_WINDOW: Duration = Duration::from_secs(600);
-/// Changes of the agent in that period after which a conversation stays with its agent, so that two members with
-/// overlapping topics do not pass a visitor back and forth.
+/// Changes of the agent in that period after which a conversation stays with its agent, so that two
+/// members with overlapping topics do not pass a visitor back and forth.
 pub(crate) const AGENT_CHANGES_MAX: usize = 5;
 
 /// A message of the conversation, reduced to the fields that routing needs.

@@ -1,5 +1,5 @@
-//! Routing of playground runs: decides which member of an edited team would answer, with the code that routes visitors'
-//! messages. The decision is not recorded, and the rotation does not advance.
+//! Routing of playground runs: decides which member of an edited team would answer, with the code
+//! that routes visitors' messages. The decision is not recorded, and the rotation does not advance.
 
 use switchboard_backends::relay::RoutingDecision;
 use switchboard_schemas::{

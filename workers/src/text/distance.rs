@@ -2,7 +2,8 @@
 
 use super::tokens::WORD_CHARS_MAX;
 
-/// The letters of a word as a bit set, which rules most words out before they are compared letter by letter.
+/// The letters of a word as a bit set, which rules most words out before they are compared letter
+/// by letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LetterSet(u64);
 

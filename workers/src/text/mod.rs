@@ -1,4 +1,5 @@
-//! Text handling that routing and product search share: folding, tokens, stems, stop words and edit distance.
+//! Text handling that routing and product search share: folding, tokens, stems, stop words and edit
+//! distance.
 
 pub(crate) mod distance;
 pub(crate) mod folding;

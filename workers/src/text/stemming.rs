@@ -3,8 +3,8 @@
 /// Shortest word that can lose an ending, in characters.
 const STEM_CHARS_MIN: usize = 3;
 
-/// Returns what a folded word has in common with its plural and its other genders. Merges some different words, so it
-/// only suits gathering candidates that are ranked afterwards.
+/// Returns what a folded word has in common with its plural and its other genders. Merges some
+/// different words, so it only suits gathering candidates that are ranked afterwards.
 pub(crate) fn common_stem(word: &str) -> &str {
     if word.chars().any(|character| character.is_numeric())
         || word.chars().count() <= STEM_CHARS_MIN
@@ -15,7 +15,8 @@ pub(crate) fn common_stem(word: &str) -> &str {
     if let Some(rest) = stem.strip_suffix(['s', 'x']) {
         stem = rest;
     }
-    // Twice: a word that ends like a plural (`schoen`) must lose as much as its plural (`schoenen`).
+    // Twice: a word that ends like a plural (`schoen`) must lose as much as its plural
+    // (`schoenen`).
     for _ in 0..2 {
         let ending = ["en", "er", "em"]
             .iter()

@@ -1,4 +1,5 @@
-//! Stop words in the languages that most visitors write: those of any message, and those of product queries.
+//! Stop words in the languages that most visitors write: those of any message, and those of product
+//! queries.
 
 use std::{collections::HashSet, sync::LazyLock};
 

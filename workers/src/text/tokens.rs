@@ -1,5 +1,5 @@
-//! Splits text into folded words; runs of a script without spaces between words become single characters and pairs, which
-//! needs no dictionary and finds any part of a text.
+//! Splits text into folded words; runs of a script without spaces between words become single
+//! characters and pairs, which needs no dictionary and finds any part of a text.
 
 use std::ops::RangeInclusive;
 
@@ -8,7 +8,8 @@ use super::folding::fold;
 /// Longest word in characters; longer ones are truncated.
 pub(crate) const WORD_CHARS_MAX: usize = 40;
 
-/// Scripts without spaces between words: Thai to Myanmar, Khmer, kana, ideographs and their extensions, Hangul.
+/// Scripts without spaces between words: Thai to Myanmar, Khmer, kana, ideographs and their
+/// extensions, Hangul.
 const UNSPACED_SCRIPTS: [RangeInclusive<char>; 8] = [
     '\u{e00}'..='\u{eff}',
     '\u{1000}'..='\u{109f}',
@@ -27,7 +28,8 @@ pub(crate) enum TextPart {
     Word {
         /// The word in folded form.
         text: String,
-        /// True if a hyphen or an apostrophe connects it to the word before, so that both may be one.
+        /// True if a hyphen or an apostrophe connects it to the word before, so that both may be
+        /// one.
         joined: bool,
     },
     /// A run of a script without spaces.
@@ -101,7 +103,8 @@ pub(crate) fn for_each_index_word(text: &str, mut take: impl FnMut(&str)) {
     }
 }
 
-/// Splits a word of letters and digits: `500ml` is also `500` and `ml`. Empty for a word of one kind.
+/// Splits a word of letters and digits: `500ml` is also `500` and `ml`. Empty for a word of one
+/// kind.
 pub(crate) fn letter_digit_pieces(word: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut begin = 0;
@@ -120,7 +123,8 @@ pub(crate) fn letter_digit_pieces(word: &str) -> Vec<&str> {
     pieces
 }
 
-/// Returns the pairs of neighboring characters in a run of a script without spaces; a single character is returned alone.
+/// Returns the pairs of neighboring characters in a run of a script without spaces; a single
+/// character is returned alone.
 pub(crate) fn character_pairs(run: &str) -> Vec<String> {
     let characters: Vec<char> = run.chars().collect();
     if characters.len() < 2 {
@@ -132,7 +136,8 @@ pub(crate) fn character_pairs(run: &str) -> Vec<String> {
         .collect()
 }
 
-/// Replaces spellings that differ between countries (`colour`, `gray`) by one of them; shops and visitors mix them.
+/// Replaces spellings that differ between countries (`colour`, `gray`) by one of them; shops and
+/// visitors mix them.
 pub(crate) fn unify_spelling(word: String) -> String {
     if word.contains("colour") || word.contains("gray") {
         return word.replace("colour", "color").replace("gray", "grey");

@@ -97,8 +97,8 @@ fn shorten_result(text: String, bytes_max: usize) -> String {
     format!("{}{SHORTENED}", &text[..end])
 }
 
-/// Drops structured data that is too large. A grid only loses its last products, because a part of any other data would
-/// mean something else.
+/// Drops structured data that is too large. A grid only loses its last products, because a part of
+/// any other data would mean something else.
 fn limit_ui(ui: Value) -> Option<Value> {
     if product_grid::is_grid(&ui) {
         return product_grid::truncate_grid(ui, UI_BYTES_MAX);

@@ -1,10 +1,10 @@
 //! Tools that a model may call while it answers.
 //!
-//! Reading order: [`AgentTool`] is one tool and [`ToolSource`] provides the tools of one kind; a new
-//! kind (HTTP, MCP, knowledge) is one more source in [`registry`]. [`tool_loop`] alternates between
-//! model and tools; [`call_runner`] runs one call within its bounds, with validated [`arguments`];
-//! [`search_products`] is the first tool, `product_results` is the text of its result,
-//! [`product_grid`] is its UI, and [`displayed_results`] describes that UI to the model.
+//! Reading order: [`AgentTool`] is one tool and [`ToolSource`] provides the tools of one kind; a
+//! new kind (HTTP, MCP, knowledge) is one more source in [`registry`]. [`tool_loop`] alternates
+//! between model and tools; [`call_runner`] runs one call within its bounds, with validated
+//! [`arguments`]; [`search_products`] is the first tool, `product_results` is the text of its
+//! result, [`product_grid`] is its UI, and [`displayed_results`] describes that UI to the model.
 
 pub(crate) mod arguments;
 pub(crate) mod buffering_sink;

@@ -1,4 +1,5 @@
-//! Renders search results for the model: titles and prices, with as many details as fit into the result of one call. Pure.
+//! Renders search results for the model: titles and prices, with as many details as fit into the
+//! result of one call. Pure.
 
 use serde_json::{Map, Value, json};
 
@@ -9,8 +10,9 @@ use crate::{
     products::{ATTRIBUTES_TOLD_MAX, DESCRIPTION_TOLD_CHARS_MAX, FoundProduct, ProductsFound},
 };
 
-/// Levels of detail, fullest first. All products of a result have the same level, so that they can be compared.
-/// Descriptions are dropped before attributes, which are facts in fewer words; titles are never dropped.
+/// Levels of detail, fullest first. All products of a result have the same level, so that they can
+/// be compared. Descriptions are dropped before attributes, which are facts in fewer words; titles
+/// are never dropped.
 const DETAILS: [ResultDetail; 7] = [
     ResultDetail {
         description_chars: DESCRIPTION_TOLD_CHARS_MAX,
@@ -65,14 +67,15 @@ impl ResultDetail {
     };
 }
 
-/// Returns the largest size of one detailed result, in bytes. It leaves room for the titles of other calls.
+/// Returns the largest size of one detailed result, in bytes. It leaves room for the titles of
+/// other calls.
 pub(super) fn result_bytes_max(config: &WorkersConfig) -> usize {
     let share = config.tool_results_bytes_max / (config.tool_calls_max as usize).max(1);
     share.min(config.tool_result_bytes_max)
 }
 
-/// Returns the result of a search whose `cards` are displayed. It has at most `bytes_max` bytes, unless titles and prices
-/// alone are longer.
+/// Returns the result of a search whose `cards` are displayed. It has at most `bytes_max` bytes,
+/// unless titles and prices alone are longer.
 pub(super) fn render_result(
     found: &ProductsFound,
     cards: &[(Value, &FoundProduct)],
@@ -100,8 +103,8 @@ pub(super) fn render_result(
     fits.unwrap_or_else(|| text(&TITLES_ALONE, NOTE_SHORTENED))
 }
 
-/// Returns the result as JSON. Price limits that were found in the query words are included, because the model did not
-/// set them.
+/// Returns the result as JSON. Price limits that were found in the query words are included,
+/// because the model did not set them.
 fn render_products(found: &ProductsFound, products: Vec<Value>, note: &str) -> String {
     let total = if products.is_empty() { 0 } else { found.total };
     let mut result = json!({ "products": products, "total": total, "note": note });

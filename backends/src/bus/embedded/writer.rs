@@ -166,7 +166,7 @@ impl LogThread {
         }
         for answer in answers {
             // A caller that gave up does not withdraw its record.
-            drop(answer.send(repeat(&result)));
+            drop(answer.send(result.clone()));
         }
     }
 
@@ -257,13 +257,4 @@ fn write(
     transaction
         .commit()
         .map_err(|error| file::unavailable(&error))
-}
-
-/// Copies the result of a transaction for each of its commands.
-fn repeat(result: &Result<(), BusError>) -> Result<(), BusError> {
-    match result {
-        Ok(()) => Ok(()),
-        Err(BusError::Unavailable(reason)) => Err(BusError::Unavailable(reason.clone())),
-        Err(BusError::Fatal(reason)) => Err(BusError::Fatal(reason.clone())),
-    }
 }

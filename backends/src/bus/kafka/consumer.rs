@@ -25,7 +25,7 @@ pub(super) struct KafkaConsumer {
     deliveries: mpsc::Receiver<OutboxItem>,
     ownership: Arc<PartitionOwnership>,
     /// Epochs that the caller has received; its marks belong to these.
-    told: HashMap<PartitionId, u64>,
+    delivered_epochs: HashMap<PartitionId, u64>,
     closed: oneshot::Receiver<()>,
 }
 
@@ -37,43 +37,57 @@ impl KafkaConsumer {
         group: &str,
         topics: &[Topic],
     ) -> Result<Self, BusError> {
-        let ownership = Arc::new(PartitionOwnership::default());
-        let context = MemberContext::new(names.clone(), ownership.clone());
+        Self::start(Self::subscribe(properties, names, group, topics)?)
+    }
+
+    /// Creates the client and subscribes it.
+    pub(super) fn subscribe(
+        properties: &ClientProperties,
+        names: &ClusterNames,
+        group: &str,
+        topics: &[Topic],
+    ) -> Result<Arc<BaseConsumer<MemberContext>>, BusError> {
+        let context = MemberContext::new(names.clone(), Arc::default());
         let client = properties
             .consumer(&names.group(group))
             .create_with_context(context);
         let client: Arc<BaseConsumer<MemberContext>> =
             Arc::new(client.map_err(|error| BusError::Fatal(error.to_string()))?);
-        client.context().attach(&client);
+        client.context().start_committer(&client)?;
 
         let topics: Vec<String> = topics.iter().map(|topic| names.topic(*topic)).collect();
         let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
         client
             .subscribe(&topics)
             .map_err(|error| BusError::Fatal(error.to_string()))?;
+        Ok(client)
+    }
 
+    /// Starts the poll thread of a subscribed client.
+    pub(super) fn start(client: Arc<BaseConsumer<MemberContext>>) -> Result<Self, BusError> {
+        let ownership = client.context().ownership.clone();
         let (queue, deliveries) = mpsc::channel(OUTBOX_EVENTS_MAX);
         let (left, closed) = oneshot::channel();
         PollThread::start(client, EventOutbox::new(queue), left)?;
         Ok(Self {
             deliveries,
             ownership,
-            told: HashMap::new(),
+            delivered_epochs: HashMap::new(),
             closed,
         })
     }
 
     /// Tracks the events delivered to the caller. Returns `false` for a record of a partition that
     /// has been revoked.
-    fn tell(&mut self, event: &BusEvent) -> bool {
+    fn track(&mut self, event: &BusEvent) -> bool {
         match event {
             BusEvent::Assigned {
                 partition, epoch, ..
             } => {
-                self.told.insert(*partition, *epoch);
+                self.delivered_epochs.insert(*partition, *epoch);
             }
             BusEvent::Revoked { partition } => {
-                self.told.remove(partition);
+                self.delivered_epochs.remove(partition);
             }
             BusEvent::Record(record) => {
                 return self.ownership.epoch(record.partition) == Some(record.epoch);
@@ -90,14 +104,14 @@ impl BusConsumer for KafkaConsumer {
             let delivery = self.deliveries.recv().await;
             let event =
                 delivery.ok_or_else(|| BusError::Fatal("consumer has ended".to_owned()))??;
-            if self.tell(&event) {
+            if self.track(&event) {
                 return Ok(event);
             }
         }
     }
 
     fn commit(&mut self, partition: PartitionId, mark: CommitMark) {
-        if let Some(epoch) = self.told.get(&partition) {
+        if let Some(epoch) = self.delivered_epochs.get(&partition) {
             self.ownership.commit(partition, *epoch, mark);
         }
     }

@@ -1,4 +1,4 @@
-//! Callbacks of librdkafka: rebalances, results of commits and statistics, all on the poll thread.
+//! Callbacks of librdkafka: rebalances and statistics, on the poll thread while it runs.
 //!
 //! When a partition is assigned, its mark is fetched here, before fetching can begin, so that the
 //! mark is reported before the first record. When a partition is revoked, no further mark is
@@ -7,9 +7,8 @@
 
 use std::{
     sync::{
-        Arc, OnceLock, Weak,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
-        mpsc::sync_channel,
     },
     thread,
     time::{Duration, Instant},
@@ -18,12 +17,13 @@ use std::{
 use parking_lot::Mutex;
 use rdkafka::{
     ClientContext, Offset, Statistics, TopicPartitionList,
-    consumer::{BaseConsumer, CommitMode, Consumer as _, ConsumerContext, RebalanceProtocol},
+    consumer::{BaseConsumer, Consumer as _, ConsumerContext, RebalanceProtocol},
     error::{KafkaError, KafkaResult, RDKafkaErrorCode},
     types::RDKafkaRespErr,
 };
 
 use super::{
+    committer::OffsetCommitter,
     names::ClusterNames,
     ownership::{PartitionMark, PartitionOwnership},
     partitions,
@@ -36,7 +36,6 @@ const FETCH_MARKS_TIMEOUT: Duration = Duration::from_secs(2);
 /// first ones. Without marks the consumer leaves its group and is joined again.
 const FETCH_MARKS_MAX: Duration = Duration::from_secs(6);
 const FETCH_MARKS_PAUSE: Duration = Duration::from_millis(200);
-const LAST_COMMIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The context of one consumer, called by librdkafka.
 pub(super) struct MemberContext {
@@ -47,11 +46,11 @@ pub(super) struct MemberContext {
     events: Mutex<Vec<BusEvent>>,
     /// Set when an assignment could not be started: the consumer has to be replaced.
     failure: Mutex<Option<BusError>>,
-    consumer: OnceLock<Weak<BaseConsumer<MemberContext>>>,
+    committer: OnceLock<OffsetCommitter>,
 }
 
 impl MemberContext {
-    /// Creates a context without a consumer; see [`Self::attach`].
+    /// Creates a context; [`Self::start_committer`] completes it.
     pub(super) fn new(names: ClusterNames, ownership: Arc<PartitionOwnership>) -> Self {
         Self {
             names,
@@ -59,14 +58,23 @@ impl MemberContext {
             stalled: AtomicBool::new(false),
             events: Mutex::default(),
             failure: Mutex::default(),
-            consumer: OnceLock::new(),
+            committer: OnceLock::new(),
         }
     }
 
-    /// Attaches the consumer, so that callbacks can commit on another thread.
-    pub(super) fn attach(&self, consumer: &Arc<BaseConsumer<Self>>) {
-        // A context has one consumer for life, so that it is attached once.
-        drop(self.consumer.set(Arc::downgrade(consumer)));
+    /// Starts the thread that commits offsets of this context's consumer.
+    pub(super) fn start_committer(
+        &self,
+        consumer: &Arc<BaseConsumer<Self>>,
+    ) -> Result<(), BusError> {
+        let committer = OffsetCommitter::start(Arc::downgrade(consumer))?;
+        // A context has one consumer for life, so that this is called once.
+        drop(self.committer.set(committer));
+        Ok(())
+    }
+
+    pub(super) fn committer(&self) -> Option<&OffsetCommitter> {
+        self.committer.get()
     }
 
     /// Returns the events since the last call.
@@ -77,33 +85,6 @@ impl MemberContext {
     /// Returns the failure of an assignment.
     pub(super) fn take_failure(&self) -> Option<BusError> {
         self.failure.lock().take()
-    }
-
-    /// Commits marks and waits briefly for the result.
-    pub(super) fn commit_last(&self, marks: &[PartitionMark]) {
-        let consumer = self
-            .consumer
-            .get()
-            .and_then(Weak::upgrade)
-            .filter(|_| !marks.is_empty());
-        let Some(consumer) = consumer else { return };
-        let list = partitions::commit_list(&self.names, marks);
-        let (sender, answer) = sync_channel(1);
-        // The call has no timeout of its own: without a coordinator it blocks for too long.
-        thread::spawn(move || {
-            let result = consumer.commit(&list, CommitMode::Sync);
-            drop(consumer);
-            sender.send(result)
-        });
-        match answer.recv_timeout(LAST_COMMIT_TIMEOUT) {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                tracing::warn!(%error, "last marks not written; their records will be delivered again")
-            }
-            Err(_) => tracing::warn!(
-                "last marks not written in time; their records may be delivered again"
-            ),
-        }
     }
 
     /// Reports the partitions with their marks, and sets the offsets from which they are fetched.
@@ -129,7 +110,7 @@ impl MemberContext {
                 _ => Offset::Beginning,
             };
             let set = list.set_partition_offset(entry.topic(), entry.partition(), offset);
-            report(set, "offset of a new partition not set");
+            report(set, "offset of a new partition");
             if let Some(partition) = partitions::partition(&self.names, &entry) {
                 let committed = partitions::committed(&entry);
                 let epoch = self.ownership.assign(partition, committed.clone());
@@ -154,8 +135,10 @@ impl MemberContext {
             .collect();
         // Partitions that are already lost belong to another member: the broker would reject the
         // commit.
-        if !consumer.assignment_lost() {
-            self.commit_last(&marks);
+        if !consumer.assignment_lost()
+            && let Some(committer) = self.committer()
+        {
+            committer.commit_last(marks);
         }
         self.events.lock().extend(
             lost.into_iter()
@@ -180,7 +163,7 @@ impl MemberContext {
             (false, true) => consumer.incremental_unassign(list),
             (false, false) => consumer.unassign(),
         };
-        report(result, "rebalance not applied");
+        report(result, "rebalance");
     }
 
     fn reset_pauses(&self, consumer: &BaseConsumer<Self>, list: &TopicPartitionList) {
@@ -191,7 +174,7 @@ impl MemberContext {
         } else {
             consumer.resume(list)
         };
-        report(result, "pause state of new partitions not set");
+        report(result, "pause state of new partitions");
     }
 }
 
@@ -217,9 +200,10 @@ fn fetch_marks(
     }
 }
 
-fn report(result: KafkaResult<()>, failure: &str) {
+/// Logs a call that librdkafka refused; `what` names the call.
+pub(super) fn report(result: KafkaResult<()>, what: &str) {
     if let Err(error) = result {
-        tracing::warn!(%error, "{failure}");
+        tracing::warn!(%error, what, "kafka consumer");
     }
 }
 
@@ -263,17 +247,6 @@ impl ConsumerContext for MemberContext {
             error => {
                 tracing::warn!(error = ?RDKafkaErrorCode::from(error), "kafka rebalance");
                 self.apply_rebalance(consumer, list, false);
-            }
-        }
-    }
-
-    fn commit_callback(&self, result: KafkaResult<()>, offsets: &TopicPartitionList) {
-        for entry in offsets.elements() {
-            if let Some(partition) = partitions::partition(&self.names, &entry)
-                && (result.is_err() || entry.error().is_err())
-            {
-                tracing::debug!(%partition, "mark not written, trying again");
-                self.ownership.write_again(partition);
             }
         }
     }

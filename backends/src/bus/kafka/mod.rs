@@ -2,8 +2,10 @@
 //!
 //! [`producer`] publishes, [`topics`] creates topics. A consumer is a handle ([`consumer`]) and a
 //! thread that only polls ([`poll`]), connected by a bounded [`outbox`] and the shared
-//! [`ownership`]. [`context`] implements the rebalance protocol.
+//! [`ownership`]. [`context`] implements the rebalance protocol, [`committer`] commits marks, and
+//! [`watchdog`] finds partitions that are not read.
 
+mod committer;
 mod consumer;
 mod context;
 mod names;
@@ -16,6 +18,7 @@ mod properties;
 #[cfg(test)]
 mod tests;
 mod topics;
+mod watchdog;
 
 use std::{sync::Arc, time::Duration};
 

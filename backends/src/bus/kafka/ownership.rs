@@ -1,17 +1,13 @@
 //! Partitions of a consumer and their progress, shared by its handle and its poll thread.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
 
 use crate::bus::{CommitMark, PartitionId};
-
-/// Time after an assignment at which its newest mark is committed once more. A commit that found no
-/// coordinator is written by librdkafka up to a session timeout later, also over a newer one.
-const REWRITE_DELAY: Duration = Duration::from_secs(15);
 
 /// The partitions that a consumer owns.
 #[derive(Default)]
@@ -29,17 +25,34 @@ struct PartitionProgress {
     epoch: u64,
     /// Last recorded mark, or the committed one of the assignment.
     mark: Option<CommitMark>,
-    /// True if this owner recorded the mark, or committed it again.
+    /// True if this owner recorded the mark.
     given: bool,
     unwritten: bool,
-    /// Time at which the mark is committed again; none once that is done.
-    rewrite_at: Option<Instant>,
     paused: bool,
     pause_changed: bool,
     /// Offset of the next record to deliver, once one was delivered.
     position: Option<u64>,
     /// Offset after the newest record, from the last statistics.
     end: Option<u64>,
+    /// Time of the assignment, the last delivery, or the last pause or resume.
+    idle_since: Instant,
+}
+
+/// A partition that is not paused and has delivered nothing for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct IdlePartition {
+    pub(super) partition: PartitionId,
+    pub(super) epoch: u64,
+    /// Offset of the next record to deliver; the first record that still exists may be later.
+    pub(super) position: u64,
+}
+
+impl PartitionProgress {
+    /// Returns the offset of the next record to deliver, as far as it is known.
+    fn next_offset(&self) -> u64 {
+        let committed = self.mark.as_ref().map(|mark| mark.next_offset);
+        self.position.or(committed).unwrap_or(0)
+    }
 }
 
 /// A mark with its partition.
@@ -56,11 +69,11 @@ impl PartitionOwnership {
             mark: committed,
             given: false,
             unwritten: false,
-            rewrite_at: Some(Instant::now() + REWRITE_DELAY),
             paused: false,
             pause_changed: false,
             position: None,
             end: None,
+            idle_since: Instant::now(),
         };
         state.owned.insert(partition, owned);
         epoch
@@ -105,6 +118,7 @@ impl PartitionOwnership {
         let mut state = self.state.lock();
         let owned = state.owned.get_mut(&partition)?;
         owned.position = Some(offset + 1);
+        owned.idle_since = Instant::now();
         Some(owned.epoch)
     }
 
@@ -123,13 +137,11 @@ impl PartitionOwnership {
         }
     }
 
-    /// Takes the marks that were not committed yet at `now`, or have to be committed again.
-    pub(super) fn take_unwritten(&self, now: Instant) -> Vec<PartitionMark> {
+    /// Takes the marks that are not committed.
+    pub(super) fn take_unwritten(&self) -> Vec<PartitionMark> {
         let mut state = self.state.lock();
         let unwritten = |(partition, owned): (&PartitionId, &mut PartitionProgress)| {
-            let is_rewrite = owned.rewrite_at.take_if(|at| *at <= now).is_some();
-            owned.given |= is_rewrite;
-            (std::mem::take(&mut owned.unwritten) || is_rewrite)
+            std::mem::take(&mut owned.unwritten)
                 .then(|| Some((*partition, owned.mark.clone()?)))
                 .flatten()
         };
@@ -143,11 +155,34 @@ impl PartitionOwnership {
         }
     }
 
+    /// Returns the partitions that are not paused and have delivered nothing for `time`.
+    pub(super) fn idle_partitions(&self, time: Duration) -> BTreeSet<IdlePartition> {
+        let state = self.state.lock();
+        let idle = state
+            .owned
+            .iter()
+            .filter(|(_, owned)| !owned.paused && owned.idle_since.elapsed() >= time);
+        idle.map(|(partition, owned)| IdlePartition {
+            partition: *partition,
+            epoch: owned.epoch,
+            position: owned.next_offset(),
+        })
+        .collect()
+    }
+
+    /// Restarts the idle time of all partitions, after none of them was fetched.
+    pub(super) fn restart_idle_time(&self) {
+        for owned in self.state.lock().owned.values_mut() {
+            owned.idle_since = Instant::now();
+        }
+    }
+
     /// Requests that a partition pauses or resumes.
     pub(super) fn set_paused(&self, partition: PartitionId, paused: bool) {
         if let Some(owned) = self.state.lock().owned.get_mut(&partition) {
             owned.pause_changed |= owned.paused != paused;
             owned.paused = paused;
+            owned.idle_since = Instant::now();
         }
     }
 
@@ -208,7 +243,7 @@ mod tests {
         ownership.commit(PARTITION, old, mark(1));
         let new = ownership.assign(PARTITION, None);
         ownership.commit(PARTITION, old, mark(1));
-        assert!(new > old && ownership.take_unwritten(Instant::now()).is_empty());
+        assert!(new > old && ownership.take_unwritten().is_empty());
     }
 
     #[test]
@@ -216,10 +251,7 @@ mod tests {
         let ownership = PartitionOwnership::default();
         let epoch = ownership.assign(PARTITION, Some(mark(1)));
         ownership.commit(PARTITION, epoch, mark(2));
-        assert_eq!(
-            ownership.take_unwritten(Instant::now()),
-            [(PARTITION, mark(2))]
-        );
+        assert_eq!(ownership.take_unwritten(), [(PARTITION, mark(2))]);
         assert_eq!(ownership.revoke(PARTITION), Some((PARTITION, mark(2))));
     }
 
@@ -228,19 +260,8 @@ mod tests {
         let ownership = PartitionOwnership::default();
         ownership.assign(PARTITION, Some(mark(1)));
         ownership.write_again(PARTITION);
-        assert!(ownership.take_unwritten(Instant::now()).is_empty());
+        assert!(ownership.take_unwritten().is_empty());
         assert_eq!(ownership.revoke(PARTITION), None);
-    }
-
-    #[test]
-    fn mark_is_committed_again_after_a_late_commit_could_arrive() {
-        let ownership = PartitionOwnership::default();
-        ownership.assign(PARTITION, Some(mark(1)));
-        let due = Instant::now() + REWRITE_DELAY;
-        assert_eq!(ownership.take_unwritten(due), [(PARTITION, mark(1))]);
-        assert!(ownership.take_unwritten(due).is_empty());
-        ownership.write_again(PARTITION);
-        assert_eq!(ownership.take_unwritten(due), [(PARTITION, mark(1))]);
     }
 
     #[test]

@@ -9,12 +9,18 @@ use std::{
 };
 
 use rdkafka::{
-    consumer::{BaseConsumer, CommitMode, Consumer as _},
-    error::{KafkaError, KafkaResult},
+    consumer::{BaseConsumer, Consumer as _},
+    error::KafkaError,
 };
 use tokio::sync::oneshot;
 
-use super::{context::MemberContext, outbox::EventOutbox, partitions};
+use super::{
+    committer::OffsetCommitter,
+    context::{MemberContext, report},
+    outbox::EventOutbox,
+    partitions,
+    watchdog::ReadWatchdog,
+};
 use crate::bus::{BusError, BusEvent, IncomingRecord, PartitionId};
 
 /// Poll timeout, and so the maximum delay until a pause, a resume or a close takes effect.
@@ -27,8 +33,9 @@ const COMMIT_INTERVAL: Duration = Duration::from_millis(500);
 pub(super) struct PollThread {
     consumer: Arc<BaseConsumer<MemberContext>>,
     outbox: EventOutbox,
+    watchdog: ReadWatchdog,
     last_commit: Instant,
-    /// Completed once the consumer has left its group.
+    /// Completed once the consumer has left its group, or will do so when its last commit ends.
     closed: oneshot::Sender<()>,
 }
 
@@ -42,6 +49,7 @@ impl PollThread {
         let poller = Self {
             consumer,
             outbox,
+            watchdog: ReadWatchdog::new(),
             last_commit: Instant::now(),
             closed,
         };
@@ -77,6 +85,10 @@ impl PollThread {
             self.control_flow();
             self.apply_pauses();
             self.commit_due();
+            if let Some(partition) = self.unread_partition() {
+                self.outbox.fail(BusError::PartitionUnread(partition));
+                break;
+            }
         }
         self.close();
     }
@@ -123,8 +135,17 @@ impl PollThread {
             self.steer(&ownership.partitions(), true);
         } else if self.is_stalled() && self.outbox.has_room() {
             self.set_stalled(false);
+            ownership.restart_idle_time();
             self.steer(&ownership.running(), false);
         }
+    }
+
+    fn unread_partition(&mut self) -> Option<PartitionId> {
+        // Nothing is fetched during a stall.
+        if self.is_stalled() {
+            return None;
+        }
+        self.watchdog.check(&self.consumer)
     }
 
     fn apply_pauses(&self) {
@@ -152,20 +173,15 @@ impl PollThread {
         }
         self.last_commit = Instant::now();
         let context = self.consumer.context();
-        let marks = context.ownership.take_unwritten(self.last_commit);
-        if marks.is_empty() {
+        let idle = |committer: &&OffsetCommitter| !committer.is_busy();
+        let Some(committer) = context.committer().filter(idle) else {
             return;
+        };
+        let marks = context.ownership.take_unwritten();
+        if !marks.is_empty() && !committer.commit(marks) {
+            let reason = "the commit thread has ended".to_owned();
+            self.outbox.fail(BusError::Unavailable(reason));
         }
-        let result = self.consumer.commit(
-            &partitions::commit_list(&context.names, &marks),
-            CommitMode::Async,
-        );
-        if result.is_err() {
-            marks
-                .iter()
-                .for_each(|(partition, _)| context.ownership.write_again(*partition));
-        }
-        report(result, "commit");
     }
 
     fn close(self) {
@@ -175,8 +191,12 @@ impl PollThread {
             .into_iter()
             .filter_map(|partition| context.ownership.revoke(partition))
             .collect();
-        context.commit_last(&marks);
-        // Leave the group. This blocks until the broker has answered or the session has expired.
+        if let Some(committer) = context.committer() {
+            committer.commit_last(marks);
+        }
+        self.watchdog.finish();
+        // Leave the group, which blocks until the broker has answered or the session has expired. A
+        // commit that is still running does so when it ends.
         drop(self.consumer);
         // Nobody waits if the handle was dropped without being closed.
         _ = self.closed.send(());
@@ -191,11 +211,5 @@ impl PollThread {
             .context()
             .stalled
             .store(stalled, Ordering::Relaxed);
-    }
-}
-
-fn report(result: KafkaResult<()>, what: &str) {
-    if let Err(error) = result {
-        tracing::warn!(%error, what, "kafka consumer");
     }
 }

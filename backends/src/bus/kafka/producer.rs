@@ -1,21 +1,36 @@
 //! The Kafka producer: enqueues a record once and waits for its delivery report.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use parking_lot::Mutex;
 use rdkafka::{
     ClientConfig,
     error::{KafkaError, RDKafkaErrorCode},
     message::{Header, OwnedHeaders},
-    producer::{FutureProducer, FutureRecord, Producer as _},
+    producer::{DeliveryFuture, FutureProducer, FutureRecord, Producer as _, PurgeConfig},
 };
+use tokio::{task::spawn_blocking, time::timeout};
 
 use crate::bus::{BusError, OutgoingRecord};
 
-/// A producer that is replaced after a fatal error.
+/// Time in which a broker that answers tells the leaders of a topic.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time in which a record is delivered once the broker has told the leaders. Longer than a cluster
+/// needs to notice that a leader is dead, nine seconds by default.
+const DELIVERY_AFTER_PROBE: Duration = Duration::from_secs(10);
+
+/// A producer that is replaced after a fatal error, and when it is stuck.
 pub(super) struct KafkaProducer {
     config: ClientConfig,
     current: Mutex<ProducerInstance>,
+    /// True while [`Self::watch`] watches a late record.
+    watching: AtomicBool,
 }
 
 #[derive(Clone)]
@@ -34,15 +49,16 @@ impl KafkaProducer {
                 generation: 0,
                 producer,
             }),
+            watching: AtomicBool::default(),
         })
     }
 
     /// Appends a record to a topic of the cluster.
     pub(super) async fn publish(
-        &self,
+        self: &Arc<Self>,
         topic: &str,
         record: OutgoingRecord,
-        timeout: Duration,
+        patience: Duration,
     ) -> Result<(), BusError> {
         let instance = self.current.lock().clone();
         // `send` would wait and retry while the queue is full; this caller gets an error at once.
@@ -51,8 +67,9 @@ impl KafkaProducer {
             .send_result(outgoing(topic, &record))
             .map_err(|(error, _)| error);
         let result = match delivery {
-            Ok(delivery) => match tokio::time::timeout(timeout, delivery).await {
+            Ok(mut delivery) => match timeout(patience, &mut delivery).await {
                 Err(_) => {
+                    self.watch(instance, topic, delivery);
                     return Err(BusError::Unavailable(
                         "no acknowledgement in time".to_owned(),
                     ));
@@ -80,9 +97,32 @@ impl KafkaProducer {
         })
     }
 
+    /// Watches a late record, one at a time, and replaces the producer if the record is not
+    /// delivered although the broker answers. A producer of librdkafka can lose the leader of a
+    /// partition for good: <https://github.com/confluentinc/librdkafka/issues/5430>.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it ends within seconds, and a drain has no use for its result"
+    )]
+    fn watch(self: &Arc<Self>, instance: ProducerInstance, topic: &str, delivery: DeliveryFuture) {
+        if self.watching.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (watched, topic) = (self.clone(), topic.to_owned());
+        tokio::spawn(async move {
+            if is_stuck(instance.producer.clone(), topic, delivery).await {
+                watched.replace(
+                    instance.generation,
+                    "it does not deliver to a broker that answers",
+                );
+            }
+            watched.watching.store(false, Ordering::Release);
+        });
+    }
+
     fn failed(&self, instance: ProducerInstance, error: &KafkaError) -> BusError {
         if instance.producer.client().fatal_error().is_some() {
-            self.replace(instance.generation);
+            self.replace(instance.generation, "it failed for good");
             return BusError::Unavailable(format!("producer was replaced: {error}"));
         }
         match error.rdkafka_error_code() {
@@ -96,14 +136,14 @@ impl KafkaProducer {
         }
     }
 
-    /// Replaces a producer after a fatal error: an idempotent producer that lost its sequence
+    /// Replaces a producer that will never deliver again. An idempotent one that lost its sequence
     /// rejects everything.
-    fn replace(&self, failed_generation: u64) {
+    fn replace(&self, failed_generation: u64, reason: &str) {
         let mut current = self.current.lock();
         if current.generation != failed_generation {
             return;
         }
-        tracing::warn!("kafka producer failed for good and is replaced");
+        tracing::warn!(reason, "kafka producer is replaced");
         match create(&self.config) {
             Ok(producer) => {
                 let next = ProducerInstance {
@@ -111,12 +151,43 @@ impl KafkaProducer {
                     producer,
                 };
                 let old = std::mem::replace(&mut *current, next);
+                // Those who wait for a record try again with the new producer.
+                old.producer
+                    .purge(PurgeConfig::default().queue().inflight());
                 // Dropping a producer flushes it, which blocks.
                 std::thread::spawn(move || drop(old));
             }
             Err(error) => tracing::error!(%error, "kafka producer cannot be replaced yet"),
         }
     }
+}
+
+/// Returns true if a late record is not delivered although the broker tells the leaders of its
+/// topic.
+async fn is_stuck(producer: FutureProducer, topic: String, delivery: DeliveryFuture) -> bool {
+    let probe = spawn_blocking(move || knows_leaders(&producer, &topic));
+    if !matches!(probe.await, Ok(true)) {
+        return false;
+    }
+    match timeout(DELIVERY_AFTER_PROBE, delivery).await {
+        Err(_) => true,
+        Ok(Ok(Err((error, _)))) => {
+            error.rdkafka_error_code() == Some(RDKafkaErrorCode::MessageTimedOut)
+        }
+        Ok(_) => false,
+    }
+}
+
+/// Returns true if the broker answers and every partition of the topic has a leader. Blocks.
+fn knows_leaders(producer: &FutureProducer, topic: &str) -> bool {
+    let Ok(metadata) = producer.client().fetch_metadata(Some(topic), PROBE_TIMEOUT) else {
+        return false;
+    };
+    let mut partitions = metadata
+        .topics()
+        .iter()
+        .flat_map(|topic| topic.partitions());
+    partitions.all(|partition| partition.leader() >= 0)
 }
 
 fn create(config: &ClientConfig) -> Result<FutureProducer, BusError> {

@@ -244,15 +244,18 @@ fn value_text(value: &Value) -> Option<String> {
             ),
         },
         Value::Object(object) => {
-            let told = ESSENTIAL_NAMES
+            let essential = ESSENTIAL_NAMES
                 .iter()
                 .find_map(|name| object.get(*name))
-                .filter(|told| is_plain(told))?;
+                .filter(|value| is_plain(value))?;
             let currency = CURRENCY_NAMES
                 .iter()
                 .find_map(|name| object.get(*name)?.as_str());
-            let told = value_text(told)?;
-            Some(currency.map_or(told.clone(), |currency| format!("{told} {currency}")))
+            let text = value_text(essential)?;
+            Some(match currency {
+                Some(currency) => format!("{text} {currency}"),
+                None => text,
+            })
         }
     }
 }

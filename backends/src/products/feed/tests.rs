@@ -184,13 +184,13 @@ fn scripts_and_unsafe_urls_are_removed() {
 fn rejected_rows_are_reported_and_the_others_kept() {
     let (products, rejected) = read("title,price\nA,1\n,2\nB,1,unquoted\nC,3\n").unwrap();
     assert_eq!(products.len(), 2);
-    let told: Vec<_> = rejected
+    let reported: Vec<_> = rejected
         .first
         .iter()
         .map(|row| (row.row, row.reason.as_str()))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             (3, "it has no title"),
             (4, "it has 3 fields, and the head 2")

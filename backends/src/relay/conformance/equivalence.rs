@@ -134,8 +134,11 @@ impl Side<'_> {
                 token,
                 task,
                 message_count,
+                waited,
             } => {
-                let response = format!("granted {} {task:?} {message_count:?}", token.attempt);
+                let attempt = token.attempt;
+                let has_slot = waited.is_some();
+                let response = format!("granted {attempt} {task:?} {message_count:?} {has_slot}");
                 self.tokens.push(token);
                 response
             }

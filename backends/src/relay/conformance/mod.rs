@@ -79,6 +79,7 @@ macro_rules! conformance_tests {
                     full_queue_accepts_only_replies_that_have_a_slot,
                     concurrent_reservations_stay_within_the_limit,
                     completed_reply_frees_its_slot_and_needs_none,
+                    claim_knows_the_age_of_the_slot,
                     voided_publish_frees_its_slot,
                 ],
                 routing_state: [first_decision_of_a_message_is_kept_and_the_last_known],

@@ -1,7 +1,11 @@
 //! Conformance tests of the queue slots.
 
+use std::time::{Duration, Instant};
+
 use futures::future::join_all;
 use switchboard_schemas::ids::MessageId;
+
+use crate::relay::ClaimOutcome;
 
 use super::support::{World, any_conversation, completed, text};
 
@@ -55,6 +59,28 @@ pub(super) async fn completed_reply_frees_its_slot_and_needs_none(world: World) 
     );
     assert!(enqueue(&world, &world.reply()).await);
     assert!(!enqueue(&world, &world.reply()).await);
+}
+
+pub(super) async fn claim_knows_the_age_of_the_slot(world: World) {
+    let [queued, unqueued] = [
+        world.reply(),
+        MessageId::new_in(&any_conversation()).reply(),
+    ];
+    let began = Instant::now();
+    assert!(enqueue(&world, &queued).await);
+    let reserved = Instant::now();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let least = reserved.elapsed();
+    let ClaimOutcome::Granted { waited, .. } = world.claim(&queued).await else {
+        panic!("not granted")
+    };
+    // The relay counts whole milliseconds.
+    let (waited, rounding) = (waited.unwrap(), Duration::from_millis(2));
+    assert!(waited + rounding >= least && waited <= began.elapsed() + rounding);
+    let ClaimOutcome::Granted { waited, .. } = world.claim(&unqueued).await else {
+        panic!("not granted")
+    };
+    assert_eq!(waited, None);
 }
 
 pub(super) async fn voided_publish_frees_its_slot(world: World) {

@@ -203,6 +203,7 @@ pub(super) fn granted(claim: ClaimOutcome) -> (ClaimToken, ClaimTask, Option<u64
             token,
             task,
             message_count,
+            ..
         } => (token, task, message_count),
         other => panic!("not granted: {other:?}"),
     }

@@ -3,7 +3,7 @@
 //! The embedded relay runs it. The Lua scripts of the Redis relay implement the same transitions,
 //! and a test compares both on random histories.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use switchboard_schemas::{
     ids::MessageId,
@@ -101,7 +101,7 @@ impl ConversationClaims {
                 self.grant(now, request, nonce);
             }
         }
-        self.granted_outcome(&request.reply_id)
+        self.granted_outcome(now, &request.reply_id)
     }
 
     /// Logs frames and calls `push` with each one that is new, or with a heartbeat if there are no
@@ -379,11 +379,7 @@ impl ConversationClaims {
 
     fn grant(&mut self, now: RelayMillis, request: &ClaimRequest, nonce: u64) {
         let reply = self.replies.entry(request.reply_id.clone()).or_default();
-        let next = if reply.status.is_some() {
-            reply.attempt + 1
-        } else {
-            1
-        };
+        let next = reply.status.map_or(1, |_| reply.attempt + 1);
         if reply.status.is_some() && !reply.released {
             reply.failures += 1;
         }
@@ -394,7 +390,7 @@ impl ConversationClaims {
         }
     }
 
-    fn granted_outcome(&self, reply_id: &MessageId) -> ClaimOutcome {
+    fn granted_outcome(&self, now: RelayMillis, reply_id: &MessageId) -> ClaimOutcome {
         let Some(reply) = self.replies.get(reply_id) else {
             return busy_outcome(0);
         };
@@ -404,10 +400,14 @@ impl ConversationClaims {
             attempt,
             nonce,
         };
+        let end_of_new_slot = now + whole_millis(QUEUE_SLOT_TTL);
+        let waited =
+            |end: &RelayMillis| Duration::from_millis(end_of_new_slot.saturating_sub(*end));
         ClaimOutcome::Granted {
             token,
             task: reply.task(),
             message_count: self.message_count,
+            waited: self.slots.get(reply_id).map(waited),
         }
     }
 

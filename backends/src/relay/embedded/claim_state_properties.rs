@@ -121,12 +121,7 @@ impl ClaimHistory {
 
     fn claim(&mut self, reply: usize) {
         let reply_id = self.replies[reply].clone();
-        let request = ClaimRequest {
-            reply_id: reply_id.clone(),
-            publish_nonce: "publish".into(),
-            attempt_min: 1,
-            inherited: false,
-        };
+        let request = claim_request(&reply_id);
         let nonce = self.tokens.len() as u64;
         let highest = self
             .tokens
@@ -201,6 +196,15 @@ impl ClaimHistory {
     }
 }
 
+fn claim_request(reply_id: &MessageId) -> ClaimRequest {
+    ClaimRequest {
+        reply_id: reply_id.clone(),
+        publish_nonce: "publish".into(),
+        attempt_min: 1,
+        inherited: false,
+    }
+}
+
 fn text(seq: u64) -> Frame {
     Frame {
         attempt: 1,
@@ -239,12 +243,7 @@ fn end(length: u64) -> Frame {
 #[test]
 fn repeated_claim_returns_the_same_token_and_others_wait() {
     let mut history = ClaimHistory::new();
-    let request = ClaimRequest {
-        reply_id: history.replies[0].clone(),
-        publish_nonce: "publish".into(),
-        attempt_min: 1,
-        inherited: false,
-    };
+    let request = claim_request(&history.replies[0]);
     let lease = whole_millis(LEASE);
     let mut claim = |now, nonce| history.claims.claim(now, &request, nonce);
     let first = claim(10_000, 7);
@@ -287,17 +286,15 @@ fn completed_and_voided_claims_are_remembered_for_a_day() {
     };
     assert_eq!(history.step(0, complete), Some(ClaimStatus::Held));
     history.claims.void_publish(history.now, &voided, "refused");
-    let request = |reply_id, publish_nonce: &str| ClaimRequest {
-        reply_id,
-        publish_nonce: publish_nonce.into(),
-        attempt_min: 1,
-        inherited: true,
+    let refused_request = ClaimRequest {
+        publish_nonce: "refused".into(),
+        ..claim_request(&voided)
     };
     let day = whole_millis(FINAL_STATE_TTL);
     let last = history.now + day - 1;
     assert!(history.claims.sweep(last));
-    let repeated = history.claims.claim(last, &request(claimed, "again"), 7);
-    let refused = history.claims.claim(last, &request(voided, "refused"), 8);
+    let repeated = history.claims.claim(last, &claim_request(&claimed), 7);
+    let refused = history.claims.claim(last, &refused_request, 8);
     assert_eq!(
         (repeated, refused),
         (ClaimOutcome::Done, ClaimOutcome::Voided)
@@ -322,12 +319,7 @@ proptest! {
         let mut history = ClaimHistory::new();
         for (deaths, releases) in releases.into_iter().enumerate() {
             for death in (0..=releases).rev().map(|left| left == 0) {
-                let request = ClaimRequest {
-                    reply_id: history.replies[0].clone(),
-                    publish_nonce: "publish".into(),
-                    inherited: false,
-                    attempt_min: 1,
-                };
+                let request = claim_request(&history.replies[0]);
                 let claim = history.claims.claim(history.now, &request, history.now);
                 let ClaimOutcome::Granted { token, task, .. } = claim else { panic!("not granted: {claim:?}") };
                 let expected = if deaths < ATTEMPTS_MAX as usize { ClaimTask::Generate } else { ClaimTask::GiveUp };

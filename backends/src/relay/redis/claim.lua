@@ -24,5 +24,6 @@ local task = 'answer'
 if reply.status == 'stored' then task = 'announce'
 elseif reply.status == 'sealed' then task = 'store'
 elseif reply.failures >= ATTEMPTS_MAX then task = 'give_up' end
-local count = redis.call('HGET', conversation_key, 'count')
-return { 'granted', tonumber(reply.attempt), task, tonumber(count or -1), reply['end'] or '' }
+local known = redis.call('HMGET', conversation_key, 'count', place_field)
+local waited = known[2] and now + PLACE_MS - known[2] or -1
+return { 'granted', tonumber(reply.attempt), task, tonumber(known[1] or -1), reply['end'] or '', waited }

@@ -62,14 +62,15 @@ struct EnvelopeCounters {
 
 /// One entry of a stream: its id, then its fields.
 type StreamEntry = (String, Vec<(String, Bytes)>);
-/// Response of the claim script: outcome, attempt or milliseconds, task, message count and
-/// finalized end.
+/// Response of the claim script: outcome, attempt or milliseconds, task, message count, finalized
+/// end and milliseconds since the queue slot was reserved.
 type ClaimResponse = (
     String,
     Option<u64>,
     Option<String>,
     Option<i64>,
     Option<Bytes>,
+    Option<i64>,
 );
 
 impl RedisRelay {
@@ -432,10 +433,10 @@ fn parse_claim(
     let redis::Value::Array(mut parts) = response else {
         return Err(unexpected_response());
     };
-    parts.resize(5, redis::Value::Nil);
+    parts.resize(6, redis::Value::Nil);
     let response: ClaimResponse =
         redis::from_redis_value(redis::Value::Array(parts)).map_err(|_| unexpected_response())?;
-    let (verdict, number, task, count, end) = response;
+    let (verdict, number, task, count, end, waited) = response;
     let number = number.unwrap_or_default();
     match verdict.as_str() {
         "voided" => Ok(ClaimOutcome::Voided),
@@ -456,6 +457,9 @@ fn parse_claim(
                 token,
                 task,
                 message_count,
+                waited: waited
+                    .and_then(|waited| u64::try_from(waited).ok())
+                    .map(Duration::from_millis),
             })
         }
         _ => Err(unexpected_response()),

@@ -10,7 +10,7 @@ use crate::store::{
     listing::ListQuery,
 };
 
-fn deletion(talk: &Talk, name: &str, seconds: i64) -> ConversationDeletion {
+pub(super) fn deletion(talk: &Talk, name: &str, seconds: i64) -> ConversationDeletion {
     ConversationDeletion {
         org_id: talk.org.clone(),
         conversation_id: talk.id.clone(),

@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use futures::future::join_all;
-use switchboard_schemas::{conversation::MessageAuthor, ids::EventId};
+use switchboard_schemas::conversation::MessageAuthor;
 
-use super::{Outcome, Subject, Talk, TalkTurn, failed, noon_and, replied};
-use crate::store::{AcceptedReply, ReplyState, deletion::ConversationDeletion};
+use super::{Outcome, Subject, Talk, TalkTurn, deletion::deletion, failed, noon_and, replied};
+use crate::store::{AcceptedReply, ReplyState};
 
 /// Texts that a store or its query language could alter.
 const TEXTS: [&str; 8] = [
@@ -266,12 +266,7 @@ pub(super) async fn first_settled_end_stays_until_its_deletion(subject: Subject)
     );
 
     subject.finish(&turn, 1, replied("of the first")).await;
-    let deletion = ConversationDeletion {
-        org_id: talk.org.clone(),
-        conversation_id: talk.id.clone(),
-        event_id: EventId::derive(talk.id.as_str(), "deletion"),
-        at: noon_and(9),
-    };
+    let deletion = deletion(&talk, "deletion", 9);
     assert!(subject.store.delete_conversation(&deletion).await.unwrap());
     assert_eq!(subject.settle(&second).await, second, "the text is deleted");
 }

@@ -76,7 +76,8 @@ impl AnalyticsQuery {
         })
     }
 
-    /// Returns the format. The query takes precedence over `Accept`, so that a link in a browser gives CSV.
+    /// Returns the format. The query takes precedence over `Accept`, so that a link in a browser
+    /// gives CSV.
     pub(super) fn format(&self, headers: &HeaderMap) -> ApiResult<AnalyticsFormat> {
         match self.format.as_deref() {
             Some("json") => Ok(AnalyticsFormat::Json),

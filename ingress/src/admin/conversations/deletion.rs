@@ -1,6 +1,6 @@
-//! Deletion of one conversation. The worker that owns the conversation deletes it in the order of its turns, so that no
-//! running reply restores anything. A running reply is cancelled, waiting messages are deleted too, and a later message
-//! begins a new conversation.
+//! Deletion of one conversation. The worker that owns the conversation deletes it in the order of
+//! its turns, so that no running reply restores anything. A running reply is cancelled, waiting
+//! messages are deleted too, and a later message begins a new conversation.
 
 use axum::Extension;
 use switchboard_backends::store::ConversationStore;
@@ -41,7 +41,8 @@ pub(in crate::admin) async fn delete(
     Ok(response)
 }
 
-/// Publishes the deletion of a conversation and waits for it for a limited time. Calls with the same event are one deletion.
+/// Publishes the deletion of a conversation and waits for it for a limited time. Calls with the
+/// same event are one deletion.
 pub(super) async fn delete_conversation(
     state: &AppState,
     conversation: &Conversation,
@@ -84,7 +85,8 @@ async fn is_deleted(store: &dyn ConversationStore, job: &DeleteJob) -> bool {
     tombstone.is_some_and(|tombstone| tombstone.event_id == job.event_id)
 }
 
-/// Returns the agent and the team for the event about the deletion. For a team, the agent is the one that replied last.
+/// Returns the agent and the team for the event about the deletion. For a team, the agent is the
+/// one that replied last.
 async fn find_owner(
     state: &AppState,
     conversation: &Conversation,

@@ -1,7 +1,8 @@
 //! Erasures: all conversations of one visitor are deleted, and a receipt is kept.
 //!
-//! The receipt contains only digests of the visitor, so that each request must name the visitor again. A request erases for a
-//! limited time and stores its progress in the receipt; further requests, to any process, continue the erasure to its end.
+//! The receipt contains only digests of the visitor, so that each request must name the visitor
+//! again. A request erases for a limited time and stores its progress in the receipt; further
+//! requests, to any process, continue the erasure to its end.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! Exports of conversations as JSON lines or CSV, with the filters of the list. The file is written while it is sent, one
-//! page of messages at a time, so that memory does not depend on its length. A failure aborts the transfer, so that clients
-//! notice an incomplete file.
+//! Exports of conversations as JSON lines or CSV, with the filters of the list. The file is written
+//! while it is sent, one page of messages at a time, so that memory does not depend on its length.
+//! A failure aborts the transfer, so that clients notice an incomplete file.
 
 use std::io;
 

@@ -1,4 +1,5 @@
-//! The stream of a reply that is being written, in the form of the public API, for users who have no API key.
+//! The stream of a reply that is being written, in the form of the public API, for users who have
+//! no API key.
 
 use std::convert::identity;
 

@@ -1,4 +1,5 @@
-//! Lists of conversations over embedded backends: what a filter lets through, and how a reader goes on.
+//! Lists of conversations over embedded backends: what a filter lets through, and how a reader goes
+//! on.
 
 use serde_json::{Value, json};
 use switchboard_schemas::ids::{AgentId, OrgId};

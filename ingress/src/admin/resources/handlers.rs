@@ -1,4 +1,5 @@
-//! Generic handlers of resources. A change is parsed, validated and planned by the same code as an applied document.
+//! Generic handlers of resources. A change is parsed, validated and planned by the same code as an
+//! applied document.
 
 use axum::{Json, extract::Query};
 use switchboard_backends::catalog::VersionedEntry;

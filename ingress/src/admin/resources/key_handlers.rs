@@ -1,4 +1,5 @@
-//! Creation and rotation of API keys. After a rotation, the key and its successor both work for a while.
+//! Creation and rotation of API keys. After a rotation, the key and its successor both work for a
+//! while.
 
 use std::time::Duration;
 
@@ -92,7 +93,8 @@ pub(in crate::admin) async fn create(
     show_once(&admin.state, &entry, &text, None).await
 }
 
-/// Creates a successor of a key with the same name, scopes and limits. The old key ends after the overlap.
+/// Creates a successor of a key with the same name, scopes and limits. The old key ends after the
+/// overlap.
 pub(in crate::admin) async fn rotate(
     admin: Admin<ManageKeys>,
     ResourceId(id): ResourceId,

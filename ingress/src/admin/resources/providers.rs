@@ -125,7 +125,8 @@ impl Resource for ProviderResource {
         })
     }
 
-    /// Turns `null` into the empty key, because the merged fields never contain the stored key and an absent key means no change.
+    /// Turns `null` into the empty key, because the merged fields never contain the stored key and
+    /// an absent key means no change.
     fn prepare_patch(patch: &mut JsonObject) {
         if patch.get("apiKey") == Some(&Value::Null) {
             patch.insert("apiKey".into(), "".into());
@@ -160,7 +161,8 @@ impl Resource for ProviderResource {
     }
 }
 
-/// Seals a provider's key. An equal stored key is kept, because every sealing yields different bytes.
+/// Seals a provider's key. An equal stored key is kept, because every sealing yields different
+/// bytes.
 fn seal_key(
     EntryPlanner { context, org, .. }: &EntryPlanner<'_>,
     key: Option<&SecretString>,

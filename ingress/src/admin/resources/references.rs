@@ -59,7 +59,8 @@ impl ResourceReferences {
     }
 }
 
-/// Returns whether `entry` refers to the resource with this id or belongs to the organization with it.
+/// Returns whether `entry` refers to the resource with this id or belongs to the organization with
+/// it.
 pub(in crate::admin) fn refers_to(entry: &CatalogEntry, id: &str) -> bool {
     let is_named = match entry {
         CatalogEntry::Agent(agent) => {

@@ -1,4 +1,5 @@
-//! The trait of resources that are stored in the catalog, and the fields that the service sets on each.
+//! The trait of resources that are stored in the catalog, and the fields that the service sets on
+//! each.
 
 use serde::Serialize;
 use serde_json::Value;

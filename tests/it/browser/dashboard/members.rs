@@ -79,7 +79,8 @@ async fn disabled_user_is_out_within_two_seconds_and_can_return() {
     vera.does("await shows('Wrong email or password');").await;
     owner.does("await press('Actions for Vera Voss'); await press('Enable'); await until('she is in', () => !document.body.innerText.includes('Disabled'));").await;
     eventually("she comes in", PROMISED, async || {
-        // Not pressed by name: an earlier attempt may succeed at any moment, and its page has no such button.
+        // Not pressed by name: an earlier attempt may succeed at any moment, and its page has no
+        // such button.
         let came = "all(PRESSED, 'Sign in')[0]?.click();
             for (let times = 0; times < 20 && location.pathname.endsWith('/sign-in'); times++) await new Promise(resolve => setTimeout(resolve, 50));
             return location.pathname;";

@@ -42,12 +42,12 @@ async fn unsaved_form_answers_beside_the_saved_agent() {
         .await;
     person.does_with(ANSWERS, json!(3)).await;
     let asked = organization.requests().pop().unwrap();
-    let told: Vec<_> = asked
+    let contents: Vec<_> = asked
         .messages
         .iter()
         .map(|(_, text)| text.as_str())
         .collect();
-    assert_eq!(told, ["Sell tea.", "Coffee?", "Tea it is.", "And now?"]);
+    assert_eq!(contents, ["Sell tea.", "Coffee?", "Tea it is.", "And now?"]);
     let path = organization.admin_path("/conversations");
     assert_eq!(
         organization.service().admin().get(&path).await.json()["items"],

@@ -153,8 +153,9 @@ async fn feed_is_added_refreshed_and_explains_its_failures() {
         StatusCode::OK,
         "title,price\nTea,$5\n".to_owned(),
     )));
-    let told = Arc::clone(&answer);
-    let server = Page::answer(Router::new().fallback(async move || told.lock().unwrap().clone()));
+    let shared_answer = Arc::clone(&answer);
+    let server =
+        Page::answer(Router::new().fallback(async move || shared_answer.lock().unwrap().clone()));
     let organization = shop().apply(&service).await;
     let person = Person::at(&service, &organization, "owner", &page_of(&organization)).await;
     let mistakes = "

@@ -1,14 +1,12 @@
 //! Widget settings in the dashboard: their effect in the preview before saving, and on a page of
 //! another origin afterwards.
 
-use std::time::Instant;
-
 use serde_json::{Value, json};
 
 use super::Person;
 use crate::{
     browser::{
-        settings_table::{ANSWER, Control, QUESTION, Setting, measuring, settings},
+        settings_table::{ANSWER, Control, QUESTION, Setting, assert_effects, settings},
         widget::page::{FIND, Visitor, document, served, tag},
     },
     support::{Browser, Client, Organization, PATIENCE, PROMISED, eventually},
@@ -88,16 +86,6 @@ async fn visitor_of(organization: &Organization, more: &str) -> Visitor {
     .await
 }
 
-/// Returns the fields whose measured effect differs from the expected one.
-fn wrong(settings: &[Setting], which: usize, measured: &Value) -> Vec<String> {
-    let wrong = settings
-        .iter()
-        .filter(|setting| measured[setting.field] != setting.effects[which]);
-    wrong
-        .map(|setting| format!("{}: {}", setting.field, measured[setting.field]))
-        .collect()
-}
-
 #[tokio::test]
 async fn each_setting_of_the_form_takes_effect_on_another_page() {
     let organization = shop_saying(ANSWER).await;
@@ -120,8 +108,8 @@ async fn each_setting_of_the_form_takes_effect_on_another_page() {
         visitor.opens().await;
         visitor.says(QUESTION).await;
         visitor.is_answered(["bold", ANSWER][which]).await;
-        let measured = visitor.run(&measuring(settings.iter()), Value::Null).await;
-        assert_eq!(wrong(&settings, which, &measured), [""; 0], "value {which}");
+        let measure = async |body: &str| visitor.run(body, Value::Null).await;
+        assert_effects(&settings, which, measure).await;
     }
 }
 
@@ -136,24 +124,16 @@ async fn each_setting_takes_effect_in_the_preview_before_saving() {
     // A hidden frame draws nothing, including animations.
     person.browser.looks_like(1440, 900, "light").await;
     person.does("await press('Preview');").await;
-    let body = format!(
-        "{FIND}\nif (!shown($('.row.user'))) return {{}};\n{}",
-        measuring(settings.iter())
-    );
+    let measure = async |body: &str| {
+        let body = format!("{FIND}\nif (!shown($('.row.user'))) return {{}};\n{body}");
+        person
+            .browser
+            .run_in_frame(PREVIEW, &body, Value::Null)
+            .await
+    };
     for which in [0, 1] {
         fill_in(&person, &settings, which).await;
-        let began = Instant::now();
-        loop {
-            let measured = person
-                .browser
-                .run_in_frame(PREVIEW, &body, Value::Null)
-                .await;
-            let wrong = wrong(&settings, which, &measured);
-            if wrong.is_empty() {
-                break;
-            }
-            assert!(began.elapsed() < PATIENCE, "value {which}: {wrong:#?}");
-        }
+        assert_effects(&settings, which, measure).await;
     }
     // The frame has an opaque origin and thus no access to the session.
     assert_eq!(

@@ -3,12 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{
-    super::settings_table::{ANSWER, QUESTION, configuration, measuring, settings},
+    super::settings_table::{ANSWER, QUESTION, assert_effects, configuration, settings},
     page::{Visitor, document, served, tag},
 };
-use crate::support::{
-    Browser, OrganizationDocument, PATIENCE, Script, eventually, shop_with_settings,
-};
+use crate::support::{Browser, OrganizationDocument, Script, shop_with_settings};
 
 #[tokio::test]
 async fn each_setting_and_theme_field_takes_effect() {
@@ -31,20 +29,8 @@ async fn each_setting_and_theme_field_takes_effect() {
         visitor
             .is_answered(if which == 0 { "bold" } else { ANSWER })
             .await;
-        let measure = async || visitor.run(&measuring(settings.iter()), Value::Null).await;
-        // A window that has just opened is still animated.
-        let measured = eventually("the window rests", PATIENCE, async || {
-            let (before, now) = (measure().await, measure().await);
-            (before == now).then_some(now)
-        })
-        .await;
-        for setting in &settings {
-            assert_eq!(
-                measured[setting.field], setting.effects[which],
-                "{} of {agent}",
-                setting.field
-            );
-        }
+        let measure = async |body: &str| visitor.run(body, Value::Null).await;
+        assert_effects(&settings, which, measure).await;
     }
 }
 

@@ -103,12 +103,12 @@ async fn chat_key_in_the_script_tag_identifies_the_page() {
 async fn forbidden_page_shows_no_widget_and_logs_the_reason() {
     let listed = json!({"allowedDomains": ["https://shop.example"]});
     let organization = shop_with_settings(listed).await;
-    let told = "<script>
-        window.told = [];
-        console.error = text => told.push(text);
+    let recorder = "<script>
+        window.errors = [];
+        console.error = text => errors.push(text);
     </script>";
     let tags = format!(
-        "{told}{}",
+        "{recorder}{}",
         tag(
             &organization.service().public_urls()[0],
             organization.shop(),
@@ -119,7 +119,7 @@ async fn forbidden_page_shows_no_widget_and_logs_the_reason() {
     let browser = Browser::at(&page.origin()).await;
     let visitor = Visitor { browser, page };
     visitor
-        .sees("the reason", "told.join().includes('DOMAIN_NOT_ALLOWED')")
+        .sees("the reason", "errors.join().includes('DOMAIN_NOT_ALLOWED')")
         .await;
     assert_eq!(
         visitor

@@ -92,7 +92,8 @@ impl ScriptedModel {
                 .route("/v1/chat/completions", post(complete))
                 .with_state(model.clone());
             runtime.spawn(async move {
-                // Providers send each token at once; otherwise the second waits for the acknowledgement of the first.
+                // Providers send each token at once; otherwise the second waits for the
+                // acknowledgement of the first.
                 let listener = TcpListener::from_std(listener).unwrap();
                 axum::serve(
                     listener.tap_io(|stream| stream.set_nodelay(true).unwrap()),

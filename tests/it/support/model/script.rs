@@ -254,8 +254,8 @@ impl Script {
         }
     }
 
-    /// Returns the script of the `number`-th call with this prefix: all of it, or the rest of the text,
-    /// or the part before a break.
+    /// Returns the script of the `number`-th call with this prefix: all of it, or the rest of the
+    /// text, or the part before a break.
     pub(crate) fn for_call(&self, number: usize, prefix: &str) -> Self {
         let prefix = if self.continues_prefix { prefix } else { "" };
         let number = format!("{number:03}", number = number % 1_000);

@@ -553,7 +553,10 @@ export interface components {
             /** @description Tokens that were used. */
             tokens: components["schemas"]["TokenCounts"];
         };
-        /** @description The ids of the resources of an applied document. Contains the texts of new keys and must not be logged. */
+        /**
+         * @description The ids of the resources of an applied document. Contains the texts of new keys and must not be
+         *     logged.
+         */
         AppliedDocument: {
             /** @description The organizations, in the order of the document. */
             organizations: components["schemas"]["AppliedOrganization"][];
@@ -589,7 +592,10 @@ export interface components {
             /** @description The teams that the document names. */
             teams: components["schemas"]["AppliedEntry"][];
         };
-        /** @description The desired configuration of organizations. Resources that are not in the document stay unchanged. */
+        /**
+         * @description The desired configuration of organizations. Resources that are not in the document stay
+         *     unchanged.
+         */
         ApplyDocument: {
             /** @description The organizations to create or update. */
             organizations: components["schemas"]["OrganizationDocument"][];
@@ -647,6 +653,16 @@ export interface components {
             /** @enum {string} */
             role: "assistant";
         });
+        /** @description A change of the password. */
+        ChangePasswordRequest: {
+            /**
+             * Format: password
+             * @description Required unless the user has no password yet.
+             */
+            currentPassword?: string | null;
+            /** Format: password */
+            newPassword: string;
+        };
         /** @description The part of a conversation that did not fit into the prompt. */
         ContextTruncation: {
             /**
@@ -776,7 +792,7 @@ export interface components {
             /** @description The author of the message. */
             role: components["schemas"]["EarlierMessageRole"];
             /** @description The products or other data that were shown with the text. */
-            uiSpec?: Record<string, never> | null;
+            uiSpec?: Record<string, unknown> | null;
         };
         /**
          * @description The author of an earlier message.
@@ -1011,11 +1027,13 @@ export interface components {
          */
         LinkPurpose: "invitation" | "reset" | "sign-in";
         /** @description The body of a request for a link, an empty object. */
-        LinkRequest: Record<string, never>;
+        LinkRequest: Record<string, unknown>;
         /** @description A link with which a user can sign in once. */
         LinkView: {
-            expiresAt: components["schemas"]["Timestamp"] | null;
-            purpose: components["schemas"]["LinkPurpose"] | null;
+            /** @description The time from which it is rejected. */
+            expiresAt: components["schemas"]["Timestamp"];
+            /** @description The purpose of the link. */
+            purpose: components["schemas"]["LinkPurpose"];
             /** @description The URL to open. */
             url: string;
         };
@@ -1116,7 +1134,10 @@ export interface components {
          * @example org_77777777777777777777777777
          */
         OrgId: string;
-        /** @description An organization with its resources. `A` is the type of its agents, which are parsed after everything else. */
+        /**
+         * @description An organization with its resources. `A` is the type of its agents, which are parsed after
+         *     everything else.
+         */
         OrganizationDocument: {
             /** @description Agents to create or update. */
             agents?: components["schemas"]["AgentFields"][];
@@ -1311,8 +1332,11 @@ export interface components {
         };
         /** @description A playground run of an agent or a team. */
         PlaygroundRunRequest: {
-            /** @description The fields that differ from the saved resource, as in a merge patch; all of them where the id is `new`. */
-            draft?: Record<string, never> | null;
+            /**
+             * @description The fields that differ from the saved resource, as in a merge patch; all of them where the
+             *     id is `new`.
+             */
+            draft?: Record<string, unknown> | null;
             /** @description The earlier messages, oldest first. */
             history?: components["schemas"]["EarlierMessage"][];
             /** @description The message. */
@@ -1325,7 +1349,7 @@ export interface components {
             /** @description The cause of this occurrence, for people; the text may change. */
             detail: string;
             /** @description Details for programs; their fields depend on the code. */
-            details?: Record<string, never>;
+            details?: Record<string, unknown>;
             /** @description The name of the invalid field, query parameter or header. */
             param?: string;
             /** @description The id of the request, to quote when asking for help. */
@@ -1387,7 +1411,10 @@ export interface components {
             offset: number;
             /** @description The number of items in the whole list. */
             total: number;
-            /** @description The version of the products; pages of different versions do not fit together. `null` without products. */
+            /**
+             * @description The version of the products; pages of different versions do not fit together. `null` without
+             *     products.
+             */
             version: string | null;
         };
         /** @description The source of products. */
@@ -1529,7 +1556,7 @@ export interface components {
             /** @description The steps of the reply whose times are known. */
             timeline: components["schemas"]["TimelineStep"][];
             /** @description The products or other data that were shown with the text. */
-            uiSpec: Record<string, never> | null;
+            uiSpec: Record<string, unknown> | null;
             /** @description The tokens that were used. */
             usage: components["schemas"]["Usage"];
         };
@@ -1581,6 +1608,42 @@ export interface components {
         RoutingStrategy: "intent" | "round-robin" | "random";
         /** @description Text of the client's own: 1 to 256 bytes of UTF-8, not blank, no control characters; compared byte for byte. */
         SessionId: string;
+        SessionOrganization: {
+            id: components["schemas"]["OrgId"];
+            name: string;
+            slug: string;
+        };
+        SessionTimes: {
+            beganAt: components["schemas"]["Timestamp"];
+            expiresAt: components["schemas"]["Timestamp"];
+            /**
+             * Format: int64
+             * @description Time without a request after which the session ends, in milliseconds.
+             */
+            idleMs: number;
+        };
+        SessionUser: {
+            email: components["schemas"]["EmailAddress"];
+            /** @description False for users who have signed in by a link and not set a password yet. */
+            hasPassword: boolean;
+            id: components["schemas"]["UserId"];
+            name: string;
+            role: components["schemas"]["UserRole"];
+        };
+        /** @description A signed-in user with their permissions and their session. */
+        SessionView: {
+            organization: components["schemas"]["SessionOrganization"];
+            /** @description Names of the user's permissions in the organization. */
+            rights: string[];
+            session: components["schemas"]["SessionTimes"];
+            user: components["schemas"]["SessionUser"];
+        };
+        /** @description Credentials of a user. */
+        SignInRequest: {
+            email: string;
+            /** Format: password */
+            password: string;
+        };
         /**
          * @description The name of a step of a reply.
          * @enum {string}
@@ -1830,6 +1893,13 @@ export interface components {
              * @description Tokens of the prompt.
              */
             promptTokens: number;
+        };
+        /** @description A one-time link. Invitations and password links need the password to set. */
+        UseLinkRequest: {
+            /** @description Text of the link, which follows `#` in its URL. */
+            link: string;
+            /** Format: password */
+            password?: string | null;
         };
         /** @description The fields of a user that can be changed. */
         UserFields: {

@@ -1,7 +1,10 @@
 // Playground runs of agents and routing tests of teams. They pass through the same workers as messages of visitors,
 // but nothing is stored, so each run sends its history.
+import type { components } from './admin-api';
 import { ask, call, problemOf } from './client';
 import type { UiSpec } from './types';
+
+type Schemas = components['schemas'];
 
 export type PlaygroundEvent =
   | { type: 'start'; agentName: string; model?: string | null }
@@ -17,16 +20,9 @@ export type PlaygroundEvent =
     }
   | { type: 'error'; detail: string };
 
-export type HistoryMessage =
-  | { role: 'user'; content: string }
-  | { role: 'assistant'; content: string; agentId?: string; uiSpec?: UiSpec };
-
-export interface Trial {
-  message: string;
-  /** Patch of the saved resource; without it, the saved resource is used. */
-  draft?: Record<string, unknown>;
-  history: HistoryMessage[];
-}
+export type HistoryMessage = Schemas['EarlierMessage'];
+/** Body of a run; its draft is a patch of the saved resource. */
+export type Trial = Schemas['PlaygroundRunRequest'];
 
 /** Maximum messages of the history. */
 export const HISTORY_MAX = 40;
@@ -52,26 +48,8 @@ export async function* runAgent(
   yield* eventsOf(response.body);
 }
 
-export interface AgentName {
-  id: string;
-  slug: string | null;
-  name: string | null;
-}
-
-export interface RoutingVerdict {
-  /** Agent that would answer; null if none is available. */
-  agent: AgentName | null;
-  reason: string;
-  stage: string | null;
-  tookMs: number | null;
-  members: {
-    agent: AgentName;
-    specialization: string;
-    canAnswer: boolean;
-    /** Score per mille; null if not scored. */
-    permille: number | null;
-  }[];
-}
+export type AgentName = Schemas['AgentName'];
+export type RoutingVerdict = Schemas['PlaygroundRoutingView'];
 
 export function testRouting(org: string, id: string, trial: Trial): Promise<RoutingVerdict> {
   return call<RoutingVerdict>('POST', path(org, 'teams', id), { body: trial });

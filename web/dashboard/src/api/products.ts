@@ -1,32 +1,16 @@
 // Products of an upload or a feed. Manual products are fields of the agent.
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
+import type { components } from './admin-api';
 import { ask, call, problemOf } from './client';
-import type { Page, Product } from './types';
+import type { Page } from './types';
 
-export interface KeptProducts {
-  version: string;
-  source: { kind: 'upload' } | { kind: 'feed'; url: string };
-  count: number;
-  storedAt: string;
-  /** Number of skipped rows, and the first of them with reasons. */
-  rejected: { count: number; first: { row: number; reason: string }[] };
-}
+type Schemas = components['schemas'];
 
-export interface FetchedFeed {
-  url: string;
-  everyMinutes: number;
-  lastAttemptAt: string | null;
-  lastSuccessAt: string | null;
-  error: string | null;
-}
-
-export interface ProductsState {
-  kept: KeptProducts | null;
-  /** Saved feed with the result of its last fetch. */
-  feed: FetchedFeed | null;
-}
-
-export type CatalogProduct = Product & { description?: string; attributes?: Record<string, string> };
+export type KeptProducts = Schemas['StoredProductsView'];
+/** Saved feed with the result of its last fetch. */
+export type FetchedFeed = Schemas['FeedView'];
+export type ProductsState = Schemas['ProductsView'];
+export type CatalogProduct = Schemas['Page_CatalogProduct']['items'][number];
 
 const PAGE = 25;
 const LOOK_EVERY_MS = 15_000;

@@ -19,11 +19,7 @@ export interface CursorPage<T> {
   nextCursor: string | null;
 }
 
-export interface Session {
-  user: { id: string; email: string; name: string; role: Role; hasPassword?: boolean };
-  organization: { id: string; slug: string; name: string };
-  rights: string[];
-}
+export type Session = Schemas['SessionView'];
 
 export type Theme = Schemas['Theme'];
 export type Features = Schemas['Features'];
@@ -47,10 +43,10 @@ export type TeamFields = Omit<Team, keyof Identity>;
 export type ProviderFields = Omit<Provider, keyof Identity | 'hasApiKey'>;
 export type KeyFields = Pick<ApiKey, 'name' | 'scopes' | 'expiresAt' | 'limits'>;
 
-export interface UiSpec {
+export type UiSpec = {
   type: string;
   data: Product[];
-}
+};
 
 /** Message of a conversation; only replies have the fields of `ReplyFactsView`. */
 export type Message = Omit<Schemas['Page_MessageView']['items'][number], keyof Schemas['ReplyFactsView'] | 'role'> &

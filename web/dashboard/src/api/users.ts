@@ -1,5 +1,6 @@
 // Users of the organization and its audit log.
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
+import type { components } from './admin-api';
 import { call } from './client';
 import type { AuditEntry, CursorPage, Page, Role, User } from './types';
 
@@ -7,9 +8,7 @@ const PAGE_MAX = 200;
 const AUDIT_PAGE = 50;
 
 /** One-time link, contained only in the response that creates it. */
-export interface WithLink {
-  link: { url: string; expiresAt: string };
-}
+export type WithLink = Pick<components['schemas']['LinkedUserView'], 'link'>;
 
 const users = (org: string, id?: string) =>
   `/api/admin/organizations/${org}/users${id === undefined ? '' : `/${encodeURIComponent(id)}`}`;

@@ -64,8 +64,8 @@ async fn reply_stored_without_the_relay_is_not_generated_again() {
     );
 }
 
-/// Runs an attempt that dies before it stores the end that it has settled.
-async fn settle_without_storing(world: &World, job: &ReplyJob) {
+/// Runs an attempt that dies when its reply is to be stored.
+async fn die_before_storing(world: &World, job: &ReplyJob) {
     world.store.faults.inject("finish_turn", Fault::Refuse);
     let is_settled = async || world.store.faults.call_count("finish_turn") > 0;
     assert!(matches!(
@@ -80,11 +80,11 @@ async fn attempts_without_the_relay_store_one_text() {
     let world = World::new(vec![complete(&["one"]), complete(&["two"])], false).await;
     let job = world.job("hi");
     world.relay.faults.set_down(true);
-    settle_without_storing(&world, &job).await;
+    die_before_storing(&world, &job).await;
     assert!(finished(&world.run(&job).await));
     assert_eq!(world.provider.requests().len(), 2);
     assert_eq!(world.messages(&job).await[1].content, "one");
-    assert_eq!(World::replies(&world.events(4).await), ["one", "one"]);
+    assert_eq!(World::replies(&world.events(3).await), ["one"]);
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn overtaken_attempt_tells_the_relay_the_stored_end() {
     let mut world = World::new(vec![complete(&["one"]), complete(&["other"])], false).await;
     let mut job = world.job("hi");
     world.relay.faults.set_down(true);
-    settle_without_storing(&world, &job).await;
+    die_before_storing(&world, &job).await;
     world.relay.faults.set_down(false);
     job.attempt_min = 2;
     assert!(finished(&world.run(&job).await));
@@ -122,6 +122,18 @@ async fn process_suspended_while_it_finalizes_asks_the_store() {
     assert!(finished(&world.run(&job).await));
     assert_eq!(world.store.faults.call_count("settle_turn"), 1);
     assert_eq!(world.messages(&job).await[1].content, "Hello");
+}
+
+#[tokio::test]
+async fn reply_that_is_not_stored_is_not_announced() {
+    let world = World::new(vec![complete(&["one"]), complete(&["two"])], false).await;
+    let job = world.job("hi");
+    die_before_storing(&world, &job).await;
+    world.lose_relay_data();
+    assert!(finished(&world.run(&job).await));
+    assert_eq!(world.messages(&job).await[1].content, "two");
+    let events = world.events(3).await;
+    assert_eq!(World::replies(&events), ["two"]);
 }
 
 #[tokio::test]

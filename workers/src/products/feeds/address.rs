@@ -1,5 +1,5 @@
-//! Checks the URLs and addresses of feeds (SSRF protection). The administrator of a shop chooses the URL; it must lead to the
-//! public web and not to a network that only this machine can reach.
+//! Checks the URLs and addresses of feeds (SSRF protection). The administrator of a shop chooses
+//! the URL; it must lead to the public web and not to a network that only this machine can reach.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -26,7 +26,8 @@ const SPECIAL_V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::new(224, 0, 0, 0), 4),
     (Ipv4Addr::new(240, 0, 0, 0), 4),
 ];
-/// The IPv6 network of public unicast addresses; all others are special, including embedded IPv4 addresses.
+/// The IPv6 network of public unicast addresses; all others are special, including embedded IPv4
+/// addresses.
 const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 /// Special networks inside it: tunnels to IPv4 addresses, protocol assignments and documentation.
 const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
@@ -58,8 +59,8 @@ pub(super) enum UrlRefusal {
     Network,
 }
 
-/// Parses a URL and returns the addresses that it may lead to. A host that is an IP address is checked here, because no
-/// resolver sees it. Fails if the URL is refused.
+/// Parses a URL and returns the addresses that it may lead to. A host that is an IP address is
+/// checked here, because no resolver sees it. Fails if the URL is refused.
 pub(super) fn check_url(
     text: &str,
     allowed: &[IpNetwork],
@@ -114,8 +115,8 @@ fn is_in_v6(address: Ipv6Addr, (network, bits): (Ipv6Addr, u32)) -> bool {
     address.to_bits() & mask == network.to_bits()
 }
 
-/// Returns the host as an IP address, if it is one. The URL parser has normalized all spellings (octal, hexadecimal, a
-/// single number).
+/// Returns the host as an IP address, if it is one. The URL parser has normalized all spellings
+/// (octal, hexadecimal, a single number).
 fn host_address(url: &Url) -> Result<Option<IpAddr>, UrlRefusal> {
     let host = url
         .host_str()

@@ -1,5 +1,5 @@
-//! Fetches a feed URL without proxy or cookies. Redirect targets are checked like the first URL; the reader bounds time and
-//! size.
+//! Fetches a feed URL without proxy or cookies. Redirect targets are checked like the first URL;
+//! the reader bounds time and size.
 
 use std::{error::Error, sync::Arc, time::Duration};
 
@@ -81,7 +81,8 @@ impl FeedFetcher {
         })
     }
 
-    /// Requests a feed, with the validators of the fetch `last` so that an unchanged feed is not transferred.
+    /// Requests a feed, with the validators of the fetch `last` so that an unchanged feed is not
+    /// transferred.
     pub(super) async fn fetch(
         &self,
         url: &str,

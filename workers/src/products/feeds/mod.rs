@@ -1,8 +1,9 @@
-//! Product feeds that are fetched on a schedule. One process at a time fetches a feed; a changed feed replaces all products
-//! of its agent; a failed fetch keeps them and records the reason.
+//! Product feeds that are fetched on a schedule. One process at a time fetches a feed; a changed
+//! feed replaces all products of its agent; a failed fetch keeps them and records the reason.
 //!
-//! Reading order: [`FeedScheduler`] scans for due feeds; `schedule` computes due times and claims a fetch for one process,
-//! `queue` chooses the next feed; `refresh` makes one fetch; `fetch`, `resolver` and `address` confine it to the public web.
+//! Reading order: [`FeedScheduler`] scans for due feeds; `schedule` computes due times and claims a
+//! fetch for one process, `queue` chooses the next feed; `refresh` makes one fetch; `fetch`,
+//! `resolver` and `address` confine it to the public web.
 
 mod address;
 mod fetch;
@@ -83,7 +84,8 @@ impl FeedScheduler {
         })
     }
 
-    /// Fetches due feeds until `shutdown`. Unfinished fetches are aborted and leave the old products in place.
+    /// Fetches due feeds until `shutdown`. Unfinished fetches are aborted and leave the old
+    /// products in place.
     pub(crate) async fn run(self, shutdown: CancellationToken) {
         tokio::select! {
             () = shutdown.cancelled() => {}
@@ -101,10 +103,12 @@ impl FeedScheduler {
                     Ok(agent) => {
                         agents.remove(&agent);
                     }
-                    // A panicked task does not return its agent; the recorded claims prevent duplicate fetches.
+                    // A panicked task does not return its agent; the recorded claims prevent
+                    // duplicate fetches.
                     Err(_) => agents.clear(),
                 },
-                // A request in this process starts a scan at once; other processes see it at their next scan.
+                // A request in this process starts a scan at once; other processes see it at their
+                // next scan.
                 () = self.backends.products.refresh_requested() => scans.reset_immediately(),
                 _ = scans.tick() => {
                     if let Err(error) = self.scan(&mut running, &mut agents).await {
@@ -145,7 +149,8 @@ impl FeedScheduler {
         Ok(())
     }
 
-    /// Returns the due feeds that are not being fetched here, and the number of organizations with feeds.
+    /// Returns the due feeds that are not being fetched here, and the number of organizations with
+    /// feeds.
     async fn due(&self, agents: &RunningFetches) -> Result<(Vec<DueFeed>, usize), StoreError> {
         let (mut waiting, mut organizations) = (Vec::new(), HashSet::new());
         for organization in self

@@ -1,5 +1,5 @@
-//! The order of due feeds if more are due than one process fetches at once: organizations with fewer running fetches first,
-//! then the feed that has been due longest.
+//! The order of due feeds if more are due than one process fetches at once: organizations with
+//! fewer running fetches first, then the feed that has been due longest.
 
 use std::collections::HashMap;
 
@@ -21,8 +21,9 @@ pub(super) struct FeedQueue {
 }
 
 impl FeedQueue {
-    /// Creates a queue for `places` slots, some of which are `running` fetches of these organizations. If `others` have feeds
-    /// too, no organization takes all slots, because the next due feed may belong to another one.
+    /// Creates a queue for `places` slots, some of which are `running` fetches of these
+    /// organizations. If `others` have feeds too, no organization takes all slots, because the next
+    /// due feed may belong to another one.
     pub(super) fn new<'a>(
         waiting: Vec<DueFeed>,
         running: impl Iterator<Item = &'a OrgId>,

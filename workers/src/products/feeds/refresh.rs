@@ -92,7 +92,8 @@ impl FeedRefresher {
         let last = last_of(&status, feed);
         let (succeeded_at, error, validators) = match outcome {
             Ok(validators) => (Some(attempted_at), None, validators),
-            // The new feed must be fetched at once; a recorded result of the old one would delay it.
+            // The new feed must be fetched at once; a recorded result of the old one would delay
+            // it.
             Err(RefreshError::Changed) => return self.request_current_feed(agent).await,
             Err(error) => {
                 tracing::warn!(%error, agent = agent.id.as_str(), "feed refresh failed");
@@ -123,8 +124,8 @@ impl FeedRefresher {
         }
     }
 
-    /// Requests a fetch of the agent's current feed. Without it, a feed that was changed back during the fetch would wait
-    /// until this attempt, which records no result, counts as lost.
+    /// Requests a fetch of the agent's current feed. Without it, a feed that was changed back
+    /// during the fetch would wait until this attempt, which records no result, counts as lost.
     async fn request_current_feed(&self, agent: &Agent) {
         let asked = match self
             .backends

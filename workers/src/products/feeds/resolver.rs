@@ -1,5 +1,6 @@
-//! Resolves the host of a feed once and returns only addresses that passed the check, so that the connection goes to a
-//! checked address. A name with another answer the next time (DNS rebinding) gains nothing.
+//! Resolves the host of a feed once and returns only addresses that passed the check, so that the
+//! connection goes to a checked address. A name with another answer the next time (DNS rebinding)
+//! gains nothing.
 
 use std::{
     io,
@@ -45,7 +46,8 @@ impl Resolve for CheckedResolver {
         );
         Box::pin(async move {
             let found = lookup.addresses(name.as_str()).await?;
-            // One internal address among public ones is an attack too, because the client may try it first.
+            // One internal address among public ones is an attack too, because the client may try
+            // it first.
             if found.is_empty()
                 || !found
                     .iter()

@@ -16,7 +16,8 @@ use switchboard_schemas::{
     time::{Timestamp, whole_millis},
 };
 
-/// Pause after the end of a failed fetch. Without it, a feed that hangs until its timeout would be due again at once.
+/// Pause after the end of a failed fetch. Without it, a feed that hangs until its timeout would be
+/// due again at once.
 const RETRY_AFTER: Duration = Duration::from_secs(5 * 60);
 const SECONDS_PER_MINUTE: u64 = 60;
 const SEPARATOR: char = ' ';
@@ -70,8 +71,8 @@ pub(super) struct FetchAttempt<'a> {
 }
 
 impl FetchAttempt<'_> {
-    /// Returns true if this process has the claim to the fetch. The claim of a process that died blocks others for at most
-    /// twice `time_max`.
+    /// Returns true if this process has the claim to the fetch. The claim of a process that died
+    /// blocks others for at most twice `time_max`.
     pub(super) async fn claim_fetch(
         &self,
         relay: &dyn KeyValueMemory,
@@ -100,7 +101,8 @@ impl FetchAttempt<'_> {
     fn claim_name(&self, slot: u64) -> String {
         let mut hasher = DefaultHasher::new();
         self.feed.url.hash(&mut hasher);
-        // The last fetch of any URL counts, so that a URL that was changed and changed back is fetched again.
+        // The last fetch of any URL counts, so that a URL that was changed and changed back is
+        // fetched again.
         let last = self
             .status
             .refresh

@@ -1,9 +1,11 @@
-//! Estimates the probability that a message changes the topic of a running conversation. Pure functions.
+//! Estimates the probability that a message changes the topic of a running conversation. Pure
+//! functions.
 //!
-//! Most messages of a conversation are answers, thanks and further questions, which contain words of other members at most by
-//! chance. A change of topic shows in the form of a message as much as in its scores: it has more words, announces itself,
-//! and rarely is a statement after an agent's question. The weights were fitted on the dialogues of `tests/routing/tuning`
-//! (one logistic regression over the scores of all three kinds of model).
+//! Most messages of a conversation are answers, thanks and further questions, which contain words
+//! of other members at most by chance. A change of topic shows in the form of a message as much as
+//! in its scores: it has more words, announces itself, and rarely is a statement after an agent's
+//! question. The weights were fitted on the dialogues of `tests/routing/tuning` (one logistic
+//! regression over the scores of all three kinds of model).
 
 use super::lexical::content_words;
 use crate::text::folding::fold;
@@ -35,7 +37,8 @@ const LEAD: f32 = 1.94;
 /// Weight of each content word.
 const WORD: f32 = 0.96;
 const ANNOUNCED: f32 = 2.82;
-/// Weight of a statement after the agent's question, unless it announces a change; it is usually an answer.
+/// Weight of a statement after the agent's question, unless it announces a change; it is usually an
+/// answer.
 const ANSWER: f32 = -2.79;
 /// Weight of a conversation with the default agent, which has no topic of its own.
 const WITH_DEFAULT: f32 = 2.85;

@@ -1,7 +1,8 @@
-//! Scores members by words that they have in common with a message: equal stems, forms of one word, and misspellings.
+//! Scores members by words that they have in common with a message: equal stems, forms of one word,
+//! and misspellings.
 //!
-//! A word counts more if fewer members have it, and a complete phrase of a specialization counts more than its words. Pure
-//! functions.
+//! A word counts more if fewer members have it, and a complete phrase of a specialization counts
+//! more than its words. Pure functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +16,8 @@ use crate::text::{
 
 /// Shortest content word in characters; words of scripts without spaces may be shorter.
 const WORD_CHARS_MIN: usize = 3;
-/// Similarity of a word and a longer one that contains it, and least similarity of two forms of a word.
+/// Similarity of a word and a longer one that contains it, and least similarity of two forms of a
+/// word.
 const FORM_SIMILARITY: f32 = 0.6;
 /// Similarity of a word and its misspelling.
 const MISSPELLING_SIMILARITY: f32 = 0.7;
@@ -48,7 +50,8 @@ pub(super) struct MemberWords {
 /// The words that a message and one member have in common.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct LexicalMatch {
-    /// Score, at most 3; 0 for nothing in common and about 1 for each word that no other member has.
+    /// Score, at most 3; 0 for nothing in common and about 1 for each word that no other member
+    /// has.
     pub(super) score: f32,
     /// The member's words that match, the most distinctive first.
     pub(super) topics: Vec<String>,
@@ -148,8 +151,8 @@ impl MemberWords {
     }
 }
 
-/// Returns the weight of a word that `having` of all members have: 1 for one member, less for more (inverse document
-/// frequency).
+/// Returns the weight of a word that `having` of all members have: 1 for one member, less for more
+/// (inverse document frequency).
 #[expect(clippy::cast_precision_loss, reason = "teams have few members")]
 fn distinctiveness(having: usize, members: usize) -> f32 {
     let base = members as f32 + 1.0;

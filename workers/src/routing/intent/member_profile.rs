@@ -19,8 +19,9 @@ pub(super) struct MemberProfile {
     pub(super) whole: String,
     /// The text of the specialization.
     pub(super) specialization: String,
-    /// The name and each phrase of specialization and description, as a question of a visitor. A visitor's sentence resembles
-    /// a sentence more than a phrase: right first choices on public sets rise by a point with MiniLM.
+    /// The name and each phrase of specialization and description, as a question of a visitor. A
+    /// visitor's sentence resembles a sentence more than a phrase: right first choices on public
+    /// sets rise by a point with MiniLM.
     pub(super) questions: Vec<String>,
 }
 

@@ -1,10 +1,11 @@
-//! Routing by intent: chooses the member whose matter a message is. A fast local stage decides; a language model is asked
-//! only where that stage is unsure.
+//! Routing by intent: chooses the member whose matter a message is. A fast local stage decides; a
+//! language model is asked only where that stage is unsure.
 //!
-//! Reading order: a [`member_profile`] splits a member's texts into words and phrases. [`lexical`] counts the words that a
-//! message shares with them, [`similarity`] compares embeddings, and [`scores`] turns both into a score of each member and of
-//! out of scope. [`continuity`] recognizes a change of topic, [`model_stage`] asks a model, and [`verdict`] combines them and
-//! words the reason. No stage fails: if one has no result, the decision of the stage before it stands.
+//! Reading order: a [`member_profile`] splits a member's texts into words and phrases. [`lexical`]
+//! counts the words that a message shares with them, [`similarity`] compares embeddings, and
+//! [`scores`] turns both into a score of each member and of out of scope. [`continuity`] recognizes
+//! a change of topic, [`model_stage`] asks a model, and [`verdict`] combines them and words the
+//! reason. No stage fails: if one has no result, the decision of the stage before it stands.
 
 mod continuity;
 mod lexical;
@@ -222,7 +223,8 @@ impl IntentRouter {
         let wait = self.embedding_wait;
         match similarity::compare(source, &self.vectors, message, profiles, wait).await {
             Ok(found) => Some(found),
-            // A source that failed is not asked for a while, so this does not log a warning for each message.
+            // A source that failed is not asked for a while, so this does not log a warning for
+            // each message.
             Err(EmbeddingError::Paused) => {
                 tracing::debug!("routing without embeddings: source failed lately");
                 None

@@ -1,5 +1,5 @@
-//! The model stage: asks a language model which member a message is for when the local stage is unsure, by one call with
-//! structured output within the rest of the budget.
+//! The model stage: asks a language model which member a message is for when the local stage is
+//! unsure, by one call with structured output within the rest of the budget.
 
 use std::time::Duration;
 
@@ -24,7 +24,8 @@ const TEXT_CHARS_MAX: usize = 1_000;
 const NO_MEMBER: &str = "none";
 /// Answers that are remembered.
 const ANSWERS_MAX: u64 = 10_000;
-/// Time after which an equal message is put to the model again, because a model can change behind its name.
+/// Time after which an equal message is put to the model again, because a model can change behind
+/// its name.
 const ANSWER_TTL: Duration = Duration::from_secs(60 * 60);
 
 /// The decision of the model.
@@ -55,8 +56,8 @@ pub(super) struct ModelStage {
     answers: Cache<PromptHash, ModelVerdict>,
 }
 
-/// Hash of everything that an answer depends on; the text itself belongs to a visitor and is not kept. Equal prompts have
-/// equal answers, because the temperature is 0.
+/// Hash of everything that an answer depends on; the text itself belongs to a visitor and is not
+/// kept. Equal prompts have equal answers, because the temperature is 0.
 type PromptHash = [u8; 32];
 
 struct RoutingPrompt {
@@ -105,8 +106,8 @@ impl ModelStage {
         }
     }
 
-    /// Returns the model's decision, from memory if it decided the same question lately. Returns `None` if the call fails,
-    /// takes longer than `time_left`, or names no member.
+    /// Returns the model's decision, from memory if it decided the same question lately. Returns
+    /// `None` if the call fails, takes longer than `time_left`, or names no member.
     pub(super) async fn decide(
         &self,
         endpoint: &ModelEndpoint,

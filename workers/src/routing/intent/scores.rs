@@ -1,7 +1,7 @@
 //! Turns the features of a message into a score of each member and of out of scope.
 //!
-//! A logit is a weighted sum, and the scores are the softmax of all logits. A message is out of scope if no member stands out
-//! of the team.
+//! A logit is a weighted sum, and the scores are the softmax of all logits. A message is out of
+//! scope if no member stands out of the team.
 
 use super::{
     lexical::LexicalMatch,
@@ -18,17 +18,19 @@ pub(super) struct MessageFeatures {
     pub(super) message_words: usize,
     /// Similarities of embeddings; none without them, or if the model does not know the language.
     pub(super) similarities: Option<TeamSimilarities>,
-    /// False if there is an embedding model that does not know the language of the message or the team.
+    /// False if there is an embedding model that does not know the language of the message or the
+    /// team.
     pub(super) is_known_language: bool,
 }
 
-/// The weights of one kind of model: `phrases`, `specialization` and `words` make the logit of a member, the others that of
-/// out of scope.
+/// The weights of one kind of model: `phrases`, `specialization` and `words` make the logit of a
+/// member, the others that of out of scope.
 struct ScoreWeights {
     phrases: f32,
     specialization: f32,
     words: f32,
-    /// Weight of the logarithm of the number of members: among more of them, one is more often similar by chance.
+    /// Weight of the logarithm of the number of members: among more of them, one is more often
+    /// similar by chance.
     team_size: f32,
     /// Weight of the members' mean similarity, from which the right member has to stand out.
     mean: f32,
@@ -36,7 +38,8 @@ struct ScoreWeights {
     message_word: f32,
 }
 
-/// Weights without embeddings, fitted on `tests/routing/tuning` and on the public sets of `tests/routing/public_sets.py`.
+/// Weights without embeddings, fitted on `tests/routing/tuning` and on the public sets of
+/// `tests/routing/public_sets.py`.
 const WORDS: ScoreWeights = ScoreWeights {
     phrases: 0.0,
     specialization: 0.0,
@@ -68,7 +71,8 @@ const MEMBERS_MIN: usize = 2;
 /// Most content words of a message that count.
 const MESSAGE_WORDS_MAX: usize = 8;
 
-/// Returns the score of each member in their order, and last the score of out of scope; their sum is 1.
+/// Returns the score of each member in their order, and last the score of out of scope; their sum
+/// is 1.
 #[expect(clippy::cast_precision_loss, reason = "teams and messages are small")]
 pub(super) fn scores(features: &MessageFeatures) -> Vec<f32> {
     let (weights, similarities) = match &features.similarities {

@@ -1,8 +1,8 @@
 //! Computes similarities of a message and each member from embeddings.
 //!
-//! Cosines of unrelated sentences differ between models: about 0 for one, about 0.8 for another. All vectors are therefore
-//! centered on the mean of some unrelated sentences, and cosines are standardized by those of these sentences: 0 is their
-//! mean and 1 is one standard deviation more.
+//! Cosines of unrelated sentences differ between models: about 0 for one, about 0.8 for another.
+//! All vectors are therefore centered on the mean of some unrelated sentences, and cosines are
+//! standardized by those of these sentences: 0 is their mean and 1 is one standard deviation more.
 
 use std::time::Duration;
 
@@ -69,7 +69,8 @@ struct CosineScale {
     deviation: f32,
 }
 
-/// Returns true if the model of a source knows the language of the message and that of most members.
+/// Returns true if the model of a source knows the language of the message and that of most
+/// members.
 pub(super) fn knows_languages(
     source: &dyn EmbeddingSource,
     message: &str,
@@ -81,8 +82,8 @@ pub(super) fn knows_languages(
     source.knows_language(message) && known.count() * 2 >= profiles.len()
 }
 
-/// Returns the similarities of a message and its team. Fails if the source fails or does not respond in time; all vectors
-/// but that of the message are usually cached.
+/// Returns the similarities of a message and its team. Fails if the source fails or does not
+/// respond in time; all vectors but that of the message are usually cached.
 pub(super) async fn compare(
     source: &std::sync::Arc<dyn EmbeddingSource>,
     cache: &EmbeddingCache,
@@ -104,7 +105,8 @@ pub(super) async fn compare(
     similarities(&vectors, counts, source.languages()).ok_or(EmbeddingError::Malformed)
 }
 
-/// Returns the similarities from the vectors of the unrelated sentences, the message, and the texts of each member.
+/// Returns the similarities from the vectors of the unrelated sentences, the message, and the texts
+/// of each member.
 fn similarities(
     vectors: &[EmbeddingVector],
     counts: impl Iterator<Item = usize>,
@@ -171,7 +173,8 @@ impl CosineScale {
         }
     }
 
-    /// Returns the vector relative to the center, scaled to length 1; the center itself stays as it is.
+    /// Returns the vector relative to the center, scaled to length 1; the center itself stays as it
+    /// is.
     fn centered(&self, vector: &EmbeddingVector) -> EmbeddingVector {
         let pairs = vector.iter().zip(&self.center);
         normalized(pairs.map(|(value, center)| value - center).collect())
@@ -183,7 +186,8 @@ impl CosineScale {
     }
 }
 
-/// Returns the highest value and a little more for each value that is nearly as high; 0 for no values.
+/// Returns the highest value and a little more for each value that is nearly as high; 0 for no
+/// values.
 fn soft_maximum(values: &[f32]) -> f32 {
     let Some(highest) = values.iter().copied().reduce(f32::max) else {
         return 0.0;

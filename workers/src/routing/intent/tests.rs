@@ -212,7 +212,8 @@ async fn unmatched_message_goes_to_the_default_agent() {
 /// Directions in which sentences with nothing in common lie.
 const DIRECTIONS: usize = 64;
 
-/// Knows that a story about a broken computer is a technical one, and of other sentences only that they are others.
+/// Knows that a story about a broken computer is a technical one, and of other sentences only that
+/// they are others.
 struct Meaning;
 
 #[async_trait]

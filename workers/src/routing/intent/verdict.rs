@@ -1,5 +1,5 @@
-//! Combines scores, continuity and the model's decision into a verdict, with a reason in words for a customer. Pure
-//! functions.
+//! Combines scores, continuity and the model's decision into a verdict, with a reason in words for
+//! a customer. Pure functions.
 
 use super::{
     ConversationHolder, IntentRequest,
@@ -12,7 +12,8 @@ pub(crate) use switchboard_schemas::routing::RoutingStage as Stage;
 
 /// Score from which the local stage is sure.
 const SURE_MIN: f32 = 0.6;
-/// The same threshold without embeddings, because words are wrong more often than their score suggests.
+/// The same threshold without embeddings, because words are wrong more often than their score
+/// suggests.
 const SURE_WORDS_MIN: f32 = 0.8;
 
 /// Everything that a verdict depends on.
@@ -41,8 +42,8 @@ pub(super) struct RoutingVerdict {
 }
 
 impl VerdictInput<'_> {
-    /// Returns the verdict of the local stage. A decision about a message in a language that the embedding model does not
-    /// know is unsure, unless the conversation goes on.
+    /// Returns the verdict of the local stage. A decision about a message in a language that the
+    /// embedding model does not know is unsure, unless the conversation goes on.
     pub(super) fn local(&self) -> RoutingVerdict {
         let verdict = self.decide();
         let is_guess = !self.features.is_known_language && verdict.stage != Stage::Continuity;
@@ -130,7 +131,8 @@ impl VerdictInput<'_> {
         }
     }
 
-    /// Returns false if there are no embeddings and the message has nothing in common with the member.
+    /// Returns false if there are no embeddings and the message has nothing in common with the
+    /// member.
     fn has_ground(&self, member: usize) -> bool {
         self.features.similarities.is_some() || self.features.words[member].score > 0.0
     }
