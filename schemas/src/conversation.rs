@@ -47,6 +47,17 @@ pub struct Conversation {
     pub metadata: Map<String, Value>,
 }
 
+impl Conversation {
+    /// Returns the length of a page of at most `limit` messages that starts at position `offset`.
+    /// Messages that follow this reading of the conversation are not part of it: otherwise a page
+    /// could contain a reply that `active_message_id` still names.
+    #[must_use]
+    pub fn page_length(&self, offset: u64, limit: u32) -> u32 {
+        let remaining = self.message_count.saturating_sub(offset);
+        u32::try_from(remaining).unwrap_or(limit).min(limit)
+    }
+}
+
 /// The agent or team of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind", content = "id")]

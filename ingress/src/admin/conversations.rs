@@ -82,10 +82,11 @@ pub(super) async fn read(
     let (state, org) = (&admin.state, admin.org());
     let conversation = find(state, org, &id).await?;
     let (from, max) = page.range();
+    let length = conversation.page_length(from, max);
     let messages = state
         .backends
         .store
-        .messages(org, &conversation.id, from, max);
+        .messages(org, &conversation.id, from, length);
     let shown = with_failures(state, &conversation, &messages.await?).await?;
     let total = usize::try_from(conversation.message_count).unwrap_or(usize::MAX);
     Ok(Json(ConversationDetailView {

@@ -57,7 +57,12 @@ pub(crate) async fn get_conversation(
     let messages = state
         .backends
         .store
-        .messages(org, &conversation.id, page.offset, page.limit)
+        .messages(
+            org,
+            &conversation.id,
+            page.offset,
+            conversation.page_length(page.offset, page.limit),
+        )
         .await?;
     Ok(Json(ConversationView::new(
         &reached.agent,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use switchboard_schemas::{
     agent::ActivationStatus,
-    conversation::{Message, MessageAuthor},
+    conversation::{Conversation, Message, MessageAuthor},
     conversation_job::ConversationJob,
     ids::{MessageId, OrgId},
     reply_event::{IngressEnvelope, PatchOutcome},
@@ -44,6 +44,28 @@ async fn patch(world: &World, body: Value, outcome: PatchOutcome) -> Answer {
         world.push(IngressEnvelope::Patch(job.event_id.clone(), outcome));
     };
     tokio::join!(request, worker).0
+}
+
+#[tokio::test]
+async fn page_read_while_a_reply_ends_lists_it_or_names_it() {
+    let world = World::new().await;
+    put_messages(&world, 2).await;
+    // The turn ends after its conversation was read and before its messages are.
+    let is_running = |conversation: Option<Conversation>| {
+        conversation.map(|conversation| Conversation {
+            message_count: 1,
+            active_message_id: Some(MessageId::new_in(&conversation.id).reply()),
+            ..conversation
+        })
+    };
+    world.store.faults.alter("conversation", is_running);
+    let page = world.send("GET", &World::agent_path(PATH), "").await.json();
+    assert!(page["activeMessageId"].is_string());
+    assert_eq!(
+        (&page["messageCount"], &page["totalMessages"]),
+        (&json!(1), &json!(1))
+    );
+    assert_eq!(page["messages"].as_array().map(Vec::len), Some(1));
 }
 
 #[tokio::test]

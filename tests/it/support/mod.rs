@@ -36,7 +36,7 @@ pub(crate) use raw::RawConnection;
 pub(crate) use reply::{Events, Reply};
 pub(crate) use report::report;
 pub(crate) use service::{SharedService, TestService};
-pub(crate) use wait::{PATIENCE, PROMISED, SLACK, eventually};
+pub(crate) use wait::{PATIENCE, POLL_INTERVAL, PROMISED, SLACK, eventually};
 #[cfg(feature = "real-services")]
 pub(crate) use {
     environment::service_address,

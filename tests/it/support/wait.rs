@@ -8,7 +8,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) const SLACK: Duration = Duration::from_secs(3);
 /// Time until a change is live on every ingress, as promised, with slack.
 pub(crate) const PROMISED: Duration = Duration::from_secs(2).saturating_add(SLACK);
-const POLL_INTERVAL: Duration = Duration::from_millis(25);
+/// Time between two looks at a condition.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Polls until `attempt` returns a value; panics with `what` when the deadline passes.
 pub(crate) async fn eventually<T, F>(what: &str, deadline: Duration, mut attempt: F) -> T

@@ -2,8 +2,9 @@
 
 use axum::{Router, http::header, response::Html};
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 
-use crate::support::{Browser, Organization, PATIENCE, Page, eventually};
+use crate::support::{Browser, Organization, PATIENCE, POLL_INTERVAL, Page, eventually};
 
 /// Prelude of every script: `$` finds one element of the page's first widget, `all` finds several.
 pub(in crate::browser) const FIND: &str = "
@@ -82,10 +83,18 @@ impl Visitor {
             .await
     }
 
-    /// Waits until an expression is true in the page.
+    /// Waits until an expression is true in the page; panics with the texts of the page's messages.
     pub(in crate::browser) async fn sees(&self, what: &str, expression: &str) {
-        let look = async || (self.read(&format!("!!({expression})")).await == true).then_some(());
-        eventually(what, PATIENCE, look).await;
+        let rows = "all('.row .bubble').map(bubble => bubble.innerText.trim())";
+        let began = Instant::now();
+        while self.read(&format!("!!({expression})")).await != true {
+            assert!(
+                began.elapsed() < PATIENCE,
+                "not within {PATIENCE:?}: {what}; messages: {}",
+                self.read(rows).await
+            );
+            sleep(POLL_INTERVAL).await;
+        }
     }
 
     /// Waits until an expression has this value in the page.
