@@ -123,7 +123,7 @@ pub enum ClaimOutcome {
         message_count: Option<u64>,
         /// Time since the reply got its queue slot, by the clock of the relay; `None` if the relay
         /// does not know.
-        waited: Option<Duration>,
+        queue_wait: Option<Duration>,
     },
     /// Another holder is alive, on this reply or on another one of its conversation.
     Busy {

@@ -33,7 +33,7 @@ pub(super) struct ClaimedReply {
     pub(super) message_count: Option<u64>,
     /// Time since the message was accepted: by the clock of the relay if it knows, because those of
     /// an ingress and a worker may be hours apart.
-    pub(super) waited: Duration,
+    pub(super) queue_wait: Duration,
 }
 
 /// Claims the reply of `job`, or returns the end of this run. `inherited` is true if another worker
@@ -59,14 +59,14 @@ pub(super) async fn claim_reply(
             token,
             task,
             message_count,
-            waited,
+            queue_wait,
         }) => {
             let writer = restore_reply(inference, job, token, &task).await?;
             Ok(ClaimedReply {
                 writer,
                 task,
                 message_count,
-                waited: waited.unwrap_or_else(|| age_by_clocks(job)),
+                queue_wait: queue_wait.unwrap_or_else(|| age_by_clocks(job)),
             })
         }
         // A parked job keeps its lane, but no slot.
@@ -132,23 +132,25 @@ async fn claim_without_relay(
     inherited: bool,
 ) -> Result<ClaimedReply, JobEnd> {
     let reply_id = job.turn.reply_id();
-    match inference
+    let record = inference
         .backends
         .store
         .final_record(&job.turn.org_id, &reply_id)
-        .await
-    {
-        Ok(Some(_)) => return Err(JobEnd::Finished),
-        Ok(None) => {}
+        .await;
+    let task = match record {
+        // The attempt that stored it may have ended before its event was published.
+        Ok(Some(_)) => ClaimTask::Announce,
+        Ok(None) => ClaimTask::Generate,
         Err(error) => {
             tracing::warn!(%error, "could not read the state of the reply from relay or store");
             return Err(JobEnd::RetryAfter(UNKNOWN_STATE_DELAY));
         }
-    }
+    };
     // The previous owner of the partition finishes its replies. A second text would break off the
     // first one's delivery.
-    let waited = age_by_clocks(job);
-    if inherited && waited < inference.config.job_deadline() {
+    let queue_wait = age_by_clocks(job);
+    let is_finishing = inherited && queue_wait < inference.config.job_deadline();
+    if is_finishing && task == ClaimTask::Generate {
         return Err(JobEnd::RetryAfter(UNKNOWN_STATE_DELAY));
     }
     let token = ClaimToken {
@@ -163,9 +165,9 @@ async fn claim_without_relay(
     let writer = ReplyWriter::without_claim(relay, token, job.turn.reply_to.clone(), bytes_max);
     Ok(ClaimedReply {
         writer,
-        task: ClaimTask::Generate,
+        task,
         message_count: None,
-        waited,
+        queue_wait,
     })
 }
 

@@ -400,13 +400,13 @@ async fn exhausted_reply_fails_and_becomes_a_dead_letter() {
             ClaimOutcome::Granted {
                 token,
                 message_count,
-                waited,
+                queue_wait,
                 ..
             } => ClaimOutcome::Granted {
                 token,
                 task: ClaimTask::GiveUp,
                 message_count,
-                waited,
+                queue_wait,
             },
             refused => refused,
         });

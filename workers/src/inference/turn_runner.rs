@@ -178,8 +178,8 @@ impl<'a> TurnRunner<'a> {
 
     /// Returns true if the message has waited too long to be answered at all.
     fn is_overdue(&self, claimed: &ClaimedReply) -> bool {
-        let waited_max = Duration::from_millis(self.inference.config.turn_begin_max_ms);
-        self.writer.whole_text().is_empty() && claimed.waited > waited_max
+        let queue_wait_max = Duration::from_millis(self.inference.config.turn_begin_max_ms);
+        self.writer.whole_text().is_empty() && claimed.queue_wait > queue_wait_max
     }
 
     async fn run_source(&self, source: CompletionSource, message_count: Option<u64>) -> JobEnd {

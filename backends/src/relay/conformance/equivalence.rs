@@ -134,10 +134,10 @@ impl Side<'_> {
                 token,
                 task,
                 message_count,
-                waited,
+                queue_wait,
             } => {
                 let attempt = token.attempt;
-                let has_slot = waited.is_some();
+                let has_slot = queue_wait.is_some();
                 let response = format!("granted {attempt} {task:?} {message_count:?} {has_slot}");
                 self.tokens.push(token);
                 response

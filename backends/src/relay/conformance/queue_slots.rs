@@ -71,16 +71,16 @@ pub(super) async fn claim_knows_the_age_of_the_slot(world: World) {
     let reserved = Instant::now();
     tokio::time::sleep(Duration::from_millis(50)).await;
     let least = reserved.elapsed();
-    let ClaimOutcome::Granted { waited, .. } = world.claim(&queued).await else {
+    let ClaimOutcome::Granted { queue_wait, .. } = world.claim(&queued).await else {
         panic!("not granted")
     };
     // The relay counts whole milliseconds.
-    let (waited, rounding) = (waited.unwrap(), Duration::from_millis(2));
-    assert!(waited + rounding >= least && waited <= began.elapsed() + rounding);
-    let ClaimOutcome::Granted { waited, .. } = world.claim(&unqueued).await else {
+    let (queue_wait, rounding) = (queue_wait.unwrap(), Duration::from_millis(2));
+    assert!(queue_wait + rounding >= least && queue_wait <= began.elapsed() + rounding);
+    let ClaimOutcome::Granted { queue_wait, .. } = world.claim(&unqueued).await else {
         panic!("not granted")
     };
-    assert_eq!(waited, None);
+    assert_eq!(queue_wait, None);
 }
 
 pub(super) async fn voided_publish_frees_its_slot(world: World) {

@@ -401,13 +401,13 @@ impl ConversationClaims {
             nonce,
         };
         let end_of_new_slot = now + whole_millis(QUEUE_SLOT_TTL);
-        let waited =
+        let queue_wait =
             |end: &RelayMillis| Duration::from_millis(end_of_new_slot.saturating_sub(*end));
         ClaimOutcome::Granted {
             token,
             task: reply.task(),
             message_count: self.message_count,
-            waited: self.slots.get(reply_id).map(waited),
+            queue_wait: self.slots.get(reply_id).map(queue_wait),
         }
     }
 

@@ -436,7 +436,7 @@ fn parse_claim(
     parts.resize(6, redis::Value::Nil);
     let response: ClaimResponse =
         redis::from_redis_value(redis::Value::Array(parts)).map_err(|_| unexpected_response())?;
-    let (verdict, number, task, count, end, waited) = response;
+    let (verdict, number, task, count, end, queue_wait) = response;
     let number = number.unwrap_or_default();
     match verdict.as_str() {
         "voided" => Ok(ClaimOutcome::Voided),
@@ -457,8 +457,8 @@ fn parse_claim(
                 token,
                 task,
                 message_count,
-                waited: waited
-                    .and_then(|waited| u64::try_from(waited).ok())
+                queue_wait: queue_wait
+                    .and_then(|queue_wait| u64::try_from(queue_wait).ok())
                     .map(Duration::from_millis),
             })
         }

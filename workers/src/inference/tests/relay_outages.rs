@@ -25,6 +25,21 @@ async fn reply_is_stored_and_announced_without_the_relay() {
 }
 
 #[tokio::test]
+async fn stored_reply_is_announced_without_the_relay() {
+    let world = World::new(vec![complete(&["Hello"])], false).await;
+    let job = world.job("hi");
+    world.refuse_events();
+    let is_stored = async || world.store.faults.call_count("finish_turn") > 0;
+    let end = world.hand_off_when(&job, is_stored).await;
+    assert!(matches!(end, JobEnd::RetryAfter(_)));
+    world.accept_events();
+    world.relay.faults.set_down(true);
+    assert!(finished(&world.run(&job).await));
+    assert_eq!(world.provider.requests().len(), 1);
+    assert_eq!(World::replies(&world.events(2).await), ["Hello"]);
+}
+
+#[tokio::test]
 async fn inherited_job_waits_without_the_relay() {
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
