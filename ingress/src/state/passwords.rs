@@ -134,6 +134,8 @@ fn decoy_hash() -> PasswordHash {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     #[tokio::test]
@@ -193,6 +195,33 @@ mod tests {
         };
         assert_eq!(refusal(&decoy_hash()), refusal(&stored));
         assert!(refusal(&stored).is_err());
+    }
+
+    #[tokio::test]
+    async fn unknown_account_costs_as_much_as_a_known_one() {
+        let passwords = PasswordHashing::default();
+        let stored = passwords
+            .hash("correct horse battery".into())
+            .await
+            .unwrap();
+        // The shortest of several times, to which a busy machine adds least.
+        let cost = async |account: Option<PasswordHash>| {
+            let mut shortest = Duration::MAX;
+            for _ in 0..5 {
+                let began = Instant::now();
+                let verified = passwords
+                    .verify("a wrong guess of it".into(), account.clone())
+                    .await;
+                assert!(!verified.unwrap());
+                shortest = shortest.min(began.elapsed());
+            }
+            shortest
+        };
+        let (known, unknown) = (cost(Some(stored)).await, cost(None).await);
+        assert!(
+            unknown * 2 > known,
+            "{unknown:?} for an unknown account, {known:?} for a known one"
+        );
     }
 
     #[test]

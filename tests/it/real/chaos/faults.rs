@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use super::{
     super::own_services::{OwnCassandra, OwnKafka, OwnRedis, OwnService},
     cluster::ChaosCluster,
-    links::{Link, LinkCondition, Links},
+    links::{Link, LinkCondition},
 };
 use crate::support::{Process, STOP_PATIENCE};
 
@@ -179,12 +179,21 @@ impl Fault {
                 let id = service.with_process(process, |process| process.id());
                 starve_for(duration, id).await;
             }
-            Self::CutIngressRedis
-            | Self::CutWorkerRedis
-            | Self::CutWorkerStore
-            | Self::NarrowIngressRedis
-            | Self::SlowStore
-            | Self::LossyLinks => self.change_links(links, process, duration).await,
+            Self::CutIngressRedis | Self::CutWorkerRedis => {
+                set_for(duration, &[&links[process].redis], CUT).await;
+            }
+            Self::CutWorkerStore => set_for(duration, &[&links[process].store], CUT).await,
+            Self::NarrowIngressRedis => {
+                set_for(duration, &[&links[process].redis], NARROW).await;
+            }
+            Self::SlowStore => {
+                let stores: Vec<_> = links.values().map(|own| &own.store).collect();
+                set_for(duration, &stores, SLOW).await;
+            }
+            Self::LossyLinks => {
+                let all = links.values().flat_map(|own| [&own.redis, &own.store]);
+                set_for(duration, &all.collect::<Vec<_>>(), LOSSY).await;
+            }
             Self::FullBroker => fill_for(duration, &services.kafka).await,
             Self::ThrottledWorker => {
                 let end = Instant::now() + duration;
@@ -198,25 +207,22 @@ impl Fault {
         }
     }
 
-    /// Changes the condition of the links of a process, or of all processes, for some time.
-    async fn change_links(self, links: &Links, process: &str, duration: Duration) {
-        let own = links.get(process);
-        let all = links.values();
-        let (changed, condition): (Vec<&Link>, _) = match self {
-            Self::SlowStore => (all.map(|links| &links.store).collect(), SLOW),
-            Self::LossyLinks => (
-                all.flat_map(|links| [&links.redis, &links.store]).collect(),
-                LOSSY,
-            ),
-            Self::NarrowIngressRedis => (own.map(|own| &own.redis).into_iter().collect(), NARROW),
-            Self::CutWorkerStore => (own.map(|own| &own.store).into_iter().collect(), CUT),
-            _ => (own.map(|own| &own.redis).into_iter().collect(), CUT),
-        };
-        changed.iter().for_each(|link| link.set(condition));
-        sleep(duration).await;
-        changed
-            .iter()
-            .for_each(|link| link.set(LinkCondition::Whole));
+    /// Returns true if the fault changes links, which have one condition at a time.
+    const fn changes_links(self) -> bool {
+        matches!(
+            self,
+            Self::CutIngressRedis
+                | Self::CutWorkerRedis
+                | Self::CutWorkerStore
+                | Self::NarrowIngressRedis
+                | Self::SlowStore
+                | Self::LossyLinks
+        )
+    }
+
+    /// Returns true if both faults can happen at the same time without ending each other.
+    fn can_overlap(self, other: Self) -> bool {
+        self.subject() != other.subject() && !(self.changes_links() && other.changes_links())
     }
 }
 
@@ -256,7 +262,7 @@ pub(super) async fn inject_random_faults(
         let second = PlannedFault::random(&mut random);
         let overlaps = random.random_bool(OVERLAP);
         let injected = first.inject(cluster);
-        if overlaps && second.fault.subject() != first.fault.subject() {
+        if overlaps && second.fault.can_overlap(first.fault) {
             let both = tokio::join!(injected, second.inject(cluster));
             past.extend([both.0, both.1]);
         } else {
@@ -264,6 +270,15 @@ pub(super) async fn inject_random_faults(
         }
     }
     past
+}
+
+/// Gives links a condition for some time.
+async fn set_for(duration: Duration, changed: &[&Link], condition: LinkCondition) {
+    changed.iter().for_each(|link| link.set(condition));
+    sleep(duration).await;
+    changed
+        .iter()
+        .for_each(|link| link.set(LinkCondition::Whole));
 }
 
 /// Lets a process open no more descriptors; those that are open stay open.
@@ -281,6 +296,11 @@ async fn starve_for(duration: Duration, process: u32) {
 async fn fill_for(duration: Duration, service: &Arc<OwnService>) {
     prlimit(service.id(), &["--fsize=1:"]);
     sleep(duration).await;
+    let program = format!("/proc/{}/exe", service.id());
+    assert!(
+        fs::read_link(program).is_err(),
+        "a broker with a full disk works on"
+    );
     run_blocking(service, OwnService::stop).await;
     run_blocking(service, OwnService::restart).await;
 }
