@@ -6,8 +6,10 @@
 //! frames. Texts of two generations are never concatenated.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
 use crate::{
@@ -188,7 +190,34 @@ const REPLY: u8 = 0;
 const PATCH: u8 = 1;
 const PLAYGROUND: u8 = 2;
 
+impl ReplyEnd {
+    /// Creates the end of a reply that was cancelled before anything of it was generated.
+    #[must_use]
+    pub fn cancelled_in_queue(response_time_ms: u64) -> Self {
+        Self {
+            status: ReplyStatus::Cancelled,
+            finish_reason: Some(FinishReason::Cancelled),
+            usage: TokenUsage::default(),
+            length: 0,
+            sha256: HEXLOWER.encode(&Sha256::digest(b"")),
+            response_time_ms,
+            failure: None,
+        }
+    }
+}
+
 impl Frame {
+    /// Creates the only frame of a reply that ends before any attempt.
+    #[must_use]
+    pub fn only(end: ReplyEnd) -> Self {
+        Self {
+            attempt: 1,
+            generation: 1,
+            seq: 1,
+            body: FrameBody::End(Box::new(end)),
+        }
+    }
+
     /// Encodes the frame.
     pub fn encode(&self) -> Bytes {
         let (kind, offset, body) = match &self.body {

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::support::{
-    Answer, Client, OrganizationDocument, PATIENCE, Reply, SLACK, Script, eventually, shop_saying,
-    shop_with,
+    Answer, Client, Events, OrganizationDocument, PATIENCE, Reply, SLACK, Script, eventually,
+    shop_saying, shop_with,
 };
 
 #[tokio::test]
@@ -106,23 +106,33 @@ async fn canceled_reply_is_a_success_in_json() {
 
 #[tokio::test]
 async fn queued_message_is_visible_and_canceled_without_a_model_call() {
-    let organization = shop_with(Script::counts(60, Duration::from_millis(50))).await;
+    let (script, gate) = Script::says("first last").chunk_chars(6).gated();
+    let organization = shop_with(script).await;
     let urls = organization.service().public_urls();
     let (client, other) = (
         organization.client_at(&urls[0]),
         organization.client_at(urls.last().unwrap()),
     );
-    let (running, response) = client.begin_chat(organization.shop(), "s", "go", 12).await;
+    gate.open(1);
+    let (running, response) = client.begin_chat(organization.shop(), "s", "go", 5).await;
     let waiting = accepted_later(&client, organization.shop()).await;
     assert_eq!(other.message(&waiting).await["status"], "queued");
-    let cancelled = other.cancel(&waiting).await;
-    cancelled.assert_status(200);
+    let path = format!("/api/public/messages/{waiting}/stream");
+    let follow = client
+        .request(reqwest::Method::GET, &path)
+        .header("accept", "text/event-stream");
+    let following = async { Events::read(follow.send().await.unwrap()).await };
+    let (events, cancelled) = tokio::join!(following, other.cancel(&waiting));
+    // All of this happens before its turn: the gate still holds the reply before it.
+    assert_eq!(
+        (cancelled.status, &cancelled.json()["status"]),
+        (200, &json!("cancelled"))
+    );
+    assert_eq!(events.only("done")["status"], "cancelled");
+    assert_eq!(client.message(&waiting).await["status"], "cancelled");
+    gate.open(10);
     running.continue_reading(response).await.complete();
-    eventually("its turn has come", PATIENCE, async || {
-        (other.message(&waiting).await["status"] == "cancelled").then_some(())
-    })
-    .await;
-    let history = client.history(organization.shop(), "s").await;
+    let history = client.settled_history(organization.shop(), "s", 3).await;
     let roles: Vec<_> = history["messages"]
         .as_array()
         .unwrap()
@@ -224,7 +234,7 @@ async fn canceled_event_stream_ends_with_done() {
         .await;
         client.cancel(&message).await
     };
-    let (events, cancelled) = tokio::join!(crate::support::Events::read(response), cancelling);
+    let (events, cancelled) = tokio::join!(Events::read(response), cancelling);
     cancelled.assert_status(200);
     assert_eq!(events.only("done")["status"], "cancelled");
     assert!(events.ended_cleanly && !events.text().is_empty());

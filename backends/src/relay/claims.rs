@@ -79,8 +79,13 @@ pub trait ClaimStore: Send + Sync {
     /// attempts left.
     async fn release_claim(&self, token: &ClaimToken) -> Result<(), RelayError>;
 
-    /// Requests that the reply stops. Returns `false` if it was already final or finalized.
-    async fn cancel_reply(&self, reply: &MessageId) -> Result<bool, RelayError>;
+    /// Requests that the reply stops. One that waits, with a queue slot and without a claim, ends
+    /// at once: `end` is logged and finalized, and its next claim stores it.
+    async fn cancel_reply(
+        &self,
+        reply: &MessageId,
+        end: &Frame,
+    ) -> Result<CancelOutcome, RelayError>;
 }
 
 /// A request to claim a reply.
@@ -163,6 +168,17 @@ pub enum ClaimStatus {
     Fenced,
     /// The relay lost its state: call [`ClaimStore::restore_claim`].
     StateLost,
+}
+
+/// The result of a request to cancel a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CancelOutcome {
+    /// The reply was waiting and has ended.
+    Ended,
+    /// The holder of the claim learns about it.
+    Requested,
+    /// The reply is final or finalized.
+    TooLate,
 }
 
 /// The end of a turn, as reported to the relay.

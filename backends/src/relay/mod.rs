@@ -29,8 +29,8 @@ use std::time::Duration;
 
 pub use self::{
     claims::{
-        ATTEMPTS_MAX, ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimStore,
-        ClaimTask, ClaimToken, HEARTBEAT_INTERVAL, LEASE, STATE_LOSS_GRACE,
+        ATTEMPTS_MAX, CancelOutcome, ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus,
+        ClaimStore, ClaimTask, ClaimToken, HEARTBEAT_INTERVAL, LEASE, STATE_LOSS_GRACE,
     },
     key_value_memory::KeyValueMemory,
     playground_runs::{PLAYGROUND_RUN_BYTES_MAX, PLAYGROUND_RUN_TTL, PlaygroundRuns},

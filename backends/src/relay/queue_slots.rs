@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use switchboard_schemas::ids::MessageId;
+use switchboard_schemas::ids::{ConversationId, MessageId};
 
 use super::RelayError;
 
@@ -21,6 +21,12 @@ pub trait QueueSlots: Send + Sync {
     /// Reserves a slot in the queue of the reply's conversation. Returns `false` if `slots_max`
     /// other replies have one. A reply that has a slot keeps it, and a completed reply needs none.
     async fn reserve_slot(&self, reply: &MessageId, slots_max: u32) -> Result<bool, RelayError>;
+
+    /// Returns the replies of a conversation that have a slot, in no order.
+    async fn queued_replies(
+        &self,
+        conversation: &ConversationId,
+    ) -> Result<Vec<MessageId>, RelayError>;
 
     /// Marks a publish that was answered with 503, so that jobs with this nonce are not claimed,
     /// and frees the reply's slot. The mark is kept for [`super::FINAL_STATE_TTL`].

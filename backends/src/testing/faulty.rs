@@ -26,9 +26,9 @@ use crate::{
     catalog::{CatalogEntry, CatalogStore, EntryKind, KeyUse, VersionedEntry},
     limiter::{RateLimitOutcome, RateLimiter, RateLimiterError, RequestQuota},
     relay::{
-        ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimStore, ClaimToken,
-        KeyValueMemory, PlaygroundRuns, QueueSlots, RecordedDecisions, RelayError, ReplyLog,
-        RoundRobinOffer, RoutingDecision, RoutingState,
+        CancelOutcome, ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimStore,
+        ClaimToken, KeyValueMemory, PlaygroundRuns, QueueSlots, RecordedDecisions, RelayError,
+        ReplyLog, RoundRobinOffer, RoutingDecision, RoutingState,
     },
     store::{
         AcceptedReply, ConversationStore, ReplyState, SessionLink, StoreError, TurnEnd, TurnStart,
@@ -163,7 +163,7 @@ faulty!(ClaimStore {
     finalize_reply(token: &ClaimToken, end: &Frame) -> Result<ClaimStatus, RelayError>;
     complete_claim(token: &ClaimToken, completion: &ClaimCompletion) -> Result<ClaimStatus, RelayError>;
     release_claim(token: &ClaimToken) -> Result<(), RelayError>;
-    cancel_reply(reply: &MessageId) -> Result<bool, RelayError>, records reply.clone();
+    cancel_reply(reply: &MessageId, end: &Frame) -> Result<CancelOutcome, RelayError>, records reply.clone();
 });
 
 faulty!(ReplyLog {
@@ -176,6 +176,7 @@ faulty!(ReplyLog {
 
 faulty!(QueueSlots {
     reserve_slot(reply: &MessageId, slots_max: u32) -> Result<bool, RelayError>;
+    queued_replies(conversation: &ConversationId) -> Result<Vec<MessageId>, RelayError>;
     void_publish(reply: &MessageId, publish_nonce: &str) -> Result<(), RelayError>, records publish_nonce.to_owned();
 });
 

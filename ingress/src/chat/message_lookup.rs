@@ -104,6 +104,14 @@ impl AuthorizedMessage {
         matches!(self.stage, ReplyStage::Final(_))
     }
 
+    /// Returns the time of acceptance of a reply that is not final.
+    pub(crate) const fn open_since(&self) -> Option<Timestamp> {
+        match &self.stage {
+            ReplyStage::Open { since, .. } => Some(*since),
+            ReplyStage::Final(_) => None,
+        }
+    }
+
     /// Rejects requests from pages that the agent does not allow. Teams have no allowlist of their
     /// own.
     pub(crate) async fn check_origin(
@@ -139,14 +147,15 @@ impl AuthorizedMessage {
         Ok(view)
     }
 
-    /// Returns the view of an unfinished reply with the text that the reply log holds so far.
+    /// Returns the view of a reply that has no final state in the store, as its log contains it. The
+    /// log knows first that a waiting reply was cancelled.
     async fn open_view(
         &self,
         state: &AppState,
         status: ReplyStatus,
         since: Timestamp,
     ) -> ReplyView {
-        let (mut assembly, mut text) = (ReplyAssembly::default(), Vec::new());
+        let (mut assembly, mut text, mut ended) = (ReplyAssembly::default(), Vec::new(), None);
         let frames = state
             .backends
             .relay
@@ -154,13 +163,18 @@ impl AuthorizedMessage {
             .await
             .unwrap_or_default();
         for frame in frames {
-            if let AssemblyStep::Text(bytes) = assembly.apply_frame(frame, FrameSource::Log) {
-                text.extend_from_slice(&bytes);
+            match assembly.apply_frame(frame, FrameSource::Log) {
+                AssemblyStep::Text(bytes) => text.extend_from_slice(&bytes),
+                AssemblyStep::Ended(end) => ended = Some(end),
+                _ => {}
             }
         }
         let mut view = ReplyView::new(self.reply.clone(), status, since);
         view.content = String::from_utf8_lossy(&text).into_owned();
         view.take_assembly(&assembly);
+        if let Some(end) = ended {
+            view.take_end(&end);
+        }
         view
     }
 

@@ -7,8 +7,8 @@
 //! asynchronous requests.
 
 pub(crate) mod assembly;
+pub(crate) mod cancellation;
 
-mod disconnect;
 pub(crate) mod recovery;
 pub(crate) mod resume;
 pub(crate) mod stream;

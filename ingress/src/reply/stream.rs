@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::{
     assembly::{AssemblyStep, FrameSource, ReplyAssembly, ReplyUpdate, TextConflict},
-    disconnect, recovery,
+    cancellation, recovery,
     resume::{ReplyContent, ResumePosition},
     timeouts::{ReplyTimeouts, TimeoutDecision},
 };
@@ -469,8 +469,12 @@ impl ReplyStream {
 impl Drop for ReplyStream {
     fn drop(&mut self) {
         self.state.metrics.replies_open.dec();
-        if self.on_disconnect == OnDisconnect::Cancel && !self.has_ended {
-            disconnect::cancel_reply(&self.state, self.reply.clone());
+        if let Some(job) = &self.job
+            && self.on_disconnect == OnDisconnect::Cancel
+            && !self.has_ended
+        {
+            let accepted_at = job.turn().accepted_at;
+            cancellation::cancel_in_background(&self.state, self.reply.clone(), accepted_at);
         }
     }
 }

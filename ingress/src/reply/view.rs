@@ -104,6 +104,7 @@ impl ReplyView {
 
     /// Adds the final state.
     pub(crate) fn take_end(&mut self, end: &ReplyEnd) {
+        self.status = end.status;
         self.finish_reason = end.finish_reason;
         self.usage = Some(end.usage);
         self.response_time = Some(end.response_time_ms);

@@ -9,6 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::HeaderMap;
+use switchboard_backends::relay::CancelOutcome;
 use switchboard_schemas::ids::RequestId;
 use tokio::time::{Instant, sleep};
 
@@ -20,8 +21,8 @@ use crate::{
         problems::{MessageCancelProblems, MessageReadProblems, MessageStreamProblems},
     },
     reply::{
-        ResponseContext, respond, resume::ResumePosition, shape::ReplyShape, stream::ReplyStream,
-        view::ReplyView,
+        ResponseContext, cancellation::cancel_reply, respond, resume::ResumePosition,
+        shape::ReplyShape, stream::ReplyStream, view::ReplyView,
     },
     state::AppState,
 };
@@ -112,14 +113,16 @@ pub(crate) async fn cancel_message(
 ) -> ApiResult<Response> {
     found.check_origin(&state, &headers).await?;
     let mut found = found;
-    if !found.is_final() {
-        let asked = state.backends.relay.cancel_reply(&found.reply).await;
-        asked.map_err(|error| {
+    if let Some(accepted_at) = found.open_since() {
+        let outcome = cancel_reply(&state, &found.reply, accepted_at).await;
+        let outcome = outcome.map_err(|error| {
             tracing::warn!(%error, message.id = %found.reply, "reply not canceled");
             ApiError::unavailable("the reply cannot be canceled at the moment")
         })?;
         let deadline = Instant::now() + CANCEL_WAIT;
-        while !found.is_final() && Instant::now() < deadline {
+        let is_known =
+            |found: &AuthorizedMessage| found.is_final() || outcome == CancelOutcome::Ended;
+        while !is_known(&found) && Instant::now() < deadline {
             sleep(CANCEL_POLL).await;
             found = found.reload(&state).await?;
         }

@@ -162,7 +162,8 @@ impl PendingReplies {
         }
     }
 
-    fn deliver_signal(&self, reply: &MessageId, signal: &ReplySignal) -> bool {
+    /// Delivers a signal to the requests that wait for a reply. Returns false if there are none.
+    pub(crate) fn deliver_signal(&self, reply: &MessageId, signal: &ReplySignal) -> bool {
         let waiting = self.waiting.lock();
         let Some(waiters) = waiting.replies.get(reply) else {
             return false;

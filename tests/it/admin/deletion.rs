@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Client, Organization, OrganizationDocument, PATIENCE, Script, ScriptedModel, SharedService,
-    TestService, eventually, shop_saying, shop_with,
+    TestService, eventually, send, shop_saying, shop_with,
 };
 
 /// Returns the session ids of the listed conversations.
@@ -187,10 +187,16 @@ async fn retry_of_a_deleted_message_is_refused() {
 }
 
 #[tokio::test]
-async fn deletion_stops_a_running_reply_and_leaves_nothing() {
+async fn deletion_stops_all_replies_and_leaves_nothing() {
     let organization = shop_with(Script::counts(400, Duration::from_millis(50))).await;
     let (client, admin) = (organization.client(), organization.service().admin());
     let (reply, response) = client.begin_chat(organization.shop(), "s", "go", 12).await;
+    let body = json!({"message": "wait", "sessionId": "s"});
+    let waiting = client
+        .request(reqwest::Method::POST, &organization.path("/chat"))
+        .header("prefer", "respond-async")
+        .json(&body);
+    send(waiting).await.assert_status(202);
     let id = id_of(&admin, &organization, "s").await;
     delete(&admin, &organization, &id).await;
     eventually("the model call stops", PATIENCE, async || {
@@ -202,6 +208,11 @@ async fn deletion_stops_a_running_reply_and_leaves_nothing() {
     })
     .await;
     assert!(!reply.continue_reading(response).await.ended_cleanly);
+    assert_eq!(
+        organization.requests().len(),
+        1,
+        "no model for the waiting message"
+    );
     let history = client.get(&organization.path("/conversations/s")).await;
     history.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
 }

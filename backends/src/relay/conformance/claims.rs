@@ -8,9 +8,11 @@ use std::{
 use switchboard_schemas::{conversation::ReplyStatus, ids::MessageId};
 use tokio::task::JoinSet;
 
-use super::support::{World, any_conversation, completed, end, granted, request, text, texts};
+use super::support::{
+    World, any_conversation, cancelled_in_queue, completed, end, granted, request, text, texts,
+};
 use crate::relay::{
-    ATTEMPTS_MAX, ClaimOutcome, ClaimRequest,
+    ATTEMPTS_MAX, CancelOutcome, ClaimOutcome, ClaimRequest,
     ClaimStatus::{Cancelled, Fenced, Held},
     ClaimTask, HEARTBEAT_INTERVAL, LEASE,
 };
@@ -139,7 +141,7 @@ pub(super) async fn voided_publish_is_not_claimed(world: World) {
 pub(super) async fn cancellation_is_returned_by_append_heartbeat_and_finalize(world: World) {
     let (reply, token) = world.claimed_reply().await;
     assert_eq!(world.append(&token, &[text(1)]).await, Held);
-    assert!(world.cancel(&reply).await);
+    assert_eq!(world.cancel(&reply).await, CancelOutcome::Requested);
     assert_eq!(world.append(&token, &[text(2)]).await, Cancelled);
     assert_eq!(world.heartbeat(&token).await, Cancelled);
     assert_eq!(world.finalize(&token, &completed(3)).await, Cancelled);
@@ -149,20 +151,34 @@ pub(super) async fn cancellation_is_returned_by_append_heartbeat_and_finalize(wo
 
 pub(super) async fn cancellation_before_the_first_claim_reaches_its_holder(world: World) {
     let reply = world.reply();
-    assert!(world.cancel(&reply).await);
+    assert_eq!(world.cancel(&reply).await, CancelOutcome::Requested);
     let (token, task, _) = granted(world.claim(&reply).await);
     assert_eq!((token.attempt, task), (1, ClaimTask::Generate));
     assert_eq!(world.heartbeat(&token).await, Cancelled);
 }
 
+pub(super) async fn cancelled_reply_with_a_slot_ends_before_its_claim(world: World) {
+    let reply = world.reply();
+    assert!(world.ingress.reserve_slot(&reply, 1).await.unwrap());
+    assert_eq!(world.cancel(&reply).await, CancelOutcome::Ended);
+    assert_eq!(world.cancel(&reply).await, CancelOutcome::TooLate);
+    let end = cancelled_in_queue();
+    assert_eq!(world.log(&reply).await, [end.clone()]);
+    let (token, task, _) = granted(world.claim(&reply).await);
+    let store = ClaimTask::StoreFinalized { end: end.clone() };
+    assert_eq!((token.attempt, task), (1, store));
+    assert_eq!(world.complete(&token, end).await, Held);
+    assert_eq!(world.claim(&reply).await, ClaimOutcome::Done);
+}
+
 pub(super) async fn final_or_finalized_reply_is_not_cancelled(world: World) {
     let (reply, token) = world.claimed_reply().await;
     world.finalize(&token, &completed(1)).await;
-    assert!(!world.cancel(&reply).await);
+    assert_eq!(world.cancel(&reply).await, CancelOutcome::TooLate);
     world.complete_unannounced(&token, completed(1)).await;
-    assert!(!world.cancel(&reply).await);
+    assert_eq!(world.cancel(&reply).await, CancelOutcome::TooLate);
     world.complete(&token, completed(1)).await;
-    assert!(!world.cancel(&reply).await);
+    assert_eq!(world.cancel(&reply).await, CancelOutcome::TooLate);
 }
 
 pub(super) async fn overtaken_holder_in_its_conversation_is_fenced(world: World) {

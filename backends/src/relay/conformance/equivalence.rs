@@ -6,7 +6,9 @@ use std::ops::Range;
 use proptest::{prelude::*, test_runner::TestRunner};
 use switchboard_schemas::{conversation::ReplyStatus, ids::MessageId};
 
-use super::support::{World, any_conversation, completed, end, foreign, request, text_of};
+use super::support::{
+    World, any_conversation, cancelled_in_queue, completed, end, foreign, request, text_of,
+};
 use crate::relay::{ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimToken, Relay};
 
 const HISTORIES: u32 = 300;
@@ -117,7 +119,7 @@ impl Side<'_> {
                 text(relay.complete_claim(&token, &completion).await)
             }
             Operation::Release => text(relay.release_claim(&token).await),
-            Operation::Cancel => text(relay.cancel_reply(reply).await),
+            Operation::Cancel => text(relay.cancel_reply(reply, &cancelled_in_queue()).await),
             Operation::ReserveSlot => text(relay.reserve_slot(reply, number as u32 % 3).await),
             Operation::VoidPublish => text(relay.void_publish(reply, "other").await),
             Operation::ReadLog => text(relay.read_frames(reply, number % 4).await),

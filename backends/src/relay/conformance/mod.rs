@@ -44,6 +44,7 @@ macro_rules! conformance_tests {
                     voided_publish_is_not_claimed,
                     cancellation_is_returned_by_append_heartbeat_and_finalize,
                     cancellation_before_the_first_claim_reaches_its_holder,
+                    cancelled_reply_with_a_slot_ends_before_its_claim,
                     final_or_finalized_reply_is_not_cancelled,
                     overtaken_holder_in_its_conversation_is_fenced,
                 ],
@@ -77,6 +78,7 @@ macro_rules! conformance_tests {
                 ],
                 queue_slots: [
                     full_queue_accepts_only_replies_that_have_a_slot,
+                    replies_with_a_slot_are_known_by_their_conversation,
                     concurrent_reservations_stay_within_the_limit,
                     completed_reply_frees_its_slot_and_needs_none,
                     claim_knows_the_age_of_the_slot,

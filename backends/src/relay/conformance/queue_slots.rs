@@ -34,6 +34,20 @@ pub(super) async fn full_queue_accepts_only_replies_that_have_a_slot(world: Worl
     assert!(enqueue(&world, &elsewhere).await);
 }
 
+pub(super) async fn replies_with_a_slot_are_known_by_their_conversation(world: World) {
+    let mut replies = fill(&world).await;
+    let conversation = replies[0].conversation();
+    let token = world.token(&replies[0]).await;
+    world.complete(&token, completed(1)).await;
+    replies.remove(0);
+    let mut queued = world.worker.queued_replies(&conversation).await.unwrap();
+    replies.sort();
+    queued.sort();
+    assert_eq!(queued, replies);
+    let elsewhere = any_conversation();
+    assert_eq!(world.worker.queued_replies(&elsewhere).await.unwrap(), []);
+}
+
 pub(super) async fn concurrent_reservations_stay_within_the_limit(world: World) {
     let replies: Vec<_> = (0..4 * SLOTS).map(|_| world.reply()).collect();
     let taken = join_all(replies.iter().map(|reply| enqueue(&world, reply))).await;

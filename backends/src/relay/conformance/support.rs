@@ -14,8 +14,8 @@ use switchboard_schemas::{
 use tokio::sync::mpsc;
 
 use crate::relay::{
-    ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimTask, ClaimToken, LEASE, Relay,
-    embedded::EmbeddedRelay,
+    CancelOutcome, ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimTask, ClaimToken,
+    LEASE, Relay, embedded::EmbeddedRelay,
 };
 
 /// Longest wait for an expected event.
@@ -162,8 +162,9 @@ impl World {
         self.worker.release_claim(token).await.unwrap();
     }
 
-    pub(super) async fn cancel(&self, reply: &MessageId) -> bool {
-        self.ingress.cancel_reply(reply).await.unwrap()
+    pub(super) async fn cancel(&self, reply: &MessageId) -> CancelOutcome {
+        let end = cancelled_in_queue();
+        self.ingress.cancel_reply(reply, &end).await.unwrap()
     }
 
     pub(super) async fn push(&self, envelope: &IngressEnvelope) {
@@ -259,6 +260,10 @@ pub(super) fn end(seq: u64, status: ReplyStatus) -> Frame {
         seq,
         body: FrameBody::End(Box::new(end)),
     }
+}
+
+pub(super) fn cancelled_in_queue() -> Frame {
+    Frame::only(ReplyEnd::cancelled_in_queue(5))
 }
 
 pub(super) fn completed(seq: u64) -> Frame {

@@ -7,7 +7,6 @@ use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, OptionalExtension, params};
 use switchboard_schemas::{ids::MessageId, time::Timestamp};
 
-use super::claim_state::AttemptRecord;
 use crate::relay::{FINAL_STATE_TTL, RelayError};
 
 // With synchronous off, a killed process loses nothing; a power failure may lose a few counts,
@@ -22,6 +21,17 @@ const SCHEMA: &str = "
         released INTEGER NOT NULL,
         written_at INTEGER NOT NULL
     ) WITHOUT ROWID, STRICT;";
+
+/// The part of a claim that survives a crash of the process that also holds the relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AttemptRecord {
+    /// Last attempt that was granted.
+    pub(super) attempt: u32,
+    /// Number of failed attempts before it.
+    pub(super) failures: u32,
+    /// `true` if the attempt was released as planned.
+    pub(super) released: bool,
+}
 
 /// The database file of attempt counts.
 pub(super) struct AttemptFile {

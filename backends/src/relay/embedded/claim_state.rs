@@ -11,10 +11,13 @@ use switchboard_schemas::{
     time::whole_millis,
 };
 
-use super::frame_log::{AppendOutcome, FrameLog, RelayMillis};
+use super::{
+    attempt_file::AttemptRecord,
+    frame_log::{AppendOutcome, FrameLog, RelayMillis},
+};
 use crate::relay::{
-    ATTEMPTS_MAX, ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimTask, ClaimToken,
-    FINAL_STATE_TTL, LEASE, QUEUE_SLOT_TTL, claims::is_cancelled_end,
+    ATTEMPTS_MAX, CancelOutcome, ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus,
+    ClaimTask, ClaimToken, FINAL_STATE_TTL, LEASE, QUEUE_SLOT_TTL, claims::is_cancelled_end,
 };
 
 /// The claims, queue slots and voided publishes of one conversation.
@@ -28,17 +31,6 @@ pub(super) struct ConversationClaims {
     /// Replies with a queue slot, each with its expiry.
     slots: HashMap<MessageId, RelayMillis>,
     keep_until: RelayMillis,
-}
-
-/// The part of a claim that survives a crash of the process that also holds the relay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct AttemptRecord {
-    /// Last attempt that was granted.
-    pub(super) attempt: u32,
-    /// Number of failed attempts before it.
-    pub(super) failures: u32,
-    /// `true` if the attempt was released as planned.
-    pub(super) released: bool,
 }
 
 #[derive(Debug, Default)]
@@ -268,6 +260,11 @@ impl ConversationClaims {
         true
     }
 
+    /// Returns the replies with a queue slot.
+    pub(super) fn queued_replies(&self) -> Vec<MessageId> {
+        self.slots.keys().cloned().collect()
+    }
+
     /// Marks a publish whose jobs must not be claimed.
     pub(super) fn void_publish(
         &mut self,
@@ -281,19 +278,30 @@ impl ConversationClaims {
             .insert(publish_nonce.to_owned(), self.keep_until);
     }
 
-    /// Requests that a reply stops. Returns `false` if it is finalized or final.
-    pub(super) fn cancel(&mut self, now: RelayMillis, reply_id: &MessageId) -> bool {
+    /// Requests that a reply stops, or ends a waiting one.
+    pub(super) fn cancel(
+        &mut self,
+        now: RelayMillis,
+        reply_id: &MessageId,
+        end: &Frame,
+    ) -> CancelOutcome {
+        // Without a slot, the state may be lost while a worker holds the claim.
+        let is_queued = self.slots.get(reply_id).is_some_and(|until| *until > now);
         let reply = self.replies.entry(reply_id.clone()).or_default();
-        if reply
-            .status
-            .is_some_and(|status| status != ReplyPhase::Running)
-        {
-            return false;
-        }
+        let outcome = match reply.status {
+            None if is_queued => {
+                (reply.status, reply.released) = (Some(ReplyPhase::Finalized), true);
+                reply.end = Some(end.clone());
+                reply.log.close(now, end);
+                CancelOutcome::Ended
+            }
+            None | Some(ReplyPhase::Running) => CancelOutcome::Requested,
+            Some(_) => return CancelOutcome::TooLate,
+        };
         reply.cancelled = true;
         reply.keep_until = now + whole_millis(FINAL_STATE_TTL);
         self.keep_until = reply.keep_until;
-        true
+        outcome
     }
 
     /// Returns the logged frames of a reply after `after_seq`.

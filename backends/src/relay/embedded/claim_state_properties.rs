@@ -77,7 +77,7 @@ impl ClaimHistory {
             ClaimEvent::Pass(time) => self.now += time,
             ClaimEvent::Claim(reply) => self.claim(*reply),
             ClaimEvent::Cancel(reply) => {
-                self.claims.cancel(self.now, &self.replies[*reply]);
+                self.claims.cancel(self.now, &self.replies[*reply], &end(1));
             }
             ClaimEvent::Append(age, seq) => {
                 self.step(*age, |claims, now, token| {

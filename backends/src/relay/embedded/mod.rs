@@ -37,9 +37,9 @@ use self::{
     memory_file::MemoryFile, playground_store::PlaygroundStore,
 };
 use super::{
-    ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimStore, ClaimToken,
-    KeyValueMemory, LISTENER_ENVELOPES_MAX, PlaygroundRuns, QueueSlots, RecordedDecisions,
-    RelayError, ReplyLog, RoundRobinOffer, RoutingDecision, RoutingState,
+    CancelOutcome, ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimStore,
+    ClaimToken, KeyValueMemory, LISTENER_ENVELOPES_MAX, PlaygroundRuns, QueueSlots,
+    RecordedDecisions, RelayError, ReplyLog, RoundRobinOffer, RoutingDecision, RoutingState,
 };
 
 /// Interval at which expired entries are removed.
@@ -231,8 +231,12 @@ impl ClaimStore for EmbeddedRelay {
         }
     }
 
-    async fn cancel_reply(&self, reply: &MessageId) -> Result<bool, RelayError> {
-        Ok(self.with_claims(reply, |claims, now| claims.cancel(now, reply)))
+    async fn cancel_reply(
+        &self,
+        reply: &MessageId,
+        end: &Frame,
+    ) -> Result<CancelOutcome, RelayError> {
+        Ok(self.with_claims(reply, |claims, now| claims.cancel(now, reply, end)))
     }
 }
 
@@ -290,6 +294,15 @@ impl QueueSlots for EmbeddedRelay {
         Ok(self.with_claims(reply, |claims, now| {
             claims.reserve_slot(now, reply, slots_max)
         }))
+    }
+
+    async fn queued_replies(
+        &self,
+        conversation: &ConversationId,
+    ) -> Result<Vec<MessageId>, RelayError> {
+        let conversations = self.conversations.lock();
+        let claims = conversations.claims.get(conversation);
+        Ok(claims.map_or_else(Vec::new, ConversationClaims::queued_replies))
     }
 
     async fn void_publish(&self, reply: &MessageId, publish_nonce: &str) -> Result<(), RelayError> {

@@ -10,6 +10,7 @@ mod listener;
 #[cfg(test)]
 #[cfg(feature = "real-services")]
 mod outage_tests;
+mod responses;
 mod scripts;
 
 use std::{
@@ -32,13 +33,17 @@ use tokio_util::task::TaskTracker;
 
 use self::{
     listener::ChannelListener,
-    scripts::{RelayScripts, add_frame, add_push_target, call_on_reply, call_with_token, log_key},
+    responses::{parse_cancellation, parse_claim, queued_reply, unexpected_response},
+    scripts::{
+        RelayScripts, add_frame, add_push_target, call_on_reply, call_with_token, conversation_key,
+        log_key,
+    },
 };
 use super::{
-    ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimStore, ClaimTask, ClaimToken,
-    KeyValueMemory, LISTENER_ENVELOPES_MAX, PLAYGROUND_RUN_TTL, PlaygroundRuns, QueueSlots,
-    RecordedDecisions, RelayError, ReplyLog, RoundRobinOffer, RoutingDecision, RoutingState,
-    STATE_LOSS_GRACE, claims::is_cancelled_end,
+    CancelOutcome, ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimStore,
+    ClaimToken, KeyValueMemory, LISTENER_ENVELOPES_MAX, PLAYGROUND_RUN_TTL, PlaygroundRuns,
+    QueueSlots, RecordedDecisions, RelayError, ReplyLog, RoundRobinOffer, RoutingDecision,
+    RoutingState, STATE_LOSS_GRACE, claims::is_cancelled_end,
 };
 use crate::{
     config::RedisConfig,
@@ -62,16 +67,6 @@ struct EnvelopeCounters {
 
 /// One entry of a stream: its id, then its fields.
 type StreamEntry = (String, Vec<(String, Bytes)>);
-/// Response of the claim script: outcome, attempt or milliseconds, task, message count, finalized
-/// end and milliseconds since the queue slot was reserved.
-type ClaimResponse = (
-    String,
-    Option<u64>,
-    Option<String>,
-    Option<i64>,
-    Option<Bytes>,
-    Option<i64>,
-);
 
 impl RedisRelay {
     /// Opens the relay. Redis need not be reachable yet.
@@ -219,11 +214,15 @@ impl ClaimStore for RedisRelay {
             .map(|_| ())
     }
 
-    async fn cancel_reply(&self, reply: &MessageId) -> Result<bool, RelayError> {
-        Ok(self
-            .link
-            .invoke(&call_on_reply(&self.scripts.cancel, &self.link, reply))
-            .await?)
+    async fn cancel_reply(
+        &self,
+        reply: &MessageId,
+        end: &Frame,
+    ) -> Result<CancelOutcome, RelayError> {
+        let mut call = call_on_reply(&self.scripts.cancel, &self.link, reply);
+        add_frame(&mut call, end);
+        let outcome: String = self.link.invoke(&call).await?;
+        parse_cancellation(&outcome)
     }
 }
 
@@ -312,6 +311,19 @@ impl QueueSlots for RedisRelay {
         let mut call = call_on_reply(&self.scripts.reserve_slot, &self.link, reply);
         call.arg(slots_max);
         Ok(self.link.invoke(&call).await?)
+    }
+
+    async fn queued_replies(
+        &self,
+        conversation: &ConversationId,
+    ) -> Result<Vec<MessageId>, RelayError> {
+        let mut fields = redis::cmd("HKEYS");
+        fields.arg(conversation_key(&self.link, conversation));
+        let fields: Vec<String> = self.link.query(&fields).await?;
+        Ok(fields
+            .iter()
+            .filter_map(|field| queued_reply(field))
+            .collect())
     }
 
     async fn void_publish(&self, reply: &MessageId, publish_nonce: &str) -> Result<(), RelayError> {
@@ -423,62 +435,4 @@ impl From<RedisLinkError> for RelayError {
     fn from(error: RedisLinkError) -> Self {
         Self::Unavailable(error.0)
     }
-}
-
-fn parse_claim(
-    reply_id: &MessageId,
-    nonce: u64,
-    response: redis::Value,
-) -> Result<ClaimOutcome, RelayError> {
-    let redis::Value::Array(mut parts) = response else {
-        return Err(unexpected_response());
-    };
-    parts.resize(6, redis::Value::Nil);
-    let response: ClaimResponse =
-        redis::from_redis_value(redis::Value::Array(parts)).map_err(|_| unexpected_response())?;
-    let (verdict, number, task, count, end, queue_wait) = response;
-    let number = number.unwrap_or_default();
-    match verdict.as_str() {
-        "voided" => Ok(ClaimOutcome::Voided),
-        "done" => Ok(ClaimOutcome::Done),
-        "busy" => Ok(ClaimOutcome::Busy {
-            retry_after: Duration::from_millis(number),
-        }),
-        "granted" => {
-            let attempt = u32::try_from(number).map_err(|_| unexpected_response())?;
-            let token = ClaimToken {
-                reply_id: reply_id.clone(),
-                attempt,
-                nonce,
-            };
-            let task = parse_task(task.as_deref(), end)?;
-            let message_count = count.and_then(|count| u64::try_from(count).ok());
-            Ok(ClaimOutcome::Granted {
-                token,
-                task,
-                message_count,
-                queue_wait: queue_wait
-                    .and_then(|queue_wait| u64::try_from(queue_wait).ok())
-                    .map(Duration::from_millis),
-            })
-        }
-        _ => Err(unexpected_response()),
-    }
-}
-
-fn parse_task(task: Option<&str>, end: Option<Bytes>) -> Result<ClaimTask, RelayError> {
-    match task {
-        Some("answer") => Ok(ClaimTask::Generate),
-        Some("announce") => Ok(ClaimTask::Announce),
-        Some("give_up") => Ok(ClaimTask::GiveUp),
-        Some("store") => {
-            let end = Frame::decode(end.unwrap_or_default()).map_err(|_| unexpected_response())?;
-            Ok(ClaimTask::StoreFinalized { end })
-        }
-        _ => Err(unexpected_response()),
-    }
-}
-
-fn unexpected_response() -> RelayError {
-    RelayError::Unavailable("unexpected response from redis".into())
 }

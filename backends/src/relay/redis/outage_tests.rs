@@ -8,7 +8,7 @@ use std::{
 
 use switchboard_schemas::{
     ids::{ConversationId, EventId, IngressId, MessageId},
-    reply_event::{Frame, FrameBody, IngressEnvelope, PatchOutcome},
+    reply_event::{Frame, FrameBody, IngressEnvelope, PatchOutcome, ReplyEnd},
 };
 use tokio::sync::mpsc;
 
@@ -341,7 +341,8 @@ async fn keys_of_a_reply_expire() {
         .void_publish(&request.reply_id, "other")
         .await
         .unwrap();
-    relay.cancel_reply(&request.reply_id).await.unwrap();
+    let end = Frame::only(ReplyEnd::cancelled_in_queue(1));
+    relay.cancel_reply(&request.reply_id, &end).await.unwrap();
     let token = granted(relay.claim_reply(&request).await.unwrap());
     relay.append_frames(&token, None, &[text(1)]).await.unwrap();
     let keys: Vec<String> = relay

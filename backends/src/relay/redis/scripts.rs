@@ -2,7 +2,7 @@
 
 use redis::{Script, ScriptInvocation};
 use switchboard_schemas::{
-    ids::MessageId,
+    ids::{ConversationId, MessageId},
     reply_event::{Frame, IngressEnvelope},
     time::whole_millis,
 };
@@ -61,6 +61,11 @@ pub(super) fn log_key(link: &RedisLink, reply: &MessageId) -> String {
     link.key(&format!("{{{}}}:log:{reply}", reply.conversation()))
 }
 
+/// Returns the key of the hash with a conversation's claim and queue slots.
+pub(super) fn conversation_key(link: &RedisLink, conversation: &ConversationId) -> String {
+    link.key(&format!("{{{conversation}}}:conversation"))
+}
+
 /// Prepares a call of `script` on the keys of `reply`.
 pub(super) fn call_on_reply<'a>(
     script: &'a Script,
@@ -68,7 +73,7 @@ pub(super) fn call_on_reply<'a>(
     reply: &MessageId,
 ) -> ScriptInvocation<'a> {
     let conversation = reply.conversation();
-    let mut call = script.key(link.key(&format!("{{{conversation}}}:conversation")));
+    let mut call = script.key(conversation_key(link, &conversation));
     call.key(link.key(&format!("{{{conversation}}}:reply:{reply}")))
         .key(log_key(link, reply));
     call

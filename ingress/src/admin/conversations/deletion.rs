@@ -21,6 +21,7 @@ use crate::{
     },
     http::ApiResult,
     jobs::conversation_job::PublishedJob,
+    reply::cancellation::cancel_reply,
     state::AppState,
 };
 
@@ -62,20 +63,27 @@ pub(super) async fn delete_conversation(
     };
     let record = ConversationJob::Delete(Box::new(job.clone()));
     let published = PublishedJob::publish(state, &record, event_id, request_id).await?;
-    stop_running(state, conversation).await;
+    stop_replies(state, conversation).await;
     let outcome = published
         .wait_for_outcome(|| is_deleted(&*state.backends.store, &job))
         .await;
     Ok(outcome.map_or(DeletionResponse::Accepted, |_| DeletionResponse::Done))
 }
 
-/// Cancels the running reply. If that fails, the deletion waits for its end.
-async fn stop_running(state: &AppState, conversation: &Conversation) {
-    let Some(reply) = &conversation.active_message_id else {
-        return;
-    };
-    if let Err(error) = state.backends.relay.cancel_reply(reply).await {
-        tracing::warn!(%error, message.id = %reply, "running reply of a deleted conversation not cancelled");
+/// Cancels the waiting replies and then the running one, which would otherwise let the next begin.
+/// If that fails, the deletion waits for their ends.
+async fn stop_replies(state: &AppState, conversation: &Conversation) {
+    let queued = state.backends.relay.queued_replies(&conversation.id).await;
+    let mut replies = queued.unwrap_or_else(|error| {
+        tracing::warn!(%error, conversation.id = %conversation.id, "waiting replies not known");
+        Vec::new()
+    });
+    replies.retain(|reply| conversation.active_message_id.as_ref() != Some(reply));
+    replies.extend(conversation.active_message_id.clone());
+    for reply in &replies {
+        if let Err(error) = cancel_reply(state, reply, Timestamp::now()).await {
+            tracing::warn!(%error, message.id = %reply, "reply of a deleted conversation not canceled");
+        }
     }
 }
 

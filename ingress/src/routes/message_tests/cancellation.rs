@@ -40,6 +40,27 @@ async fn cancellation_reaches_the_relay_and_spares_final_messages() {
 }
 
 #[tokio::test]
+async fn waiting_reply_ends_for_its_reader_when_it_is_canceled() {
+    let world = World::new().await;
+    let reply = world.accepted().await;
+    let path = format!("/api/public/messages/{reply}");
+    let (stream, cancel) = (format!("{path}/stream"), format!("{path}/cancel"));
+    let headers = [("accept", "text/event-stream")];
+    let follow = world.ask("GET", &stream, &headers, "");
+    let (followed, answer) = tokio::join!(follow, world.send("POST", &cancel, ""));
+    for state in [answer.json(), world.message(&reply, "").await.json()] {
+        assert_eq!(state["status"], "cancelled");
+        assert_eq!(state["finishReason"], "cancelled");
+    }
+    let events = events(&followed);
+    let (name, data) = events.last().unwrap();
+    assert_eq!(
+        (name.as_str(), &data["status"]),
+        ("done", &json!("cancelled"))
+    );
+}
+
+#[tokio::test]
 async fn disconnect_cancels_only_if_the_agent_is_configured_so() {
     for (on_disconnect, cancels) in [
         (OnDisconnect::Cancel, true),

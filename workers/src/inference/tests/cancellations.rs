@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
-use switchboard_backends::relay::ClaimStore;
-use switchboard_schemas::conversation::{FinishReason, ReplyStatus};
+use switchboard_backends::relay::{CancelOutcome, ClaimStore, QueueSlots};
+use switchboard_schemas::{
+    conversation::{FinishReason, ReplyStatus},
+    conversation_job::ReplyJob,
+    reply_event::{Frame, ReplyEnd},
+};
 use tokio::time::Instant;
 
 use super::{finished, world::World};
@@ -11,24 +15,35 @@ use crate::testing::{Act, Piece, complete, eventually};
 
 #[tokio::test]
 async fn reply_cancelled_before_its_turn_calls_no_model() {
-    let world = World::new(vec![complete(&["Hello"])], false).await;
-    let job = world.job("hi");
-    world
-        .relay()
-        .cancel_reply(&job.turn.reply_id())
-        .await
-        .unwrap();
-    assert!(finished(&world.run(&job).await));
-    assert!(world.provider.requests().is_empty());
-    assert_eq!(
-        world.record(&job).await.unwrap().end.status,
-        ReplyStatus::Cancelled
-    );
-    assert_eq!(
-        world.messages(&job).await.len(),
-        1,
-        "the question has no reply"
-    );
+    for (is_queued, expected) in [
+        (true, CancelOutcome::Ended),
+        (false, CancelOutcome::Requested),
+    ] {
+        let world = World::new(vec![complete(&["Hello"])], false).await;
+        let job = world.job("hi");
+        if is_queued {
+            let reply = job.turn.reply_id();
+            assert!(world.relay().reserve_slot(&reply, 1).await.unwrap());
+        }
+        assert_eq!(cancel(&world, &job).await, expected);
+        assert!(finished(&world.run(&job).await));
+        assert!(world.provider.requests().is_empty());
+        assert_eq!(
+            world.record(&job).await.unwrap().end.status,
+            ReplyStatus::Cancelled
+        );
+        assert_eq!(
+            world.messages(&job).await.len(),
+            1,
+            "the question has no reply"
+        );
+    }
+}
+
+async fn cancel(world: &World, job: &ReplyJob) -> CancelOutcome {
+    let end = Frame::only(ReplyEnd::cancelled_in_queue(1));
+    let cancelled = world.relay().cancel_reply(&job.turn.reply_id(), &end).await;
+    cancelled.unwrap()
 }
 
 #[tokio::test]
@@ -44,11 +59,7 @@ async fn cancellation_stops_the_reply_and_keeps_its_text() {
             world.logged_text(&job).await == "Hel"
         })
         .await;
-        world
-            .relay()
-            .cancel_reply(&job.turn.reply_id())
-            .await
-            .unwrap();
+        cancel(&world, &job).await;
         Instant::now()
     };
     // The idle timeout of the tests is shorter than a heartbeat interval and must not end the reply
