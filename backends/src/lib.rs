@@ -17,7 +17,7 @@ pub mod analytics;
 pub mod bus;
 pub mod catalog;
 pub mod config;
-pub mod error;
+mod error;
 mod json;
 pub mod limiter;
 pub mod products;
@@ -29,6 +29,8 @@ pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod vault;
+
+pub use self::error::StoreError;
 
 use std::sync::Arc;
 

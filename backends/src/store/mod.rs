@@ -34,8 +34,6 @@ mod scylla_facts;
 mod scylla_lists;
 mod stamp;
 
-pub use crate::error::StoreError;
-
 use self::{
     deletion::{ConversationDeletion, HistoryState, Tombstone},
     listing::{ListQuery, ListedConversation},
@@ -52,6 +50,8 @@ use switchboard_schemas::{
     time::Timestamp,
     turn::Turn,
 };
+
+use crate::error::StoreError;
 
 /// Maximum number of conversations returned for a session; an agent is a member of fewer teams.
 pub const SESSION_LINKS_MAX: u32 = 100;

@@ -24,6 +24,7 @@ use crate::{
     accounts::{AccountStore, DashboardSession},
     bus::{BusConsumer, BusError, MessageBus, OutgoingRecord},
     catalog::{CatalogEntry, CatalogStore, EntryKind, KeyUse, VersionedEntry},
+    error::StoreError,
     limiter::{RateLimitOutcome, RateLimiter, RateLimiterError, RequestQuota},
     relay::{
         CancelOutcome, ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimStore,
@@ -31,7 +32,7 @@ use crate::{
         ReplyLog, RoundRobinOffer, RoutingDecision, RoutingState,
     },
     store::{
-        AcceptedReply, ConversationStore, ReplyState, SessionLink, StoreError, TurnEnd, TurnStart,
+        AcceptedReply, ConversationStore, ReplyState, SessionLink, TurnEnd, TurnStart,
         deletion::{ConversationDeletion, HistoryState},
         listing::{ListQuery, ListedConversation},
     },

@@ -5,9 +5,9 @@
 use std::{sync::Arc, time::Duration};
 
 use switchboard_backends::{
+    StoreError,
     accounts::AccountStore,
     catalog::{CatalogEntry, CatalogStore, EntryKind},
-    store::StoreError,
 };
 use switchboard_schemas::{
     audit::AuditAction,

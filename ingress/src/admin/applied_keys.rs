@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use switchboard_backends::{
+    StoreError,
     catalog::{CatalogEntry, EntryKind},
-    store::StoreError,
 };
 use switchboard_schemas::{
     api_key::{ApiKey, ApiKeyText},

@@ -5,8 +5,8 @@
 use axum::Json;
 use serde::Serialize;
 use switchboard_backends::{
+    StoreError,
     catalog::{CatalogEntry, EntryKind},
-    store::StoreError,
 };
 use switchboard_schemas::{audit::AuditAction, ids::OrgId};
 use utoipa::ToSchema;

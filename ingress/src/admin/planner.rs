@@ -2,8 +2,8 @@
 //! exist.
 
 use switchboard_backends::{
+    StoreError,
     catalog::{CatalogEntry, EntryKind},
-    store::StoreError,
     vault::UnsealError,
 };
 use switchboard_schemas::{

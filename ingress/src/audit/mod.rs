@@ -6,7 +6,7 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 use serde_json::{Map, Value};
-use switchboard_backends::{accounts::AccountStore, store::StoreError};
+use switchboard_backends::{StoreError, accounts::AccountStore};
 use switchboard_schemas::{
     audit::{AuditAction, AuditActor, AuditEntry, FieldChange},
     ids::{AuditId, OrgId, RequestId},

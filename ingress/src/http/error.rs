@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt, time::Duration};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde_json::Value;
-use switchboard_backends::store::StoreError;
+use switchboard_backends::StoreError;
 
 /// `Retry-After` while a dependency is unavailable.
 pub(crate) const RETRY_AFTER_OUTAGE: Duration = Duration::from_secs(2);

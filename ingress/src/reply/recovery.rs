@@ -2,7 +2,7 @@
 //! machine handles both.
 
 use bytes::Bytes;
-use switchboard_backends::store::{ReplyRecord, StoreError};
+use switchboard_backends::{StoreError, store::ReplyRecord};
 use switchboard_schemas::{
     ids::{MessageId, OrgId},
     reply_event::{Frame, FrameBody},

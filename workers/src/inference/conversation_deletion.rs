@@ -4,10 +4,7 @@
 //! through the stored messages, then the store, then the event for analytics. The waiting ingress
 //! gets its response after all of them.
 
-use switchboard_backends::{
-    relay::LOG_TTL,
-    store::{StoreError, deletion::ConversationDeletion},
-};
+use switchboard_backends::{StoreError, relay::LOG_TTL, store::deletion::ConversationDeletion};
 use switchboard_schemas::{
     conversation::{Message, MessageAuthor},
     conversation_job::DeleteJob,

@@ -6,9 +6,12 @@ use std::sync::Arc;
 
 use moka::sync::Cache;
 use serde_json::Value;
-use switchboard_backends::store::{
-    ConversationStore, ReplyRecord, StoreError,
-    deletion::{HistoryState, Tombstone},
+use switchboard_backends::{
+    StoreError,
+    store::{
+        ConversationStore, ReplyRecord,
+        deletion::{HistoryState, Tombstone},
+    },
 };
 use switchboard_schemas::{
     conversation::{Message, MessageAuthor},

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use switchboard_backends::store::StoreError;
+use switchboard_backends::StoreError;
 use switchboard_schemas::{
     conversation_job::PatchJob,
     ids::{EventId, IngressId},

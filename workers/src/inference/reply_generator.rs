@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use switchboard_backends::store::StoreError;
+use switchboard_backends::StoreError;
 use switchboard_schemas::{
     agent::{ActivationStatus, Agent},
     conversation::{ConversationSummary, FinishReason},

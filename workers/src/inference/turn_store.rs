@@ -3,8 +3,9 @@
 
 use async_trait::async_trait;
 use switchboard_backends::{
+    StoreError,
     relay::LEASE,
-    store::{ReplyRecord, SessionLink, StoreError, TurnEnd, TurnStart},
+    store::{ReplyRecord, SessionLink, TurnEnd, TurnStart},
 };
 use switchboard_schemas::{
     conversation::{ConversationOwner, Message, MessageAuthor},

@@ -3,8 +3,8 @@
 
 use secrecy::SecretString;
 use switchboard_backends::{
+    StoreError,
     catalog::cache::{CatalogCache, SealedProvider},
-    store::StoreError,
     vault::SecretVault,
 };
 use switchboard_schemas::{agent::Agent, ids::ProviderId};

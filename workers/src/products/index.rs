@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use parking_lot::Mutex;
 use rusqlite::{Connection, params};
-use switchboard_backends::{products::reader::products_of, store::StoreError};
+use switchboard_backends::{StoreError, products::reader::products_of};
 use switchboard_schemas::{agent::Product, catalog_product::CatalogProduct};
 
 use super::{

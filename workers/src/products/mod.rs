@@ -19,7 +19,7 @@ mod vocabulary;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use switchboard_backends::store::StoreError;
+use switchboard_backends::StoreError;
 use switchboard_schemas::agent::Product;
 
 pub(crate) use self::details::{

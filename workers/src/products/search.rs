@@ -10,8 +10,8 @@ use std::{
 
 use moka::future::Cache;
 use switchboard_backends::{
+    StoreError,
     products::{ProductStore, ProductsVersion, PublishedProducts, reader::read_chunks},
-    store::StoreError,
 };
 use switchboard_schemas::{
     agent::{Agent, Product},

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use switchboard_backends::{catalog::cache::CatalogCache, store::StoreError};
+use switchboard_backends::{StoreError, catalog::cache::CatalogCache};
 use switchboard_schemas::{
     agent::{ActivationStatus, Agent},
     ids::AgentId,

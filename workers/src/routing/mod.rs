@@ -23,11 +23,10 @@ use std::{
 
 use async_trait::async_trait;
 use switchboard_backends::{
-    Backends,
+    Backends, StoreError,
     bus::{BusError, IncomingRecord, OutgoingRecord},
     catalog::cache::CatalogCache,
     relay::{RecordedDecisions, RelayError, RoutingDecision},
-    store::StoreError,
 };
 use switchboard_schemas::{
     conversation_job::{ConversationJob, ReplyJob, TeamRouting},

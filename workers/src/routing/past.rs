@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use switchboard_backends::store::{ConversationStore, StoreError};
+use switchboard_backends::{StoreError, store::ConversationStore};
 use switchboard_schemas::{
     conversation::{Message, MessageAuthor},
     ids::AgentId,

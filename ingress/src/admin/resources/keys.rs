@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_backends::{
+    StoreError,
     catalog::{CatalogEntry, EntryKind},
-    store::StoreError,
 };
 use switchboard_schemas::{
     api_key::{ApiKey, KeyLimits, KeyScope},

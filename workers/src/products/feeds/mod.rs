@@ -21,10 +21,9 @@ use std::{
 };
 
 use switchboard_backends::{
-    Backends,
+    Backends, StoreError,
     catalog::{CatalogEntry, EntryKind},
     products::config::ProductsConfig,
-    store::StoreError,
 };
 use switchboard_schemas::{
     ids::{AgentId, OrgId, RequestId},

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use http::header;
 use reqwest::Response;
 use switchboard_backends::{
-    Backends,
+    Backends, StoreError,
     catalog::{CatalogEntry, EntryKind},
     products::{
         FeedRefresh, ProductSource, ProductsStatus, RejectedRows,
@@ -13,7 +13,6 @@ use switchboard_backends::{
         feed::{FeedError, FeedReader},
         writer::ProductsWriter,
     },
-    store::StoreError,
 };
 use switchboard_schemas::{
     agent::{Agent, ProductFeed},
