@@ -24,12 +24,12 @@ use switchboard_schemas::{
 
 use self::rows::{begin_turn, finish_turn, head, put_metadata, put_reply, settle_turn};
 use super::{
-    AcceptedReply, ConversationStore, ReplyState, SESSION_LINKS_MAX, SessionLink, TurnEnd,
-    TurnStart,
+    AcceptedReply, ConversationReader, ConversationWriter, ErasureStore, ReplyState,
+    ReplyStateStore, SESSION_LINKS_MAX, SessionLink, SessionLinkStore, TurnEnd, TurnStart,
+    TurnWriter,
     deletion::{ConversationDeletion, HistoryState, moment_behind},
-    embedded_deletion,
+    embedded_deletion, embedded_erasures,
     embedded_facts::put_fact,
-    erasures,
     listing::{ListQuery, ListRange, ListedConversation, parse_listed},
     rows::{
         EndRows, MetadataChange, StartRows, TurnProgress, accepted_cell, known_reply, latest_first,
@@ -89,7 +89,7 @@ impl EmbeddedStore {
 }
 
 #[async_trait]
-impl ConversationStore for EmbeddedStore {
+impl TurnWriter for EmbeddedStore {
     async fn begin_turn(&self, start: &TurnStart) -> Result<(), StoreError> {
         let rows = StartRows::from_start(start)?;
         self.database
@@ -112,7 +112,10 @@ impl ConversationStore for EmbeddedStore {
             .write(move |connection| settle_turn(connection, &org, &reply, &body, now));
         decode(&settled.await?)
     }
+}
 
+#[async_trait]
+impl ReplyStateStore for EmbeddedStore {
     async fn record_acceptance(&self, accepted: &AcceptedReply) -> Result<(), StoreError> {
         let cell = accepted_cell(accepted)?;
         let (org, reply) = (accepted.org_id.clone(), accepted.user_message_id.reply());
@@ -136,7 +139,10 @@ impl ConversationStore for EmbeddedStore {
             .await?;
         body.map(|body| known_reply(&body)).transpose()
     }
+}
 
+#[async_trait]
+impl ConversationReader for EmbeddedStore {
     async fn conversation(
         &self,
         org: &OrgId,
@@ -162,13 +168,6 @@ impl ConversationStore for EmbeddedStore {
                 .map_or_else(|| Ok(HistoryState::default()), |head| head.history_state())
         };
         self.database.read(read).await
-    }
-
-    async fn delete_conversation(
-        &self,
-        deletion: &ConversationDeletion,
-    ) -> Result<bool, StoreError> {
-        embedded_deletion::delete(&self.database, deletion).await
     }
 
     async fn messages(
@@ -233,6 +232,15 @@ impl ConversationStore for EmbeddedStore {
             .await
     }
 
+    async fn check(&self) -> Result<(), StoreError> {
+        self.database
+            .write(|connection| Ok(connection.query_row("SELECT 1", [], |_| Ok(()))?))
+            .await
+    }
+}
+
+#[async_trait]
+impl ConversationWriter for EmbeddedStore {
     async fn update_metadata(
         &self,
         org: &OrgId,
@@ -261,6 +269,16 @@ impl ConversationStore for EmbeddedStore {
             .await
     }
 
+    async fn delete_conversation(
+        &self,
+        deletion: &ConversationDeletion,
+    ) -> Result<bool, StoreError> {
+        embedded_deletion::delete(&self.database, deletion).await
+    }
+}
+
+#[async_trait]
+impl SessionLinkStore for EmbeddedStore {
     async fn link_session(&self, link: &SessionLink) -> Result<(), StoreError> {
         let link = link.clone();
         self.database
@@ -303,13 +321,16 @@ impl ConversationStore for EmbeddedStore {
         });
         latest_first(links.await?)
     }
+}
 
+#[async_trait]
+impl ErasureStore for EmbeddedStore {
     async fn put_erasure(&self, erasure: &Erasure) -> Result<(), StoreError> {
-        erasures::put(&self.database, erasure).await
+        embedded_erasures::put(&self.database, erasure).await
     }
 
     async fn erasure(&self, org: &OrgId, id: &ErasureId) -> Result<Option<Erasure>, StoreError> {
-        erasures::get(&self.database, org, id).await
+        embedded_erasures::get(&self.database, org, id).await
     }
 
     async fn erasures(
@@ -318,13 +339,7 @@ impl ConversationStore for EmbeddedStore {
         before: Option<&ErasureId>,
         limit: u32,
     ) -> Result<Vec<Erasure>, StoreError> {
-        erasures::list(&self.database, org, before, limit).await
-    }
-
-    async fn check(&self) -> Result<(), StoreError> {
-        self.database
-            .write(|connection| Ok(connection.query_row("SELECT 1", [], |_| Ok(()))?))
-            .await
+        embedded_erasures::list(&self.database, org, before, limit).await
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) struct StampedCell {
     pub(super) stamp: i64,
 }
 
-/// The rows that [`super::ConversationStore::begin_turn`] writes.
+/// The rows that [`super::TurnWriter::begin_turn`] writes.
 pub(super) struct StartRows {
     pub(super) org: OrgId,
     pub(super) conversation: ConversationId,
@@ -49,7 +49,7 @@ pub(super) struct StartRows {
     pub(super) metadata: MetadataChange,
 }
 
-/// The rows that [`super::ConversationStore::finish_turn`] writes.
+/// The rows that [`super::TurnWriter::finish_turn`] writes.
 pub(super) struct EndRows {
     pub(super) org: OrgId,
     pub(super) conversation: ConversationId,
@@ -329,7 +329,7 @@ impl HeadRow {
     }
 }
 
-/// Returns the cell that [`super::ConversationStore::accept`] writes.
+/// Returns the cell that [`super::ReplyStateStore::record_acceptance`] writes.
 pub(super) fn accepted_cell(accepted: &AcceptedReply) -> Result<StampedCell, StoreError> {
     let row = ReplyRow {
         accepted: Some(accepted.clone()),

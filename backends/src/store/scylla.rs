@@ -23,8 +23,9 @@ use tokio::sync::OnceCell;
 
 use self::statements::PreparedStatements;
 use super::{
-    AcceptedReply, ConversationStore, ReplyState, SESSION_LINKS_MAX, SessionLink, TurnEnd,
-    TurnStart,
+    AcceptedReply, ConversationReader, ConversationWriter, ErasureStore, ReplyState,
+    ReplyStateStore, SESSION_LINKS_MAX, SessionLink, SessionLinkStore, TurnEnd, TurnStart,
+    TurnWriter,
     deletion::{ConversationDeletion, HistoryState, moment_behind},
     listing::{ListQuery, ListRange, ListRow, ListedConversation},
     rows::{
@@ -205,7 +206,7 @@ impl ScyllaStore {
 }
 
 #[async_trait]
-impl ConversationStore for ScyllaStore {
+impl TurnWriter for ScyllaStore {
     async fn begin_turn(&self, start: &TurnStart) -> Result<(), StoreError> {
         let rows = StartRows::from_start(start)?;
         let (org, id) = (&rows.org, &rows.conversation);
@@ -262,7 +263,10 @@ impl ConversationStore for ScyllaStore {
         // Nothing is left if the conversation was deleted in between.
         settled.map_or_else(|| Ok(end.clone()), |(body,)| decode(&body))
     }
+}
 
+#[async_trait]
+impl ReplyStateStore for ScyllaStore {
     async fn record_acceptance(&self, accepted: &AcceptedReply) -> Result<(), StoreError> {
         self.put_reply(
             &accepted.org_id,
@@ -284,7 +288,10 @@ impl ConversationStore for ScyllaStore {
             .await?;
         rows.first().map(|(body,)| known_reply(body)).transpose()
     }
+}
 
+#[async_trait]
+impl ConversationReader for ScyllaStore {
     async fn conversation(
         &self,
         org: &OrgId,
@@ -304,26 +311,6 @@ impl ConversationStore for ScyllaStore {
         self.head(org, id)
             .await?
             .map_or_else(|| Ok(HistoryState::default()), |head| head.history_state())
-    }
-
-    async fn delete_conversation(
-        &self,
-        deletion: &ConversationDeletion,
-    ) -> Result<bool, StoreError> {
-        let Some(head) = self
-            .head(&deletion.org_id, &deletion.conversation_id)
-            .await?
-        else {
-            return Ok(false);
-        };
-        let prepared = self.prepared_statements().await?;
-        Box::pin(prepared.deletion.delete(
-            &self.link,
-            (&prepared.lists, &prepared.facts),
-            deletion,
-            &head,
-        ))
-        .await
     }
 
     async fn messages(
@@ -367,6 +354,18 @@ impl ConversationStore for ScyllaStore {
             .await
     }
 
+    async fn check(&self) -> Result<(), StoreError> {
+        // Reads a row that nobody writes from a quorum of its copies.
+        let rows = self.link.query_rows::<(Option<String>,)>(
+            &self.prepared_statements().await?.get_progress,
+            ("check", "check"),
+        );
+        rows.await.map(|_| ())
+    }
+}
+
+#[async_trait]
+impl ConversationWriter for ScyllaStore {
     async fn update_metadata(
         &self,
         org: &OrgId,
@@ -393,6 +392,29 @@ impl ConversationStore for ScyllaStore {
         Ok(true)
     }
 
+    async fn delete_conversation(
+        &self,
+        deletion: &ConversationDeletion,
+    ) -> Result<bool, StoreError> {
+        let Some(head) = self
+            .head(&deletion.org_id, &deletion.conversation_id)
+            .await?
+        else {
+            return Ok(false);
+        };
+        let prepared = self.prepared_statements().await?;
+        Box::pin(prepared.deletion.delete(
+            &self.link,
+            (&prepared.lists, &prepared.facts),
+            deletion,
+            &head,
+        ))
+        .await
+    }
+}
+
+#[async_trait]
+impl SessionLinkStore for ScyllaStore {
     async fn link_session(&self, link: &SessionLink) -> Result<(), StoreError> {
         let (org, agent, session) = (
             link.org_id.as_str(),
@@ -420,7 +442,10 @@ impl ConversationStore for ScyllaStore {
                 .await?,
         )
     }
+}
 
+#[async_trait]
+impl ErasureStore for ScyllaStore {
     async fn put_erasure(&self, erasure: &Erasure) -> Result<(), StoreError> {
         self.prepared_statements()
             .await?
@@ -448,14 +473,5 @@ impl ConversationStore for ScyllaStore {
             .erasures
             .list(&self.link, org, before, limit)
             .await
-    }
-
-    async fn check(&self) -> Result<(), StoreError> {
-        // Reads a row that nobody writes from a quorum of its copies.
-        let rows = self.link.query_rows::<(Option<String>,)>(
-            &self.prepared_statements().await?.get_progress,
-            ("check", "check"),
-        );
-        rows.await.map(|_| ())
     }
 }

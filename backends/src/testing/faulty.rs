@@ -32,7 +32,8 @@ use crate::{
         ReplyLog, RoundRobinOffer, RoutingDecision, RoutingState,
     },
     store::{
-        AcceptedReply, ConversationStore, ReplyState, SessionLink, TurnEnd, TurnStart,
+        AcceptedReply, ConversationReader, ConversationWriter, ErasureStore, ReplyState,
+        ReplyStateStore, SessionLink, SessionLinkStore, TurnEnd, TurnStart, TurnWriter,
         deletion::{ConversationDeletion, HistoryState},
         listing::{ListQuery, ListedConversation},
     },
@@ -111,24 +112,39 @@ impl<B: MessageBus + 'static> MessageBus for Faulty<B> {
     }
 }
 
-faulty!(ConversationStore {
+faulty!(TurnWriter {
     begin_turn(start: &TurnStart) -> Result<(), StoreError>;
     finish_turn(end: &TurnEnd) -> Result<(), StoreError>;
     settle_turn(end: &TurnEnd) -> Result<TurnEnd, StoreError>;
+});
+
+faulty!(ReplyStateStore {
     record_acceptance(accepted: &AcceptedReply) -> Result<(), StoreError>;
     known_reply(org: &OrgId, reply: &MessageId) -> Result<Option<ReplyState>, StoreError>;
+});
+
+faulty!(ConversationReader {
     conversation(org: &OrgId, id: &ConversationId) -> Result<Option<Conversation>, StoreError>;
     history_state(org: &OrgId, id: &ConversationId) -> Result<HistoryState, StoreError>;
-    delete_conversation(deletion: &ConversationDeletion) -> Result<bool, StoreError>;
     messages(org: &OrgId, id: &ConversationId, from: u64, limit: u32) -> Result<Vec<Message>, StoreError>;
     conversations(org: &OrgId, query: &ListQuery) -> Result<Vec<ListedConversation>, StoreError>;
+    check() -> Result<(), StoreError>;
+});
+
+faulty!(ConversationWriter {
     update_metadata(org: &OrgId, id: &ConversationId, changes: &Map<String, Value>, at: Timestamp) -> Result<bool, StoreError>;
+    delete_conversation(deletion: &ConversationDeletion) -> Result<bool, StoreError>;
+});
+
+faulty!(SessionLinkStore {
     link_session(link: &SessionLink) -> Result<(), StoreError>;
     linked_conversations(org: &OrgId, agent: &AgentId, session: &SessionId) -> Result<Vec<ConversationId>, StoreError>;
+});
+
+faulty!(ErasureStore {
     put_erasure(erasure: &Erasure) -> Result<(), StoreError>;
     erasure(org: &OrgId, id: &ErasureId) -> Result<Option<Erasure>, StoreError>;
     erasures(org: &OrgId, before: Option<&ErasureId>, limit: u32) -> Result<Vec<Erasure>, StoreError>;
-    check() -> Result<(), StoreError>;
 });
 
 faulty!(CatalogStore {

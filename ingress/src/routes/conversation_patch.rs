@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
-use switchboard_backends::store::ConversationStore;
+use switchboard_backends::store::ConversationReader;
 use switchboard_schemas::{
     conversation_job::{ConversationJob, PatchJob},
     reply_event::PatchOutcome,
@@ -164,7 +164,7 @@ pub(super) async fn apply_patch(state: &AppState, job: PatchJob) -> ApiResult<()
     }
 }
 
-async fn is_applied(store: &dyn ConversationStore, job: &PatchJob) -> bool {
+async fn is_applied(store: &dyn ConversationReader, job: &PatchJob) -> bool {
     let Ok(Some(conversation)) = store.conversation(&job.org_id, &job.conversation_id).await else {
         return false;
     };

@@ -9,7 +9,7 @@ use serde_json::Value;
 use switchboard_backends::{
     StoreError,
     store::{
-        ConversationStore, ReplyRecord,
+        ConversationReader, ReplyRecord, ReplyStateStore,
         deletion::{HistoryState, Tombstone},
     },
 };
@@ -72,7 +72,7 @@ impl HistoryCache {
     /// otherwise from the store.
     pub(crate) async fn turn_state(
         &self,
-        store: &dyn ConversationStore,
+        store: &(impl ConversationReader + ReplyStateStore + ?Sized),
         turn: &Turn,
         message_count: Option<u64>,
     ) -> Result<TurnState, StoreError> {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use switchboard_backends::{StoreError, store::ConversationStore};
+use switchboard_backends::{StoreError, store::ConversationReader};
 use switchboard_schemas::{
     conversation::{Message, MessageAuthor},
     ids::AgentId,
@@ -48,7 +48,7 @@ pub(crate) struct ConversationPast {
 impl ConversationPast {
     /// Reads the end of the conversation from the store.
     pub(super) async fn read(
-        store: &dyn ConversationStore,
+        store: &dyn ConversationReader,
         turn: &Turn,
     ) -> Result<Self, StoreError> {
         let conversation = store

@@ -1,7 +1,9 @@
 //! Figures over a real store: what a request may ask, and how the answer adds up.
 
 use serde_json::{Map, Value, json};
-use switchboard_backends::store::{ConversationStore, ReplyRecord, TurnEnd, TurnStart};
+use switchboard_backends::store::{
+    ConversationWriter, ReplyRecord, TurnEnd, TurnStart, TurnWriter,
+};
 use switchboard_schemas::{
     conversation::{ConversationOwner, ReplyStatus, TokenUsage},
     ids::{AgentId, ConversationId, MessageId, OrgId, RequestId},

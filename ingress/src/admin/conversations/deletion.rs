@@ -3,7 +3,7 @@
 //! messages are deleted too, and a later message begins a new conversation.
 
 use axum::Extension;
-use switchboard_backends::store::ConversationStore;
+use switchboard_backends::store::ConversationReader;
 use switchboard_schemas::{
     audit::AuditAction,
     conversation::{Conversation, ConversationOwner, MessageAuthor},
@@ -87,7 +87,7 @@ async fn stop_replies(state: &AppState, conversation: &Conversation) {
     }
 }
 
-async fn is_deleted(store: &dyn ConversationStore, job: &DeleteJob) -> bool {
+async fn is_deleted(store: &dyn ConversationReader, job: &DeleteJob) -> bool {
     let history = store.history_state(&job.org_id, &job.conversation_id).await;
     let tombstone = history.unwrap_or_default().tombstone;
     tombstone.is_some_and(|tombstone| tombstone.event_id == job.event_id)

@@ -8,7 +8,7 @@ use switchboard_backends::{
     bus::OutgoingRecord,
     catalog::{CatalogEntry, CatalogStore, EntryKind},
     relay::{PlaygroundRuns, QueueSlots},
-    store::{ConversationStore, ReplyRecord},
+    store::{ConversationReader, ReplyRecord},
     testing,
 };
 use switchboard_schemas::{

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use switchboard_backends::store::ConversationStore;
+use switchboard_backends::store::ConversationReader;
 use switchboard_schemas::reply_event::PatchOutcome;
 
 use super::{finished, world::World};

@@ -12,7 +12,7 @@ use switchboard_backends::{
     limiter::embedded::EmbeddedLimiter,
     products::embedded::EmbeddedProducts,
     relay::{ClaimStatus, PlaygroundRuns, ReplyLog, embedded::EmbeddedRelay},
-    store::{ConversationStore, ReplyRecord, embedded::EmbeddedStore},
+    store::{ConversationReader, ReplyRecord, ReplyStateStore, embedded::EmbeddedStore},
     testing::{Fault, Faulty},
     vault::SecretVault,
 };

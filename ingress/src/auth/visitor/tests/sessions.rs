@@ -1,7 +1,7 @@
 //! Isolation of sessions: a token reaches only those of its visitor.
 
 use serde_json::{Value, json};
-use switchboard_backends::store::{ConversationStore, SessionLink};
+use switchboard_backends::store::{SessionLink, SessionLinkStore};
 use switchboard_schemas::{
     conversation::{Conversation, ReplyStatus},
     conversation_job::{ConversationJob, ReplyJob},
