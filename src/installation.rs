@@ -9,7 +9,7 @@ use switchboard_backends::{
     Backends,
     accounts::{AccountStore, embedded::EmbeddedAccounts, scylla::ScyllaAccounts},
     bus::{MessageBus, embedded::EmbeddedBus, kafka::KafkaBus},
-    catalog::{CatalogStore, embedded::EmbeddedCatalog, scylla::ScyllaCatalog},
+    catalog::{CatalogEntryStore, embedded::EmbeddedCatalog, scylla::ScyllaCatalog},
     config::BackendProfile,
     limiter::{embedded::EmbeddedLimiter, redis::RedisLimiter},
     products::{embedded::EmbeddedProducts, scylla::ScyllaProducts},
@@ -131,7 +131,7 @@ pub(crate) fn open_bus(config: &ServiceConfig) -> anyhow::Result<Arc<dyn Message
 /// their files can be opened by several processes.
 pub(crate) struct AccountStores {
     /// Catalog of organizations and users.
-    pub(crate) catalog: Arc<dyn CatalogStore>,
+    pub(crate) catalog: Arc<dyn CatalogEntryStore>,
     /// Audit log and sessions.
     pub(crate) accounts: Arc<dyn AccountStore>,
     pub(crate) secret: InstallationSecret,

@@ -17,7 +17,7 @@ use switchboard_schemas::{
 };
 
 use super::{
-    CatalogEntry, CatalogStore, EntryKind,
+    CatalogEntry, CatalogEntryStore, EntryKind,
     freshness::{CacheClock, FreshValues},
 };
 use crate::error::StoreError;
@@ -28,7 +28,7 @@ use crate::error::StoreError;
 /// is cached.
 #[derive(Clone)]
 pub struct CatalogCache {
-    catalog: Arc<dyn CatalogStore>,
+    catalog: Arc<dyn CatalogEntryStore>,
     agents: FreshValues<AgentId, Agent>,
     teams: FreshValues<TeamId, Team>,
     keys: FreshValues<ApiKeyHash, ApiKey>,
@@ -48,12 +48,12 @@ pub struct SealedProvider {
 
 impl CatalogCache {
     /// Creates an empty cache.
-    pub fn new(catalog: Arc<dyn CatalogStore>) -> Self {
+    pub fn new(catalog: Arc<dyn CatalogEntryStore>) -> Self {
         let clock: CacheClock = Arc::new(Instant::now);
         Self::with_clock(catalog, &clock)
     }
 
-    fn with_clock(catalog: Arc<dyn CatalogStore>, clock: &CacheClock) -> Self {
+    fn with_clock(catalog: Arc<dyn CatalogEntryStore>, clock: &CacheClock) -> Self {
         Self {
             catalog,
             agents: FreshValues::new(clock),
@@ -164,7 +164,7 @@ mod tests {
 
     use super::{
         super::{
-            KeyUse, VersionedEntry,
+            VersionedEntry,
             conformance::{agent, key, organization, provider},
             embedded::EmbeddedCatalog,
             freshness::{FRESH, STALE_MAX},
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[async_trait]
-    impl CatalogStore for Scripted {
+    impl CatalogEntryStore for Scripted {
         async fn get(&self, _: EntryKind, _: &str) -> Result<Option<CatalogEntry>, StoreError> {
             self.read().await
         }
@@ -250,14 +250,6 @@ mod tests {
             _: EntryKind,
             _: Option<&OrgId>,
         ) -> Result<Vec<CatalogEntry>, StoreError> {
-            Ok(Vec::new())
-        }
-
-        async fn record_key_uses(&self, _: &[KeyUse]) -> Result<(), StoreError> {
-            Ok(())
-        }
-
-        async fn key_uses(&self, _: &OrgId) -> Result<Vec<KeyUse>, StoreError> {
             Ok(Vec::new())
         }
 

@@ -10,7 +10,7 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
-use super::{CatalogEntry, CatalogStore, EntryKind, KeyUse, VersionedEntry};
+use super::{CatalogEntry, CatalogEntryStore, EntryKind, KeyUse, KeyUseStore, VersionedEntry};
 use crate::{
     error::StoreError,
     json::{decode, encode},
@@ -60,7 +60,7 @@ impl EmbeddedCatalog {
 }
 
 #[async_trait]
-impl CatalogStore for EmbeddedCatalog {
+impl CatalogEntryStore for EmbeddedCatalog {
     async fn get(&self, kind: EntryKind, id: &str) -> Result<Option<CatalogEntry>, StoreError> {
         let id = id.to_owned();
         let body = self
@@ -172,6 +172,15 @@ impl CatalogStore for EmbeddedCatalog {
         bodies.await?.iter().map(|body| decode(body)).collect()
     }
 
+    async fn check(&self) -> Result<(), StoreError> {
+        self.database
+            .write(|connection| Ok(connection.query_row("SELECT 1", [], |_| Ok(()))?))
+            .await
+    }
+}
+
+#[async_trait]
+impl KeyUseStore for EmbeddedCatalog {
     async fn record_key_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
         let uses = uses.to_vec();
         self.database
@@ -205,12 +214,6 @@ impl CatalogStore for EmbeddedCatalog {
             })
         };
         Ok(rows.into_iter().filter_map(read).collect())
-    }
-
-    async fn check(&self) -> Result<(), StoreError> {
-        self.database
-            .write(|connection| Ok(connection.query_row("SELECT 1", [], |_| Ok(()))?))
-            .await
     }
 }
 

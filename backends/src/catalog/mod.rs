@@ -1,17 +1,15 @@
 //! The catalog: the configuration of organizations, read on every request through a cache and
 //! written by the admin API.
 //!
+//! Two traits cover it, and one type per backend implements both: [`embedded::EmbeddedCatalog`] in
+//! a local file, [`scylla::ScyllaCatalog`] in a cluster. [`CatalogStore`] stands for both where
+//! they are opened and handed around.
+//!
+//! - [`CatalogEntryStore`]: organizations, agents, API keys and the other kinds of entries.
+//! - [`KeyUseStore`]: the last uses of API keys.
+//!
 //! # Contract
 //! - **Visibility**: a read that begins after a write has returned sees the write, on any process.
-//! - **Idempotence**: [`CatalogStore::put`] stores the entry whether or not it exists;
-//!   [`CatalogStore::remove`] of an unknown entry succeeds.
-//! - **Tenancy**: an entry is written and listed under its organization. A read by id needs none,
-//!   because that lookup resolves the organization; ids cannot be guessed.
-//! - **Versions**: a put assigns a version greater than that of the replaced entry and, as far as
-//!   clocks go forward, than that of an entry removed before. Editors compare versions; the catalog
-//!   does not.
-//! - **Uses**: the last use of a key is stored beside it and does not change its version. Of
-//!   several uses the latest is kept, in any order of arrival. It is removed with its key.
 //! - **Durability**: as in [`crate::store`].
 //! - **Secrets**: provider keys are stored encrypted, API keys and links only as keyed hashes,
 //!   passwords as slow hashes.
@@ -20,63 +18,26 @@ pub mod cache;
 #[cfg(test)]
 mod conformance;
 pub mod embedded;
+mod entries;
 mod freshness;
+mod key_uses;
 pub mod scylla;
 
-use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
-use switchboard_schemas::{
-    agent::Agent,
-    api_key::{ApiKey, ApiKeyHash},
-    ids::{KeyId, OrgId},
-    organization::Organization,
-    provider::Provider,
-    team::Team,
-    time::Timestamp,
-    user::UserAccount,
+pub use self::{
+    entries::CatalogEntryStore,
+    key_uses::{KeyUse, KeyUseStore},
 };
 
-use crate::error::StoreError;
+use serde::{Deserialize, Serialize};
+use switchboard_schemas::{
+    agent::Agent, api_key::ApiKey, ids::OrgId, organization::Organization, provider::Provider,
+    team::Team, user::UserAccount,
+};
 
-/// The store of the configuration.
-#[async_trait]
-pub trait CatalogStore: Send + Sync {
-    /// Returns the entry of this kind and id.
-    async fn get(&self, kind: EntryKind, id: &str) -> Result<Option<CatalogEntry>, StoreError>;
+/// All parts of the catalog.
+pub trait CatalogStore: CatalogEntryStore + KeyUseStore {}
 
-    /// Returns the entry with its version.
-    async fn versioned(
-        &self,
-        kind: EntryKind,
-        id: &str,
-    ) -> Result<Option<VersionedEntry>, StoreError>;
-
-    /// Returns the key with this hash.
-    async fn key_by_hash(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError>;
-
-    /// Creates or replaces an entry.
-    async fn put(&self, entry: &CatalogEntry) -> Result<(), StoreError>;
-
-    /// Removes an entry. A removed key is no longer found by its hash.
-    async fn remove(&self, kind: EntryKind, org: &OrgId, id: &str) -> Result<(), StoreError>;
-
-    /// Returns all entries of a kind of one organization by id; without an organization, all
-    /// organizations.
-    async fn list(
-        &self,
-        kind: EntryKind,
-        org: Option<&OrgId>,
-    ) -> Result<Vec<CatalogEntry>, StoreError>;
-
-    /// Records uses of keys.
-    async fn record_key_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError>;
-
-    /// Returns the recorded last uses of the organization's keys.
-    async fn key_uses(&self, org: &OrgId) -> Result<Vec<KeyUse>, StoreError>;
-
-    /// Fails if the catalog does not respond.
-    async fn check(&self) -> Result<(), StoreError>;
-}
+impl<T> CatalogStore for T where T: CatalogEntryStore + KeyUseStore {}
 
 /// An entry with its version.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,17 +46,6 @@ pub struct VersionedEntry {
     pub entry: CatalogEntry,
     /// Version of the write.
     pub version: i64,
-}
-
-/// The last use of an API key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyUse {
-    /// Organization of the key.
-    pub org_id: OrgId,
-    /// Id of the key.
-    pub key_id: KeyId,
-    /// Time of the use.
-    pub at: Timestamp,
 }
 
 /// The kind of an entry.

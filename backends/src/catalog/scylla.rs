@@ -16,7 +16,7 @@ use switchboard_schemas::{
 };
 use tokio::sync::OnceCell;
 
-use super::{CatalogEntry, CatalogStore, EntryKind, KeyUse, VersionedEntry};
+use super::{CatalogEntry, CatalogEntryStore, EntryKind, KeyUse, KeyUseStore, VersionedEntry};
 use crate::{
     error::StoreError,
     json::{decode, encode},
@@ -131,7 +131,7 @@ impl ScyllaCatalog {
 }
 
 #[async_trait]
-impl CatalogStore for ScyllaCatalog {
+impl CatalogEntryStore for ScyllaCatalog {
     async fn get(&self, kind: EntryKind, id: &str) -> Result<Option<CatalogEntry>, StoreError> {
         Ok(self.read_current(kind, id).await?.entry)
     }
@@ -207,6 +207,15 @@ impl CatalogStore for ScyllaCatalog {
             .collect()
     }
 
+    async fn check(&self) -> Result<(), StoreError> {
+        self.read_current(EntryKind::Organization, "check")
+            .await
+            .map(|_| ())
+    }
+}
+
+#[async_trait]
+impl KeyUseStore for ScyllaCatalog {
     async fn record_key_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
         let prepared = self.prepared_statements().await?;
         for KeyUse { org_id, key_id, at } in uses {
@@ -228,12 +237,6 @@ impl CatalogStore for ScyllaCatalog {
             .iter()
             .filter_map(|(key, at)| read_use(org, key, *at))
             .collect())
-    }
-
-    async fn check(&self) -> Result<(), StoreError> {
-        self.read_current(EntryKind::Organization, "check")
-            .await
-            .map(|_| ())
     }
 }
 

@@ -23,7 +23,7 @@ use super::Faults;
 use crate::{
     accounts::{AccountStore, DashboardSession},
     bus::{BusConsumer, BusError, MessageBus, OutgoingRecord},
-    catalog::{CatalogEntry, CatalogStore, EntryKind, KeyUse, VersionedEntry},
+    catalog::{CatalogEntry, CatalogEntryStore, EntryKind, KeyUse, KeyUseStore, VersionedEntry},
     error::StoreError,
     limiter::{RateLimitOutcome, RateLimiter, RateLimiterError, RequestQuota},
     relay::{
@@ -147,16 +147,19 @@ faulty!(ErasureStore {
     erasures(org: &OrgId, before: Option<&ErasureId>, limit: u32) -> Result<Vec<Erasure>, StoreError>;
 });
 
-faulty!(CatalogStore {
+faulty!(CatalogEntryStore {
     get(kind: EntryKind, id: &str) -> Result<Option<CatalogEntry>, StoreError>;
     versioned(kind: EntryKind, id: &str) -> Result<Option<VersionedEntry>, StoreError>;
     key_by_hash(hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError>;
     put(entry: &CatalogEntry) -> Result<(), StoreError>;
     remove(kind: EntryKind, org: &OrgId, id: &str) -> Result<(), StoreError>;
     list(kind: EntryKind, org: Option<&OrgId>) -> Result<Vec<CatalogEntry>, StoreError>;
+    check() -> Result<(), StoreError>;
+});
+
+faulty!(KeyUseStore {
     record_key_uses(uses: &[KeyUse]) -> Result<(), StoreError>;
     key_uses(org: &OrgId) -> Result<Vec<KeyUse>, StoreError>;
-    check() -> Result<(), StoreError>;
 });
 
 faulty!(AccountStore {

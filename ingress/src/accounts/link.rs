@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 use switchboard_backends::{
     StoreError,
     accounts::AccountStore,
-    catalog::{CatalogEntry, CatalogStore, EntryKind},
+    catalog::{CatalogEntry, CatalogEntryStore, EntryKind},
 };
 use switchboard_schemas::{
     audit::AuditAction,
@@ -31,7 +31,7 @@ pub(crate) struct LinkText {
 /// Creates sign-in links outside of requests: at startup and for commands.
 pub struct LinkMaker {
     /// Catalog that contains the accounts.
-    pub catalog: Arc<dyn CatalogStore>,
+    pub catalog: Arc<dyn CatalogEntryStore>,
     /// Store of the audit log.
     pub accounts: Arc<dyn AccountStore>,
     /// Secret of the installation, for ids and hashes.

@@ -6,7 +6,7 @@ use prometheus::Registry;
 use switchboard_backends::{
     accounts::embedded::EmbeddedAccounts,
     bus::{BusEvent, MessageBus, embedded::EmbeddedBus},
-    catalog::{CatalogEntry, CatalogStore, embedded::EmbeddedCatalog},
+    catalog::{CatalogEntry, CatalogEntryStore, embedded::EmbeddedCatalog},
     limiter::embedded::EmbeddedLimiter,
     products::embedded::EmbeddedProducts,
     relay::embedded::EmbeddedRelay,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use switchboard_backends::{
     accounts::{AccountStore, DashboardSession},
     bus::OutgoingRecord,
-    catalog::{CatalogEntry, CatalogStore, EntryKind},
+    catalog::{CatalogEntry, CatalogEntryStore, EntryKind},
     relay::{PlaygroundRuns, QueueSlots},
     store::{ConversationReader, ReplyRecord},
     testing,

@@ -8,7 +8,7 @@ use switchboard_backends::{
     Backends,
     accounts::embedded::EmbeddedAccounts,
     bus::{BusEvent, MessageBus, OutgoingRecord, embedded::EmbeddedBus},
-    catalog::{CatalogEntry, CatalogStore, cache::CatalogCache, embedded::EmbeddedCatalog},
+    catalog::{CatalogEntry, CatalogEntryStore, cache::CatalogCache, embedded::EmbeddedCatalog},
     limiter::embedded::EmbeddedLimiter,
     products::embedded::EmbeddedProducts,
     relay::{ClaimStatus, PlaygroundRuns, ReplyLog, embedded::EmbeddedRelay},

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use switchboard_backends::catalog::{CatalogEntry, CatalogStore, EntryKind};
+use switchboard_backends::catalog::{CatalogEntry, CatalogEntryStore, EntryKind};
 use switchboard_schemas::{
     api_key::KeyScope,
     secret::InstallationSecret,
