@@ -79,13 +79,9 @@ fn product(title: &str) -> CatalogProduct {
 
 impl Subject {
     async fn writer(&self) -> ProductsWriter {
-        ProductsWriter::begin(
-            Arc::clone(&self.products),
-            self.org.clone(),
-            self.agent.clone(),
-        )
-        .await
-        .unwrap()
+        ProductsWriter::begin(self.products.clone(), self.org.clone(), self.agent.clone())
+            .await
+            .unwrap()
     }
 
     /// Publishes `count` products whose titles begin with `name`.

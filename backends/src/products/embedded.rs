@@ -14,7 +14,8 @@ use switchboard_schemas::{
 use tokio::sync::Notify;
 
 use super::{
-    FeedRefresh, ProductStore, ProductsStatus, ProductsVersion, PublishedProducts, UPLOAD_TIME_MAX,
+    FeedRefresh, FeedRefreshStore, ProductReader, ProductVersionStore, ProductsStatus,
+    ProductsVersion, PublishedProducts, UPLOAD_TIME_MAX,
 };
 use crate::{
     error::StoreError,
@@ -76,7 +77,7 @@ impl EmbeddedProducts {
 }
 
 #[async_trait]
-impl ProductStore for EmbeddedProducts {
+impl ProductReader for EmbeddedProducts {
     async fn read_status(
         &self,
         org: &OrgId,
@@ -88,6 +89,34 @@ impl ProductStore for EmbeddedProducts {
             .await
     }
 
+    async fn read_chunk(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        version: &ProductsVersion,
+        number: u32,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let (org, agent, version) = (org.clone(), agent.clone(), version.clone());
+        self.database
+            .read(move |connection| {
+                let values = params![org.as_str(), agent.as_str(), version.as_str(), number];
+                Ok(connection
+                    .prepare_cached(CHUNK)?
+                    .query_row(values, |row| row.get(0))
+                    .optional()?)
+            })
+            .await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.database
+            .read(|connection| Ok(connection.query_row("SELECT 1", [], |_| Ok(()))?))
+            .await
+    }
+}
+
+#[async_trait]
+impl ProductVersionStore for EmbeddedProducts {
     async fn begin_version(
         &self,
         org: &OrgId,
@@ -137,25 +166,6 @@ impl ProductStore for EmbeddedProducts {
         .await
     }
 
-    async fn read_chunk(
-        &self,
-        org: &OrgId,
-        agent: &AgentId,
-        version: &ProductsVersion,
-        number: u32,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
-        let (org, agent, version) = (org.clone(), agent.clone(), version.clone());
-        self.database
-            .read(move |connection| {
-                let values = params![org.as_str(), agent.as_str(), version.as_str(), number];
-                Ok(connection
-                    .prepare_cached(CHUNK)?
-                    .query_row(values, |row| row.get(0))
-                    .optional()?)
-            })
-            .await
-    }
-
     async fn discard_version(
         &self,
         org: &OrgId,
@@ -179,7 +189,10 @@ impl ProductStore for EmbeddedProducts {
         })
         .await
     }
+}
 
+#[async_trait]
+impl FeedRefreshStore for EmbeddedProducts {
     async fn record_refresh(
         &self,
         org: &OrgId,
@@ -209,12 +222,6 @@ impl ProductStore for EmbeddedProducts {
 
     async fn refresh_requested(&self) {
         self.asked.notified().await;
-    }
-
-    async fn check(&self) -> Result<(), StoreError> {
-        self.database
-            .read(|connection| Ok(connection.query_row("SELECT 1", [], |_| Ok(()))?))
-            .await
     }
 }
 

@@ -1,19 +1,44 @@
-//! Reads the chunks of a published catalog version and parses their products.
+//! Reads of products: the status and the chunks of a published version.
 
+use async_trait::async_trait;
 use switchboard_schemas::{
     catalog_product::CatalogProduct,
     ids::{AgentId, OrgId},
 };
 
-use super::{ProductStore, PublishedProducts};
+use super::{ProductsStatus, ProductsVersion, PublishedProducts};
 use crate::error::StoreError;
+
+/// Reads of products.
+///
+/// # Contract
+/// A reader gets the current version from the status and reads its chunks. A missing chunk means
+/// that a later version is current, so that nobody combines parts of two versions.
+#[async_trait]
+pub trait ProductReader: Send + Sync {
+    /// Returns the status of an agent's products.
+    async fn read_status(&self, org: &OrgId, agent: &AgentId)
+    -> Result<ProductsStatus, StoreError>;
+
+    /// Returns a chunk, or `None` if its version is gone.
+    async fn read_chunk(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        version: &ProductsVersion,
+        number: u32,
+    ) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Fails if the store does not respond.
+    async fn check(&self) -> Result<(), StoreError>;
+}
 
 /// Returns the chunks of a version in order, or `None` if it was replaced meanwhile.
 ///
 /// # Errors
 /// Those of the store.
 pub async fn read_chunks(
-    products: &dyn ProductStore,
+    products: &dyn ProductReader,
     (org, agent): (&OrgId, &AgentId),
     kept: &PublishedProducts,
 ) -> Result<Option<Vec<Vec<u8>>>, StoreError> {

@@ -16,7 +16,8 @@ use switchboard_schemas::{
 use tokio::sync::OnceCell;
 
 use super::{
-    FeedRefresh, ProductStore, ProductsStatus, ProductsVersion, PublishedProducts, UPLOAD_TIME_MAX,
+    FeedRefresh, FeedRefreshStore, ProductReader, ProductVersionStore, ProductsStatus,
+    ProductsVersion, PublishedProducts, UPLOAD_TIME_MAX,
 };
 use crate::{
     error::StoreError,
@@ -159,7 +160,7 @@ impl ScyllaProducts {
 }
 
 #[async_trait]
-impl ProductStore for ScyllaProducts {
+impl ProductReader for ScyllaProducts {
     async fn read_status(
         &self,
         org: &OrgId,
@@ -168,6 +169,37 @@ impl ProductStore for ScyllaProducts {
         Ok(self.read_current(org, agent).await?.status)
     }
 
+    async fn read_chunk(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        version: &ProductsVersion,
+        number: u32,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let values = (
+            org.as_str(),
+            agent.as_str(),
+            version.as_str(),
+            i64::from(number),
+        );
+        let rows = self
+            .link
+            .query_rows::<(Vec<u8>,)>(&self.prepared_statements().await?.chunk, values)
+            .await?;
+        Ok(rows.into_iter().next().map(|(body,)| body))
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        let values = ("check", "check");
+        self.link
+            .query_rows::<StatusRow>(&self.prepared_statements().await?.status, values)
+            .await
+            .map(|_| ())
+    }
+}
+
+#[async_trait]
+impl ProductVersionStore for ScyllaProducts {
     async fn begin_version(
         &self,
         org: &OrgId,
@@ -224,26 +256,6 @@ impl ProductStore for ScyllaProducts {
         Ok(())
     }
 
-    async fn read_chunk(
-        &self,
-        org: &OrgId,
-        agent: &AgentId,
-        version: &ProductsVersion,
-        number: u32,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
-        let values = (
-            org.as_str(),
-            agent.as_str(),
-            version.as_str(),
-            i64::from(number),
-        );
-        let rows = self
-            .link
-            .query_rows::<(Vec<u8>,)>(&self.prepared_statements().await?.chunk, values)
-            .await?;
-        Ok(rows.into_iter().next().map(|(body,)| body))
-    }
-
     async fn discard_version(
         &self,
         org: &OrgId,
@@ -275,7 +287,10 @@ impl ProductStore for ScyllaProducts {
             .await;
         Ok(())
     }
+}
 
+#[async_trait]
+impl FeedRefreshStore for ScyllaProducts {
     async fn record_refresh(
         &self,
         org: &OrgId,
@@ -310,14 +325,6 @@ impl ProductStore for ScyllaProducts {
         self.link
             .write(&self.prepared_statements().await?.put_asked, values)
             .await
-    }
-
-    async fn check(&self) -> Result<(), StoreError> {
-        let values = ("check", "check");
-        self.link
-            .query_rows::<StatusRow>(&self.prepared_statements().await?.status, values)
-            .await
-            .map(|_| ())
     }
 }
 

@@ -9,7 +9,7 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
-use super::{ProductSource, ProductStore, ProductsVersion, PublishedProducts, RejectedRows};
+use super::{ProductSource, ProductVersionStore, ProductsVersion, PublishedProducts, RejectedRows};
 use crate::error::StoreError;
 
 /// Size from which a chunk is written, in bytes; its last product may exceed it.
@@ -17,7 +17,7 @@ pub(super) const CHUNK_BYTES: usize = 256 << 10;
 
 /// A version that is being written.
 pub struct ProductsWriter {
-    products: Arc<dyn ProductStore>,
+    products: Arc<dyn ProductVersionStore>,
     org: OrgId,
     agent: AgentId,
     version: ProductsVersion,
@@ -33,7 +33,7 @@ impl ProductsWriter {
     /// # Errors
     /// Those of the store.
     pub async fn begin(
-        products: Arc<dyn ProductStore>,
+        products: Arc<dyn ProductVersionStore>,
         org: OrgId,
         agent: AgentId,
     ) -> Result<Self, StoreError> {

@@ -5,7 +5,7 @@
 use axum::{Json, extract::Query};
 use serde::{Deserialize, Serialize};
 use switchboard_backends::products::{
-    ProductStore, ProductsVersion, PublishedProducts, reader::products_of,
+    ProductReader, ProductsVersion, PublishedProducts, reader::products_of,
 };
 use switchboard_schemas::{agent::Agent, catalog_product::CatalogProduct};
 use utoipa::{IntoParams, ToSchema};
@@ -75,7 +75,7 @@ pub(super) async fn list(
 /// Reads a version chunk by chunk, so that memory does not depend on its size; `None` if it was
 /// replaced meanwhile.
 async fn read(
-    products: &dyn ProductStore,
+    products: &dyn ProductReader,
     agent: &Agent,
     kept: &PublishedProducts,
     words: &[String],

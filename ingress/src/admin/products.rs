@@ -1,7 +1,7 @@
 //! Products of an agent. An upload replaces all of them or none. It is parsed as it arrives, so
 //! that memory does not depend on its size or speed.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use axum::{Json, body::Body};
 use bytes::Bytes;
@@ -131,7 +131,7 @@ pub(super) async fn upload(
     }
     let products = &admin.state.backends.products;
     let (org, id) = (agent.org_id.clone(), agent.id.clone());
-    let mut writer = ProductsWriter::begin(Arc::clone(products), org, id).await?;
+    let mut writer = ProductsWriter::begin(products.clone(), org, id).await?;
     let reader = FeedReader::new(format, config.products_max);
     let read = read_upload(file.0, reader, &mut writer, config);
     let timeout = Duration::from_millis(config.upload_timeout_ms);

@@ -7,7 +7,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures::stream;
 use serde_json::{Value, json};
-use switchboard_backends::products::{FeedRefresh, ProductStore, config::ProductsConfig};
+use switchboard_backends::products::{FeedRefresh, FeedRefreshStore, config::ProductsConfig};
 use switchboard_schemas::time::Timestamp;
 
 use crate::{

@@ -58,13 +58,10 @@ async fn measure() {
         Arc::new(EmbeddedProducts::open(&directory.path().join("products.db")).unwrap());
     let (mut shop, agent) = (Shop::new(), agent());
     let begun = Instant::now();
-    let mut writer = ProductsWriter::begin(
-        Arc::clone(&products),
-        agent.org_id.clone(),
-        agent.id.clone(),
-    )
-    .await
-    .unwrap();
+    let mut writer =
+        ProductsWriter::begin(products.clone(), agent.org_id.clone(), agent.id.clone())
+            .await
+            .unwrap();
     for _ in 0..PRODUCTS {
         writer.push(&shop.product()).await.unwrap();
     }

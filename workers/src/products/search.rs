@@ -11,7 +11,7 @@ use std::{
 use moka::future::Cache;
 use switchboard_backends::{
     StoreError,
-    products::{ProductStore, ProductsVersion, PublishedProducts, reader::read_chunks},
+    products::{ProductReader, ProductsVersion, PublishedProducts, reader::read_chunks},
 };
 use switchboard_schemas::{
     agent::{Agent, Product},
@@ -41,7 +41,7 @@ const READS_MAX: u32 = 4;
 /// Finds products; clones share their indexes.
 #[derive(Clone)]
 pub struct ProductSearch {
-    products: Arc<dyn ProductStore>,
+    products: Arc<dyn ProductReader>,
     indexes: Cache<IndexKey, Arc<LoadedIndex>>,
     /// Locks that are held while an agent's products are compared, so that concurrent callers share
     /// the result.
@@ -62,7 +62,7 @@ struct LoadedIndex {
 impl ProductSearch {
     /// Creates a search over `products` whose indexes together take at most about
     /// `index_bytes_max`.
-    pub fn new(products: Arc<dyn ProductStore>, index_bytes_max: u64) -> Self {
+    pub fn new(products: Arc<dyn ProductReader>, index_bytes_max: u64) -> Self {
         let weigh = |_: &IndexKey, loaded: &Arc<LoadedIndex>| {
             u32::try_from(loaded.index.memory_bytes()).unwrap_or(u32::MAX)
         };

@@ -15,7 +15,7 @@ impl World {
         let directory = tempfile::tempdir().unwrap();
         let products: Arc<dyn ProductStore> =
             Arc::new(EmbeddedProducts::open(&directory.path().join("products.db")).unwrap());
-        let search = ProductSearch::new(Arc::clone(&products), index_bytes_max);
+        let search = ProductSearch::new(products.clone(), index_bytes_max);
         Self {
             products,
             search,
@@ -26,7 +26,7 @@ impl World {
 
     async fn keep(&self, titles: &[&str]) {
         let (org, agent) = (self.agent.org_id.clone(), self.agent.id.clone());
-        let mut writer = ProductsWriter::begin(Arc::clone(&self.products), org, agent)
+        let mut writer = ProductsWriter::begin(self.products.clone(), org, agent)
             .await
             .unwrap();
         for title in titles {

@@ -1,0 +1,58 @@
+//! Versions of products, from their first chunk to their removal.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use switchboard_schemas::ids::{AgentId, OrgId};
+
+use super::{ProductsVersion, PublishedProducts};
+use crate::error::StoreError;
+
+/// Writes of versions.
+///
+/// # Contract
+/// - **Replacement**: a version is written chunk by chunk, invisible to readers, and becomes
+///   current as a whole with [`publish_version`](Self::publish_version).
+/// - **Last write wins**: of two publishes, or a publish and a removal, the later one wins, even if
+///   clocks disagree.
+/// - **Cleanup**: chunks of a version that was never published, or is no longer current, are
+///   deleted by a later publish or removal, except for those that may still be written
+///   ([`super::UPLOAD_TIME_MAX`]).
+#[async_trait]
+pub trait ProductVersionStore: Send + Sync {
+    /// Registers a new version, so that it can be deleted if its writer dies.
+    async fn begin_version(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        version: &ProductsVersion,
+    ) -> Result<(), StoreError>;
+
+    /// Stores a chunk of a registered version.
+    async fn put_chunk(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        version: &ProductsVersion,
+        number: u32,
+        body: Bytes,
+    ) -> Result<(), StoreError>;
+
+    /// Makes a version the current one and deletes replaced versions.
+    async fn publish_version(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        kept: &PublishedProducts,
+    ) -> Result<(), StoreError>;
+
+    /// Deletes the chunks of a version that will not be published.
+    async fn discard_version(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        version: &ProductsVersion,
+    ) -> Result<(), StoreError>;
+
+    /// Deletes all products of an agent.
+    async fn remove_products(&self, org: &OrgId, agent: &AgentId) -> Result<(), StoreError>;
+}
