@@ -17,7 +17,10 @@ use super::{
     entries::{find, other_kind},
     planner::EntryPlanner,
     preconditions::{VersionPrecondition, changed_meanwhile},
-    resources::{references::ResourceReferences, resource::Resource},
+    resources::{
+        references::ResourceReferences,
+        resource::{Resource, parse_valid},
+    },
 };
 use crate::{
     http::{ApiError, ApiResult},
@@ -90,7 +93,7 @@ pub(super) async fn drafted<R: Resource>(
             )
         })?;
         let planner = EntryPlanner::of_one(&state.apply, org);
-        return Ok(R::plan(&planner, &R::parse_valid(draft)?, None).await?);
+        return Ok(R::plan(&planner, &parse_valid::<R>(draft)?, None).await?);
     }
     let found = find(state, org, R::KIND, id).await?.entry;
     let Some(mut draft) = draft else {
@@ -110,7 +113,7 @@ async fn edited<R: Resource>(
     edit: &ResourceEdit,
     references: &ResourceReferences,
 ) -> ApiResult<CatalogEntry> {
-    let fields = R::parse_valid(new_fields::<R>(current, edit, references)?)?;
+    let fields = parse_valid::<R>(new_fields::<R>(current, edit, references)?)?;
     let planner = EntryPlanner::of_one(&state.apply, org);
     let entry = R::plan(&planner, &fields, Some(current)).await?;
     // Ids are derived from slugs.

@@ -7,7 +7,7 @@ use switchboard_schemas::{audit::AuditAction, ids::OrgId};
 
 use super::{
     references::{ResourceReferences, refers_to, refuse_if_referenced},
-    resource::Resource,
+    resource::{Resource, parse_valid},
 };
 use crate::{
     admin::{
@@ -48,7 +48,7 @@ pub(in crate::admin) async fn create<R: Resource>(
     admin: Admin<R::Change>,
     body: JsonBody<R::Fields>,
 ) -> ApiResult<JsonResponse<201, R::View>> {
-    let fields = R::parse_valid(body.fields(&admin.state).await?)?;
+    let fields = parse_valid::<R>(body.fields(&admin.state).await?)?;
     create_in::<R, _>(&admin, admin.org(), &fields).await
 }
 

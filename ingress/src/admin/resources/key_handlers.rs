@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use super::{
     keys::{KeyFields, KeyResource, KeyView, refuse_taken_name},
     references::ResourceReferences,
-    resource::Resource,
+    resource::{Resource, parse_valid},
 };
 use crate::{
     admin::{
@@ -77,7 +77,7 @@ pub(in crate::admin) async fn create(
     admin: Admin<ManageKeys>,
     body: JsonBody<KeyFields>,
 ) -> ApiResult<JsonResponse<201, NewKeyView>> {
-    let fields = KeyResource::parse_valid(body.fields(&admin.state).await?)?;
+    let fields = parse_valid::<KeyResource>(body.fields(&admin.state).await?)?;
     let context = &admin.state.apply;
     let _write_lock = context.write_lock.lock().await;
     refuse_taken_name(&EntryPlanner::of_one(context, admin.org()), &fields.name).await?;

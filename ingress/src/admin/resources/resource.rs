@@ -84,13 +84,16 @@ pub(in crate::admin) trait Resource: Send + Sync + 'static {
             .and_then(|fields| Self::view(identity, fields, entry, references))
             .ok_or_else(|| other_kind(Self::KIND))
     }
+}
 
-    fn parse_valid(fields: JsonObject) -> Result<Self::Fields, ValidationError> {
-        let parsed = Self::parse(fields.into());
-        let parsed = parsed.map_err(ValidationError::naming_missing_field)?;
-        parsed.validate()?;
-        Ok(parsed)
-    }
+/// Parses the fields of a resource and validates their values.
+pub(in crate::admin) fn parse_valid<R: Resource>(
+    fields: JsonObject,
+) -> Result<R::Fields, ValidationError> {
+    let parsed = R::parse(fields.into());
+    let parsed = parsed.map_err(ValidationError::naming_missing_field)?;
+    parsed.validate()?;
+    Ok(parsed)
 }
 
 /// The fields that the service sets on every resource.
