@@ -7,7 +7,7 @@ use anyhow::Context;
 use secrecy::ExposeSecret;
 use switchboard_backends::{
     Backends,
-    accounts::{AccountStore, embedded::EmbeddedAccounts, scylla::ScyllaAccounts},
+    accounts::{AccountActivityStore, embedded::EmbeddedAccounts, scylla::ScyllaAccounts},
     bus::{MessageBus, embedded::EmbeddedBus, kafka::KafkaBus},
     catalog::{CatalogEntryStore, embedded::EmbeddedCatalog, scylla::ScyllaCatalog},
     config::BackendProfile,
@@ -133,7 +133,7 @@ pub(crate) struct AccountStores {
     /// Catalog of organizations and users.
     pub(crate) catalog: Arc<dyn CatalogEntryStore>,
     /// Audit log and sessions.
-    pub(crate) accounts: Arc<dyn AccountStore>,
+    pub(crate) accounts: Arc<dyn AccountActivityStore>,
     pub(crate) secret: InstallationSecret,
 }
 

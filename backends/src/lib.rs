@@ -52,5 +52,5 @@ pub struct Backends {
     /// Rate limits of keys, visitors and addresses.
     pub limiter: Arc<dyn limiter::RateLimiter>,
     /// Sessions and the audit log.
-    pub accounts: Arc<dyn accounts::AccountStore>,
+    pub accounts: Arc<dyn accounts::AccountActivityStore>,
 }

@@ -269,7 +269,7 @@ def check_spark(folder: pathlib.Path) -> None:
         records = session.readStream.text(str(folder / "topic"))
         sample.stream(session, records, lake).trigger(availableNow=True).start().awaitTermination()
         check(stage, expected)
-        sample.forget(session, lake)
+        sample.delete_from_disk(session, lake)
         check(f"{stage} after `forget`", expected)
     stored = sample.stored(session, lake).select("event_id", "version").collect()
     check_gone("spark", {row.event_id for row in stored})

@@ -83,18 +83,18 @@ SELECT record FROM chat.message_queue WHERE JSONExtractUInt(record, 'version') <
 -- is not sufficient, because a reply or a change in progress during the deletion has a later time
 -- and belongs to the deleted conversation.
 CREATE OR REPLACE VIEW chat.forgotten AS
-WITH told AS (
+WITH facts_of_deleted AS (
     SELECT event_id, conversation_id, type, occurred_at, message_id, in_reply_to, deleted_at
     FROM chat.facts
     INNER JOIN (SELECT org_id, conversation_id, max(deleted_at) AS deleted_at FROM chat.deletions GROUP BY ALL) AS deletions
     USING (org_id, conversation_id)
     -- Uses the primary key, so that only deleted conversations are read.
     WHERE (org_id, conversation_id) IN (SELECT org_id, conversation_id FROM chat.deletions)
-), anew AS (
+), restarted AS (
     SELECT conversation_id, min(occurred_at) AS began_at, groupUniqArray(assumeNotNull(message_id)) AS questions
-    FROM told WHERE type = 'message.user' AND occurred_at > deleted_at GROUP BY conversation_id
+    FROM facts_of_deleted WHERE type = 'message.user' AND occurred_at > deleted_at GROUP BY conversation_id
 )
-SELECT event_id FROM told LEFT JOIN anew USING (conversation_id)
+SELECT event_id FROM facts_of_deleted LEFT JOIN restarted USING (conversation_id)
 WHERE NOT if(type = 'message.assistant', has(questions, ifNull(in_reply_to, '')),
     notEmpty(questions) AND occurred_at >= began_at);
 

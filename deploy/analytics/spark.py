@@ -68,7 +68,7 @@ def stored(spark: SparkSession, directory: str) -> DataFrame:
 
 
 def exists(spark: SparkSession, place: str) -> bool:
-    """Whether there is such a file or folder."""
+    """Returns true if there is such a file or folder."""
     path = spark._jvm.org.apache.hadoop.fs.Path(place)
     return path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path)
 
@@ -77,42 +77,42 @@ def exists(spark: SparkSession, place: str) -> bool:
 # their replies, and changes after the first of them. Time alone is not sufficient, because a reply
 # or a change in progress during the deletion has a later time and belongs to the deleted
 # conversation. The deletion itself is kept too, because older records may be read again.
-FORGOTTEN = """
+DELETED_FACTS = """
     WITH deletions AS (
-        SELECT conversation_id, max(occurred_at) AS deleted_at FROM told WHERE deleted GROUP BY conversation_id),
+        SELECT conversation_id, max(occurred_at) AS deleted_at FROM facts WHERE deleted GROUP BY conversation_id),
     questions AS (
-        SELECT conversation_id, message_id, occurred_at FROM told JOIN deletions USING (conversation_id)
+        SELECT conversation_id, message_id, occurred_at FROM facts JOIN deletions USING (conversation_id)
         WHERE type = 'message.user' AND occurred_at > deleted_at)
-    SELECT DISTINCT event_id FROM told
-    LEFT SEMI JOIN deletions ON told.conversation_id = deletions.conversation_id
-    LEFT ANTI JOIN questions ON told.conversation_id = questions.conversation_id
-        AND if(type = 'message.assistant', questions.message_id = in_reply_to, questions.occurred_at <= told.occurred_at)
+    SELECT DISTINCT event_id FROM facts
+    LEFT SEMI JOIN deletions ON facts.conversation_id = deletions.conversation_id
+    LEFT ANTI JOIN questions ON facts.conversation_id = questions.conversation_id
+        AND if(type = 'message.assistant', questions.message_id = in_reply_to, questions.occurred_at <= facts.occurred_at)
     WHERE deleted IS NOT TRUE"""
 
 
-def forgotten(told: DataFrame) -> DataFrame:
-    """The `event_id` of each fact that a deletion took with it."""
-    told.where("version = 1").createOrReplaceTempView("told")
-    return told.sparkSession.sql(FORGOTTEN)
+def deleted_facts(facts: DataFrame) -> DataFrame:
+    """Returns the `event_id` of each fact that a deletion covers."""
+    facts.where("version = 1").createOrReplaceTempView("facts")
+    return facts.sparkSession.sql(DELETED_FACTS)
 
 
 def distinct_facts(spark: SparkSession, directory: str) -> DataFrame:
-    """Each fact once, and none that was deleted."""
+    """Returns each fact once, and none that was deleted."""
     # dropDuplicatesWithinWatermark is not used in the stream: a watermark also drops late records,
     # and while a backlog is read one partition is always behind another.
-    told = stored(spark, directory)
-    kept = told.where("version = 1 AND deleted IS NOT TRUE").join(forgotten(told), "event_id", "left_anti")
+    facts = stored(spark, directory)
+    kept = facts.where("version = 1 AND deleted IS NOT TRUE").join(deleted_facts(facts), "event_id", "left_anti")
     return kept.dropDuplicates(["event_id"])
 
 
-def forget(spark: SparkSession, directory: str) -> None:
-    """Takes off the disk what was deleted: the other facts of such files are written anew, and the files go."""
-    told = stored(spark, directory)
-    gone = forgotten(told)
-    files = [row.file_path for row in told.join(gone, "event_id", "left_semi").select("file_path").distinct().collect()]
+def delete_from_disk(spark: SparkSession, directory: str) -> None:
+    """Deletes the files that contain deleted facts, after copying their other facts."""
+    facts = stored(spark, directory)
+    deleted = deleted_facts(facts)
+    files = [row.file_path for row in facts.join(deleted, "event_id", "left_semi").select("file_path").distinct().collect()]
     if not files:
         return
-    kept = told.where(f.col("file_path").isin(files)).join(gone, "event_id", "left_anti").drop("file_path")
+    kept = facts.where(f.col("file_path").isin(files)).join(deleted, "event_id", "left_anti").drop("file_path")
     # A separate folder, because two writers of one folder would delete each other's unfinished
     # files.
     kept.write.mode("append").partitionBy("day").parquet(f"{directory}/kept")
@@ -171,7 +171,7 @@ def main() -> None:
                 print(name)
                 table.show(truncate=False)
         case ["forget", directory]:
-            forget(spark, directory)
+            delete_from_disk(spark, directory)
         case _:
             sys.exit(__doc__)
 

@@ -15,7 +15,7 @@ use crate::support::{
 
 /// Recounted totals of an agent, a team or the organization.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Counted {
+struct RecountedTotals {
     conversations: u64,
     messages: u64,
     by_status: BTreeMap<String, u64>,
@@ -28,9 +28,9 @@ struct Counted {
 /// Recounted totals of an organization.
 #[derive(Default)]
 struct Recount {
-    all: Counted,
-    by_agent: BTreeMap<String, Counted>,
-    by_team: BTreeMap<String, Counted>,
+    all: RecountedTotals,
+    by_agent: BTreeMap<String, RecountedTotals>,
+    by_team: BTreeMap<String, RecountedTotals>,
 }
 
 impl Recount {
@@ -71,7 +71,12 @@ impl Recount {
         }
     }
 
-    fn change(&mut self, agent: Option<&str>, team: Option<&str>, change: impl Fn(&mut Counted)) {
+    fn change(
+        &mut self,
+        agent: Option<&str>,
+        team: Option<&str>,
+        change: impl Fn(&mut RecountedTotals),
+    ) {
         change(&mut self.all);
         agent
             .into_iter()
@@ -81,7 +86,7 @@ impl Recount {
     }
 }
 
-impl Counted {
+impl RecountedTotals {
     fn add_reply(&mut self, reply: Option<&Value>) {
         let status = reply.map_or("failed", |reply| reply["status"].as_str().unwrap());
         *self.by_status.entry(status.to_owned()).or_default() += 1;

@@ -10,7 +10,7 @@ use crate::support::{
 
 const CANARY: &str = "canary";
 
-type Expected = (u16, Option<&'static str>);
+type ExpectedRefusal = (u16, Option<&'static str>);
 
 /// Creates an organization whose texts all contain the canary.
 async fn canary_organization() -> (Organization, Value) {
@@ -98,7 +98,7 @@ fn requests(
     ]);
     let body = json!({"message": "hi", "sessionId": "s", "rating": 1});
     let built = requests.into_iter().map(
-        |(method, path, (status, code)): (Method, String, Expected)| {
+        |(method, path, (status, code)): (Method, String, ExpectedRefusal)| {
             (client.request(method, &path).json(&body), status, code)
         },
     );

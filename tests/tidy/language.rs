@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs};
 
-use crate::source::{SourceFile, findings, root};
+use crate::source::{SourceFile, files, findings, root};
 
 /// Longest name of a test, in characters.
 const TEST_NAME_MAX: usize = 60;
@@ -11,6 +11,9 @@ const TEST_NAME_MAX: usize = 60;
 const CLAUSE_WORDS: [&str; 8] = [
     "what", "who", "whose", "whom", "whether", "how", "where", "which",
 ];
+
+/// Extensions of files with comments besides Rust's.
+const OTHER_LANGUAGES: [&str; 9] = ["css", "js", "lua", "py", "sh", "sql", "toml", "ts", "tsx"];
 
 /// Past participles that do not end in "ed", as type names.
 const IRREGULAR_PARTICIPLES: &str = "Begun Bound Bought Broken Brought Built Chosen Cut Done Drawn \
@@ -44,9 +47,22 @@ fn type_name_is_no_participle() {
     let listed: Vec<_> = list.lines().filter(|name| is_participle(name)).collect();
     assert!(listed.is_empty(), "in names.txt: {listed:?}");
     check(|source| {
-        let names = type_names(source).into_iter();
+        let names = type_names_in(&source.text).into_iter();
         names.filter(|name| is_participle(name)).collect()
     });
+}
+
+#[test]
+fn comment_of_another_language_opens_with_a_statement() {
+    let files = OTHER_LANGUAGES.map(|extension| files(root(), extension));
+    let openings = files.into_iter().flatten().flat_map(|path| {
+        let text = fs::read_to_string(&path).unwrap();
+        let openings = other_clause_openings(&text).into_iter();
+        let findings = openings.map(|opening| format!("{}: {opening}", path.display()));
+        findings.collect::<Vec<_>>()
+    });
+    let openings: Vec<_> = openings.collect();
+    assert!(openings.is_empty(), "{openings:#?}");
 }
 
 #[test]
@@ -84,11 +100,34 @@ fn clause_openings(source: &SourceFile) -> Vec<String> {
     openings
 }
 
+/// Returns the comments at the beginning of a line, and doc comments, that open with a clause.
+fn other_clause_openings(text: &str) -> Vec<String> {
+    let mut openings = Vec::new();
+    let mut in_comment = false;
+    for line in text.lines() {
+        let markers = ["-- ", "# ", "// ", "/* "].iter();
+        let outer = markers.clone().find_map(|marker| line.strip_prefix(marker));
+        let line = line.trim_start();
+        let doc = line.strip_prefix("/** ").or(line.strip_prefix("\"\"\""));
+        let comment = outer.or(doc).filter(|_| !in_comment);
+        let word = comment.and_then(|comment| comment.split_whitespace().next());
+        if word.is_some_and(|word| CLAUSE_WORDS.contains(&word.to_lowercase().as_str())) {
+            openings.push(line.to_owned());
+        }
+        in_comment = outer.is_some();
+    }
+    openings
+}
+
 /// Returns the names of the types that a file of the product defines.
 fn type_names(source: &SourceFile) -> Vec<String> {
     if source.is_test() {
         return Vec::new();
     }
+    type_names_in(source.product_text())
+}
+
+fn type_names_in(text: &str) -> Vec<String> {
     let name = |line: &str| {
         // An indented `type` belongs to a trait, which chose its name.
         let indented = line.starts_with(' ');
@@ -105,7 +144,7 @@ fn type_names(source: &SourceFile) -> Vec<String> {
         name.starts_with(char::is_uppercase)
             .then(|| name.to_owned())
     };
-    source.product_text().lines().filter_map(name).collect()
+    text.lines().filter_map(name).collect()
 }
 
 /// Returns the names of test functions.
@@ -143,6 +182,16 @@ fn clause_opening_is_found_in_the_first_line_only() {
         text: text.into(),
     };
     assert_eq!(clause_openings(&source), ["/// What it does."]);
+}
+
+#[test]
+fn clause_opening_of_another_language_is_found() {
+    let text =
+        "-- What it is.\n-- how\nCREATE;\n  -- Which is fine here\n  /** Whether it is. */\n";
+    assert_eq!(
+        other_clause_openings(text),
+        ["-- What it is.", "/** Whether it is. */"]
+    );
 }
 
 #[test]

@@ -5,7 +5,10 @@
 use std::{fmt, time::Duration};
 
 use switchboard_schemas::{
-    ids::AgentId, routing::RoutingStage, team::RoutingStrategy, time::Timestamp,
+    ids::AgentId,
+    routing::RoutingStage,
+    team::RoutingStrategy,
+    time::{Timestamp, whole_millis},
 };
 
 use crate::{
@@ -13,7 +16,7 @@ use crate::{
     model::openai::ModelClient,
     routing::{
         candidates::{RoutingCandidate, RoutingCandidates},
-        choice::{self, AgentChoice},
+        choice::{self, RoutingStep},
         intent::{IntentRequest, IntentRouter},
         past::{AGENT_CHANGES_MAX, ConversationPast, PastMessage},
     },
@@ -148,8 +151,8 @@ impl RoutingReplay {
     ) -> ReplayedDecision {
         let (mut made, mut asks_model) = (None, false);
         match choice::choose_agent(RoutingStrategy::Intent, candidates, past.last.as_ref()) {
-            AgentChoice::Decided(decision) => made = Some(decision),
-            AgentChoice::ByIntent(current) => {
+            RoutingStep::Decided(decision) => made = Some(decision),
+            RoutingStep::ByIntent(current) => {
                 let question = IntentRequest {
                     message: &message.text,
                     members: &candidates.members,
@@ -164,7 +167,7 @@ impl RoutingReplay {
                 asks_model = decided.is_guess;
                 made = choice::decision_by_intent(candidates, decided);
             }
-            AgentChoice::RoundRobin | AgentChoice::Random | AgentChoice::NoAgent => {}
+            RoutingStep::RoundRobin | RoutingStep::Random | RoutingStep::NoAgent => {}
         }
         let stage = made
             .as_ref()
@@ -187,7 +190,7 @@ impl RoutingReplay {
 /// Returns the configuration with a longer wait for embeddings, so that equal messages are always
 /// decided by the same stage.
 fn patient(config: &WorkersConfig) -> WorkersConfig {
-    let embedding_timeout_ms = u64::try_from(EMBEDDING_TIMEOUT.as_millis()).unwrap_or(u64::MAX);
+    let embedding_timeout_ms = whole_millis(EMBEDDING_TIMEOUT);
     WorkersConfig {
         embedding_timeout_ms,
         ..config.clone()

@@ -27,13 +27,15 @@ impl RetryDelays {
 
     /// Returns the next pause.
     fn next_delay(&mut self) -> Duration {
-        let ceiling = self
-            .min
-            .saturating_mul(1 << self.tries.min(16))
-            .min(self.max);
+        let ceiling = longest_pause(self.min, self.max, self.tries);
         self.tries += 1;
         rand::rng().random_range(self.min..=ceiling.max(self.min))
     }
+}
+
+/// Returns the longest pause before a try, which doubles with each one that failed.
+pub(crate) fn longest_pause(min: Duration, max: Duration, failed_tries: u32) -> Duration {
+    min.saturating_mul(1 << failed_tries.min(16)).min(max)
 }
 
 /// Repeats `work` until it succeeds. Returns `None` if the next try would be after `deadline`.

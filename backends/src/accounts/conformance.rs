@@ -1,4 +1,4 @@
-//! Conformance tests of [`super::AccountStore`], run on both backends.
+//! Conformance tests of [`super::AccountActivityStore`], run on both backends.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,13 +11,13 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
-use super::{AccountStore, DashboardSession, embedded::EmbeddedAccounts};
+use super::{AccountActivityStore, DashboardSession, embedded::EmbeddedAccounts};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// A backend under test.
 struct Subject {
-    accounts: Arc<dyn AccountStore>,
+    accounts: Arc<dyn AccountActivityStore>,
     _directory: Option<tempfile::TempDir>,
 }
 

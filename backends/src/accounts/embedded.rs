@@ -1,5 +1,5 @@
-//! The embedded backend of [`super::AccountStore`]: dashboard sessions and the audit log, in two
-//! SQLite tables.
+//! The embedded backend of [`super::AccountActivityStore`]: dashboard sessions and the audit log,
+//! in two SQLite tables.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
-use super::{AccountStore, DashboardSession};
+use super::{AccountActivityStore, DashboardSession};
 use crate::{
     error::StoreError,
     json::{decode, encode},
@@ -51,7 +51,7 @@ impl EmbeddedAccounts {
 }
 
 #[async_trait]
-impl AccountStore for EmbeddedAccounts {
+impl AccountActivityStore for EmbeddedAccounts {
     async fn begin_session(
         &self,
         hash: &TokenHash,

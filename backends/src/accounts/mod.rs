@@ -3,8 +3,8 @@
 //! # Contract
 //! - **Visibility**: a read that begins after a write has returned sees the write, on any process.
 //!   There is no cache: an ended session is rejected everywhere at once.
-//! - **Finality**: no [`AccountStore::touch_session`], however late it arrives, reopens an ended
-//!   session.
+//! - **Finality**: no [`AccountActivityStore::touch_session`], however late it arrives, reopens an
+//!   ended session.
 //! - **Expiry**: an expired session is not found, and its data is deleted soon after.
 //! - **Append-only**: an entry of the log is never changed or removed; recording it again has no
 //!   effect.
@@ -30,9 +30,9 @@ use switchboard_schemas::{
 
 use crate::error::StoreError;
 
-/// The store of dashboard sessions and the audit log.
+/// The store of what accounts do: dashboard sessions and the audit log.
 #[async_trait]
-pub trait AccountStore: Send + Sync {
+pub trait AccountActivityStore: Send + Sync {
     /// Stores a new session under the hash of its token.
     async fn begin_session(
         &self,

@@ -14,7 +14,7 @@ use switchboard_schemas::{
 };
 use tokio::sync::OnceCell;
 
-use super::{AccountStore, DashboardSession};
+use super::{AccountActivityStore, DashboardSession};
 use crate::{
     error::StoreError,
     json::{decode, encode},
@@ -96,7 +96,7 @@ impl ScyllaAccounts {
 }
 
 #[async_trait]
-impl AccountStore for ScyllaAccounts {
+impl AccountActivityStore for ScyllaAccounts {
     async fn begin_session(
         &self,
         hash: &TokenHash,

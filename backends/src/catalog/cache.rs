@@ -177,14 +177,14 @@ mod tests {
 
     /// A catalog that counts its reads and returns a scripted entry or error.
     #[derive(Default)]
-    struct Scripted {
+    struct ScriptedCatalog {
         reads: AtomicU32,
         passed: Mutex<Duration>,
         entry: Mutex<Option<CatalogEntry>>,
         failure: Mutex<Option<fn() -> StoreError>>,
     }
 
-    impl Scripted {
+    impl ScriptedCatalog {
         fn holds(&self, entry: Option<CatalogEntry>) {
             *self.entry.lock().unwrap() = entry;
         }
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[async_trait]
-    impl CatalogEntryStore for Scripted {
+    impl CatalogEntryStore for ScriptedCatalog {
         async fn get(&self, _: EntryKind, _: &str) -> Result<Option<CatalogEntry>, StoreError> {
             self.read().await
         }
@@ -266,8 +266,8 @@ mod tests {
         StoreError::Malformed("damaged".into())
     }
 
-    fn cached() -> (Arc<Scripted>, CatalogCache, OrgId) {
-        let (scripted, entry) = (Arc::new(Scripted::default()), organization("acme"));
+    fn cached() -> (Arc<ScriptedCatalog>, CatalogCache, OrgId) {
+        let (scripted, entry) = (Arc::new(ScriptedCatalog::default()), organization("acme"));
         let org = entry.org_id().clone();
         scripted.holds(Some(entry));
         let (begun, time) = (Instant::now(), Arc::clone(&scripted));

@@ -19,7 +19,7 @@ pub const LEASE: Duration = Duration::from_secs(3);
 pub const STATE_LOSS_GRACE: Duration = Duration::from_secs(6);
 /// Interval of the heartbeats of a holder that appends nothing.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum number of attempts for one reply.
+/// Number of failed attempts after which a reply is given up.
 pub const ATTEMPTS_MAX: u32 = 3;
 
 /// Claims on replies.
@@ -34,14 +34,14 @@ pub const ATTEMPTS_MAX: u32 = 3;
 /// - **Fencing**: a call with another token than the valid one changes nothing and returns
 ///   [`ClaimStatus::Fenced`].
 /// - **Finalization**: after [`finalize_reply`](Self::finalize_reply) no holder adds text to the
-///   reply or finalizes another end. The end frame stays hidden until
-///   [`complete_claim`](Self::complete_claim), which logs the end that was stored: the store
-///   outranks a relay whose response got lost.
+///   reply or finalizes another end. Readers see no end before
+///   [`complete_claim`](Self::complete_claim). If the stored end is another one, because a response
+///   of the relay was lost, the stored one is logged.
 /// - **Cancellation**: a cancel mark is returned by the next append, heartbeat or finalization.
 /// - **State loss**: the relay may come back empty. It then returns [`ClaimStatus::StateLost`], and
 ///   the holder sends what it knows with [`restore_claim`](Self::restore_claim), which is refused
 ///   if another worker has claimed the reply meanwhile. For [`STATE_LOSS_GRACE`] after such a
-///   restart an inherited claim is answered with [`ClaimOutcome::Busy`], so that a worker that
+///   restart an maybe_held claim is answered with [`ClaimOutcome::Busy`], so that a worker that
 ///   still holds the reply comes first.
 #[async_trait]
 pub trait ClaimStore: Send + Sync {
@@ -57,9 +57,9 @@ pub trait ClaimStore: Send + Sync {
         frames: &[Frame],
     ) -> Result<ClaimStatus, RelayError>;
 
-    /// Fixes the text and the end of the reply, which this holder or the next one stores. Returns
-    /// [`ClaimStatus::Cancelled`] and changes nothing if the reply was cancelled and `end` is not a
-    /// cancelled one.
+    /// Makes the text and the end of the reply unchangeable; this holder or the next one stores
+    /// them. Returns [`ClaimStatus::Cancelled`] and changes nothing if the reply was cancelled,
+    /// unless `end` is itself a cancelled end.
     async fn finalize_reply(
         &self,
         token: &ClaimToken,
@@ -75,8 +75,8 @@ pub trait ClaimStore: Send + Sync {
         completion: &ClaimCompletion,
     ) -> Result<ClaimStatus, RelayError>;
 
-    /// Ends the lease at once. The next claim succeeds immediately and has the same number of
-    /// attempts left.
+    /// Ends the lease at once. The next claim succeeds immediately; the attempt number rises, but
+    /// no failure is counted.
     async fn release_claim(&self, token: &ClaimToken) -> Result<(), RelayError>;
 
     /// Requests that the reply stops. One that waits, with a queue slot and without a claim, ends
@@ -93,13 +93,14 @@ pub trait ClaimStore: Send + Sync {
 pub struct ClaimRequest {
     /// The reply to claim.
     pub reply_id: MessageId,
-    /// Nonce of the publish that delivered the job; a voided publish is not claimed.
+    /// Nonce of the publish that delivered the job. A publish that was answered with 503 must not
+    /// be processed if its record arrives later.
     pub publish_nonce: String,
     /// Lowest attempt number that may be assigned.
     pub attempt_min: u32,
     /// `true` if another worker may hold the reply, so that a relay without state must not grant it
     /// at once.
-    pub inherited: bool,
+    pub maybe_held: bool,
 }
 
 /// The fencing token of a claim.

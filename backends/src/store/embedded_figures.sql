@@ -1,5 +1,5 @@
--- What is counted of conversations: a fact of each turn under its reply's id, and the rating of each rated conversation
--- under its own. The hour is that of the first acceptance.
+-- Facts about conversations: one for each turn under its reply's id, and the rating of each rated conversation under
+-- its own id. The hour is that of the first acceptance.
 CREATE TABLE facts (
     org_id TEXT NOT NULL,
     hour INTEGER NOT NULL,   -- since the epoch
@@ -9,7 +9,7 @@ CREATE TABLE facts (
     PRIMARY KEY (org_id, hour, id)
 ) STRICT, WITHOUT ROWID;
 
--- How often something was noted of a day.
+-- Number of changes to the facts of each day.
 CREATE TABLE fact_marks (
     org_id TEXT NOT NULL,
     day INTEGER NOT NULL,    -- since the epoch
@@ -17,7 +17,7 @@ CREATE TABLE fact_marks (
     PRIMARY KEY (org_id, day)
 ) STRICT, WITHOUT ROWID;
 
--- What was counted of a day.
+-- Totals of each day.
 CREATE TABLE day_figures (
     org_id TEXT NOT NULL,
     day INTEGER NOT NULL,

@@ -1,4 +1,4 @@
--- Which teams' conversations of a session an agent answered in.
+-- Conversations of teams in which an agent answered a session.
 CREATE TABLE session_links (
     org_id TEXT NOT NULL,
     agent_id TEXT NOT NULL,

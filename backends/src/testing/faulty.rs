@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 
 use super::Faults;
 use crate::{
-    accounts::{AccountStore, DashboardSession},
+    accounts::{AccountActivityStore, DashboardSession},
     bus::{BusConsumer, BusError, MessageBus, OutgoingRecord},
     catalog::{CatalogEntry, CatalogEntryStore, EntryKind, KeyUse, KeyUseStore, VersionedEntry},
     error::StoreError,
@@ -162,7 +162,7 @@ faulty!(KeyUseStore {
     key_uses(org: &OrgId) -> Result<Vec<KeyUse>, StoreError>;
 });
 
-faulty!(AccountStore {
+faulty!(AccountActivityStore {
     begin_session(hash: &TokenHash, session: &DashboardSession) -> Result<(), StoreError>, records (*hash, session.clone());
     find_session(hash: &TokenHash) -> Result<Option<DashboardSession>, StoreError>;
     touch_session(hash: &TokenHash, session: &DashboardSession) -> Result<(), StoreError>;

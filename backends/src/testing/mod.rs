@@ -3,6 +3,11 @@
 mod faults;
 mod faulty;
 
+use std::time::Duration;
+
+/// Slack of documented deadlines on a busy machine.
+pub const SLACK: Duration = Duration::from_secs(3);
+
 pub use crate::{
     relay::embedded::fixtures::{push_envelope, put_frame},
     store::fixtures::{put_conversation, put_message, put_reply},

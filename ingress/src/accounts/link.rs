@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use switchboard_backends::{
     StoreError,
-    accounts::AccountStore,
+    accounts::AccountActivityStore,
     catalog::{CatalogEntry, CatalogEntryStore, EntryKind},
 };
 use switchboard_schemas::{
@@ -33,7 +33,7 @@ pub struct LinkMaker {
     /// Catalog that contains the accounts.
     pub catalog: Arc<dyn CatalogEntryStore>,
     /// Store of the audit log.
-    pub accounts: Arc<dyn AccountStore>,
+    pub accounts: Arc<dyn AccountActivityStore>,
     /// Secret of the installation, for ids and hashes.
     pub secret: InstallationSecret,
     /// Base URL of the dashboard.

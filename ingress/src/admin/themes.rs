@@ -20,7 +20,7 @@ pub(super) fn check_theme(theme: &WidgetTheme) -> Result<(), ValidationError> {
         ("sendButtonColor", &theme.send_button_color),
     ];
     if let Some((name, _)) = colors.into_iter().find(|(_, value)| !is_color(value)) {
-        let reason = "must be a CSS colour such as #2563eb, rgb(37, 99, 235) or a colour's name";
+        let reason = "must be a CSS color such as #2563eb, rgb(37, 99, 235) or a color name";
         return Err(ValidationError::new(name, reason));
     }
     if !is_length(&theme.border_radius) {

@@ -30,7 +30,7 @@ function inline(text) {
   });
 }
 
-/** What a reference means, with what stands beside it. */
+/** Returns the target of a reference, with the properties beside the reference. */
 function resolve(node) {
   if (!node?.$ref) return node ?? {};
   const target = node.$ref.replace('#/', '').split('/').reduce((at, key) => at?.[key], api) ?? {};

@@ -6,7 +6,7 @@
   const LATER = new Date(Date.now() + 864e5).toISOString();
   const MINUTE_MS = 60_000;
 
-  /** What the form says last, and what the widget has been given. */
+  /** Latest settings of the form, and those that the widget already has. */
   let form, given;
   let begin;
   const begun = new Promise((resolve) => (begin = resolve));

@@ -6,7 +6,7 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 use serde_json::{Map, Value};
-use switchboard_backends::{StoreError, accounts::AccountStore};
+use switchboard_backends::{StoreError, accounts::AccountActivityStore};
 use switchboard_schemas::{
     audit::{AuditAction, AuditActor, AuditEntry, FieldChange},
     ids::{AuditId, OrgId, RequestId},
@@ -107,7 +107,7 @@ impl AuditTrail {
 
 /// Records an action of a command-line command.
 pub(crate) async fn record_command(
-    accounts: &dyn AccountStore,
+    accounts: &dyn AccountActivityStore,
     org: &OrgId,
     action: AuditAction,
     kind: &str,
@@ -153,7 +153,7 @@ pub(crate) fn differences(
     changes.take(FIELDS_MAX).collect()
 }
 
-async fn record_later(accounts: &dyn AccountStore, entry: &AuditEntry) {
+async fn record_later(accounts: &dyn AccountActivityStore, entry: &AuditEntry) {
     for _ in 0..RETRIES_MAX {
         tokio::time::sleep(RETRY_PAUSE).await;
         if accounts.append_entry(entry).await.is_ok() {

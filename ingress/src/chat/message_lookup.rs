@@ -147,8 +147,8 @@ impl AuthorizedMessage {
         Ok(view)
     }
 
-    /// Returns the view of a reply that has no final state in the store, as its log contains it. The
-    /// log knows first that a waiting reply was cancelled.
+    /// Returns the view of a reply that has no final state in the store, as its log contains it.
+    /// The log knows first that a waiting reply was cancelled.
     async fn open_view(
         &self,
         state: &AppState,

@@ -58,7 +58,7 @@ pub(crate) enum TextConflict {
 /// State of one client's copy of a reply.
 #[derive(Default)]
 pub(crate) struct ReplyAssembly {
-    attempt_heard: u32,
+    highest_attempt: u32,
     /// Highest attempt that wrote the followed text. Generations are names without an order;
     /// attempts increase.
     attempt_taken: u32,
@@ -93,12 +93,12 @@ impl ReplyAssembly {
 
     /// Records that `attempt` runs.
     pub(crate) fn record_attempt(&mut self, attempt: u32) {
-        self.attempt_heard = self.attempt_heard.max(attempt);
+        self.highest_attempt = self.highest_attempt.max(attempt);
     }
 
     /// Returns the highest attempt of all frames and heartbeats.
-    pub(crate) const fn attempt_heard(&self) -> u32 {
-        self.attempt_heard
+    pub(crate) const fn highest_attempt(&self) -> u32 {
+        self.highest_attempt
     }
 
     /// Returns the generation of the sent text, or 0 before the first frame.
@@ -137,7 +137,7 @@ impl ReplyAssembly {
     /// Returns a fingerprint that changes whenever a frame adds information.
     pub(crate) const fn progress(&self) -> (u32, Option<u32>, u64, u64) {
         (
-            self.attempt_heard,
+            self.highest_attempt,
             self.generation,
             self.logged_seq,
             self.sent_bytes,
@@ -146,7 +146,7 @@ impl ReplyAssembly {
 
     fn begin_generation(&mut self, generation: u32) {
         *self = Self {
-            attempt_heard: self.attempt_heard,
+            highest_attempt: self.highest_attempt,
             generation: Some(generation),
             ..Self::default()
         };

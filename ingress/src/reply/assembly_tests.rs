@@ -368,7 +368,7 @@ fn heartbeat_carries_only_the_attempt() {
     let frames = log(1, &parts_of(&["a"]));
     let (mut assembly, _) = accept_all([frames[0].clone(), frames[1].clone()]);
     assembly.record_attempt(2);
-    assert_eq!((assembly.attempt_heard(), assembly.generation()), (2, 1));
+    assert_eq!((assembly.highest_attempt(), assembly.generation()), (2, 1));
 }
 
 #[test]

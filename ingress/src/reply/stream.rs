@@ -25,11 +25,11 @@ use crate::{
 
 /// Interval between attempts to close a gap; the missing bytes may still be in transit.
 const GAP_RETRY: Duration = Duration::from_millis(200);
-/// Number of empty polls after which the log is read from the start: a new generation restarts
-/// sequence numbers at 1.
-const RESTART_READ_EVERY: u32 = 2;
-/// Same as [`RESTART_READ_EVERY`] for readers, which poll more often.
-const READER_RESTART_READ_EVERY: u32 = 10;
+/// Every so many empty polls, the whole log is read: in a new generation the sequence numbers begin
+/// at 1 again, and frames after the last one read would miss them.
+const FULL_READ_EVERY: u32 = 2;
+/// Same as [`FULL_READ_EVERY`] for readers, which poll more often.
+const READER_FULL_READ_EVERY: u32 = 10;
 
 /// Next event of a reply.
 #[derive(Debug)]
@@ -151,7 +151,7 @@ impl ReplyStream {
     /// Sets the effect of dropping this stream before the reply has ended. Has no effect on
     /// readers.
     pub(crate) fn on_disconnect(mut self, on_disconnect: OnDisconnect) -> Self {
-        if !self.is_reader() {
+        if !self.only_follows() {
             self.on_disconnect = on_disconnect;
         }
         self
@@ -168,12 +168,12 @@ impl ReplyStream {
         } else {
             self.read_log(0).await;
         }
-        let unread = if is_final {
+        let is_unreadable = if is_final {
             self.backlog.is_empty()
         } else {
             self.timeouts.is_relay_unavailable()
         };
-        if unread {
+        if is_unreadable {
             return Err(ApiError::unavailable(
                 "the reply cannot be read at the moment",
             ));
@@ -185,15 +185,15 @@ impl ReplyStream {
         };
         let start = position.start_in(&known)?;
         self.start_offset = start as u64;
-        let (end, updates): (Vec<_>, Vec<_>) = rest
+        let (last_events, updates): (Vec<_>, Vec<_>) = rest
             .into_iter()
-            .partition(|next| !matches!(next, StreamEvent::ReplyUpdate(_)));
+            .partition(|event| !matches!(event, StreamEvent::ReplyUpdate(_)));
         self.queued_events.extend(updates);
         if start < text.len() {
             self.queued_events
                 .push_back(StreamEvent::Text(text.slice(start..)));
         }
-        self.queued_events.extend(end);
+        self.queued_events.extend(last_events);
         Ok(self)
     }
 
@@ -226,13 +226,13 @@ impl ReplyStream {
     pub(crate) async fn next(&mut self) -> StreamEvent {
         let next = match self.queued_events.pop_front() {
             Some(next) => next,
-            None => self.next_followed().await,
+            None => self.next_from_sources().await,
         };
         self.has_ended = matches!(next, StreamEvent::Ended(_) | StreamEvent::Lost(_));
         next
     }
 
-    async fn next_followed(&mut self) -> StreamEvent {
+    async fn next_from_sources(&mut self) -> StreamEvent {
         loop {
             if let Some(frame) = self.backlog.pop_front() {
                 if let Some(next) = self.apply_logged(frame) {
@@ -248,8 +248,8 @@ impl ReplyStream {
                 }
                 StreamWake::Overflowed => self.pull_from_log().await,
                 StreamWake::PollDue => {
-                    if let Some(loss) = self.poll_sources().await {
-                        return StreamEvent::Lost(loss);
+                    if let Some(failure) = self.poll_sources().await {
+                        return StreamEvent::Lost(failure);
                     }
                 }
             }
@@ -262,8 +262,8 @@ impl ReplyStream {
         while let Some(frame) = self.backlog.pop_front() {
             match self.apply_logged(frame) {
                 Some(StreamEvent::Text(bytes)) => text.extend_from_slice(&bytes),
-                // The start event is formatted after the whole backlog was applied, so that it
-                // contains the structured data already.
+                // The event `start` (`Began`) is formatted after the whole backlog was applied, so
+                // that it contains the structured data already.
                 Some(StreamEvent::ReplyUpdate(ReplyUpdate::Ui))
                     if rest.iter().any(|next| {
                         matches!(next, StreamEvent::ReplyUpdate(ReplyUpdate::Began))
@@ -301,7 +301,7 @@ impl ReplyStream {
             }
             ReplySignal::Frame(frame) => self.assembly.apply_frame(frame, FrameSource::Push),
         };
-        self.timeouts.record_sign(now);
+        self.timeouts.record_sign_of_life(now);
         if step != AssemblyStep::Gap {
             if !self.gap_open {
                 self.next_poll = self.next_poll_after(now);
@@ -319,7 +319,7 @@ impl ReplyStream {
         let before = self.assembly.progress();
         let step = self.assembly.apply_frame(frame, FrameSource::Log);
         if self.assembly.progress() != before {
-            self.timeouts.record_sign(Instant::now());
+            self.timeouts.record_sign_of_life(Instant::now());
             self.empty_polls = 0;
         }
         if step != AssemblyStep::Gap
@@ -335,11 +335,12 @@ impl ReplyStream {
     /// Reads from the log after the push queue of a slow client overflowed.
     async fn pull_from_log(&mut self) {
         self.state.metrics.replies_pulled.inc();
-        self.timeouts.record_sign(Instant::now());
+        self.timeouts.record_sign_of_life(Instant::now());
         self.read_log(self.assembly.logged_seq()).await;
     }
 
-    /// Reads missing frames from the log, or from the store once the reply is final.
+    /// Reads missing frames from the log, from its start if nothing follows, or from the store if
+    /// the log is gone.
     async fn repair_gap(&mut self) {
         let in_log = self.read_log(self.assembly.logged_seq()).await;
         if !in_log && !self.read_log(0).await {
@@ -351,10 +352,10 @@ impl ReplyStream {
     /// Polls log and store after a silence, and decides whether to wait, to publish the
     /// job again, or to give up.
     async fn poll_sources(&mut self) -> Option<StreamFailure> {
-        let every = if self.is_reader() {
-            READER_RESTART_READ_EVERY
+        let every = if self.only_follows() {
+            READER_FULL_READ_EVERY
         } else {
-            RESTART_READ_EVERY
+            FULL_READ_EVERY
         };
         let from_start = self.empty_polls % every == every - 1;
         let after_seq = if from_start {
@@ -367,10 +368,10 @@ impl ReplyStream {
         if self.backlog_is_known() {
             self.backlog.clear();
         }
-        // If nothing was ever received, Redis may reject writes of workers while it answers our
-        // reads.
+        // Silence from the beginning may mean that the relay rejects the writes of workers,
+        // although it answers our reads.
         let nothing_heard = from_start && self.timeouts.has_not_started();
-        let store_may_know = if self.is_reader() {
+        let store_may_know = if self.only_follows() {
             from_start
         } else {
             nothing_heard || self.timeouts.has_no_takeover_left()
@@ -386,8 +387,8 @@ impl ReplyStream {
             TimeoutDecision::Wait => None,
             TimeoutDecision::NeverStarted => Some(StreamFailure::NeverStarted),
             TimeoutDecision::WentSilent => Some(StreamFailure::WentSilent),
-            TimeoutDecision::TakeOver => {
-                self.take_over().await;
+            TimeoutDecision::RequestTakeover => {
+                self.request_takeover().await;
                 None
             }
         }
@@ -429,20 +430,20 @@ impl ReplyStream {
         }
     }
 
-    async fn take_over(&mut self) {
+    async fn request_takeover(&mut self) {
         if self.state.backends.relay.check().await.is_err() {
             self.timeouts.record_relay(false, Instant::now());
             return;
         }
         let Some(job) = &self.job else { return };
-        let attempt_min = self.assembly.attempt_heard() + 1;
+        let attempt_min = self.assembly.highest_attempt() + 1;
         if publish_takeover(&self.state, job, attempt_min).await {
             self.timeouts.record_takeover(Instant::now());
         }
     }
 
     /// Returns true for readers and duplicates, which never publish the job again.
-    const fn is_reader(&self) -> bool {
+    const fn only_follows(&self) -> bool {
         self.job.is_none()
     }
 
@@ -458,7 +459,7 @@ impl ReplyStream {
             GAP_RETRY
         } else if self.timeouts.is_relay_unavailable() {
             Duration::from_millis(self.state.config.store_poll_ms)
-        } else if self.is_reader() {
+        } else if self.only_follows() {
             Duration::from_millis(self.state.config.reader_poll_ms)
         } else {
             Duration::from_millis(self.state.config.log_poll_ms)

@@ -12,7 +12,7 @@ pub(crate) enum TimeoutDecision {
     /// Keep waiting for frames.
     Wait,
     /// Give the reply to another worker.
-    TakeOver,
+    RequestTakeover,
     /// Give up: no worker started the reply.
     NeverStarted,
     /// Give up: the reply started and then went silent.
@@ -74,7 +74,7 @@ impl ReplyTimeouts {
     }
 
     /// Records a sign of life: a worker is working on the reply.
-    pub(crate) fn record_sign(&mut self, now: Instant) {
+    pub(crate) fn record_sign_of_life(&mut self, now: Instant) {
         self.heard = true;
         self.last_sign = now;
         self.all_away_since = None;
@@ -146,7 +146,9 @@ impl ReplyTimeouts {
             }
             false => TimeoutDecision::Wait,
             true if silence >= self.silence_timeout => TimeoutDecision::WentSilent,
-            true if self.takeover_due().is_some_and(|due| due <= now) => TimeoutDecision::TakeOver,
+            true if self.takeover_due().is_some_and(|due| due <= now) => {
+                TimeoutDecision::RequestTakeover
+            }
             true => TimeoutDecision::Wait,
         }
     }
@@ -211,21 +213,21 @@ mod tests {
     async fn heartbeats_extend_the_wait_of_a_queued_reply() {
         let mut clock = Clock::start();
         for _ in 0..360 {
-            clock.1.record_sign(clock.0);
+            clock.1.record_sign_of_life(clock.0);
             assert_eq!(clock.after(2), TimeoutDecision::Wait);
         }
-        clock.1.record_sign(clock.0);
+        clock.1.record_sign_of_life(clock.0);
         assert_eq!(clock.after(6), TimeoutDecision::WentSilent);
     }
 
     #[tokio::test]
     async fn silent_reply_is_given_up_after_two_takeovers() {
         let mut clock = Clock::start();
-        clock.1.record_sign(clock.0);
+        clock.1.record_sign_of_life(clock.0);
         for _ in 0..2 {
             assert_eq!(
                 (clock.after(2), clock.after(1)),
-                (TimeoutDecision::Wait, TimeoutDecision::TakeOver)
+                (TimeoutDecision::Wait, TimeoutDecision::RequestTakeover)
             );
             clock.1.record_takeover(clock.0);
         }
@@ -240,7 +242,7 @@ mod tests {
     async fn takeover_is_due_only_while_it_is_possible() {
         let mut clock = Clock::start();
         assert_eq!(clock.1.takeover_due(), None, "no worker has started");
-        clock.1.record_sign(clock.0);
+        clock.1.record_sign_of_life(clock.0);
         let due = clock.0 + Duration::from_secs(3);
         assert_eq!(clock.1.takeover_due(), Some(due));
         clock.1.record_relay(false, clock.0);
@@ -253,13 +255,13 @@ mod tests {
     #[tokio::test]
     async fn relay_outage_pauses_takeover_and_restarts_the_wait() {
         let mut clock = Clock::start();
-        clock.1.record_sign(clock.0);
+        clock.1.record_sign_of_life(clock.0);
         clock.1.record_relay(false, clock.0);
         assert_eq!(clock.after(60), TimeoutDecision::Wait);
         clock.1.record_relay(true, clock.0);
         assert_eq!(
             (clock.after(2), clock.after(1)),
-            (TimeoutDecision::Wait, TimeoutDecision::TakeOver)
+            (TimeoutDecision::Wait, TimeoutDecision::RequestTakeover)
         );
     }
 

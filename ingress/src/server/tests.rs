@@ -20,14 +20,14 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// Final chunk of a complete chunked body.
 const FINAL_CHUNK: &str = "0\r\n\r\n";
 
-struct Running {
+struct RunningServer {
     world: World,
     address: SocketAddr,
     shutdown: CancellationToken,
     server: JoinSet<anyhow::Result<()>>,
 }
 
-impl Running {
+impl RunningServer {
     async fn start(config: IngressConfig) -> Self {
         let mut world = World::with(config).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -118,7 +118,7 @@ async fn complete_reply_ends_with_its_final_chunk() {
         (ReplyStatus::Completed, true),
         (ReplyStatus::Incomplete, false),
     ] {
-        let running = Running::start(IngressConfig::default()).await;
+        let running = RunningServer::start(IngressConfig::default()).await;
         let text = read_all(&mut running.chat(reply_frames(&["half"], status)).await).await;
         assert!(
             text.starts_with("HTTP/1.1 200 OK") && text.contains("half"),
@@ -130,7 +130,7 @@ async fn complete_reply_ends_with_its_final_chunk() {
 
 #[tokio::test]
 async fn connection_without_a_complete_head_is_closed() {
-    let running = Running::start(IngressConfig {
+    let running = RunningServer::start(IngressConfig {
         header_timeout_ms: 200,
         ..IngressConfig::default()
     })
@@ -145,7 +145,7 @@ async fn connection_without_a_complete_head_is_closed() {
 
 #[tokio::test]
 async fn drain_finishes_open_replies_and_accepts_no_connection() {
-    let mut running = Running::start(IngressConfig::default()).await;
+    let mut running = RunningServer::start(IngressConfig::default()).await;
     let mut frames = reply_frames(&["begin", "end"], ReplyStatus::Completed);
     let rest = frames.split_off(2);
     let mut stream = running.chat(frames).await;
@@ -166,7 +166,7 @@ async fn drain_finishes_open_replies_and_accepts_no_connection() {
 
 #[tokio::test]
 async fn reply_longer_than_the_drain_is_aborted() {
-    let mut running = Running::start(IngressConfig {
+    let mut running = RunningServer::start(IngressConfig {
         drain_ms: 100,
         ..IngressConfig::default()
     })
@@ -187,7 +187,7 @@ async fn connection_above_the_limit_waits_for_a_closed_one() {
         header_timeout_ms: 200,
         ..IngressConfig::default()
     };
-    let running = Running::start(config).await;
+    let running = RunningServer::start(config).await;
     let mut silent = running.connect().await;
     let mut waiting = running.connect().await;
     waiting
@@ -200,7 +200,7 @@ async fn connection_above_the_limit_waits_for_a_closed_one() {
 
 #[tokio::test]
 async fn reply_longer_than_the_idle_timeout_is_complete() {
-    let mut running = Running::start(IngressConfig {
+    let mut running = RunningServer::start(IngressConfig {
         idle_timeout_ms: 100,
         ..IngressConfig::default()
     })

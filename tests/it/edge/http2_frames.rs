@@ -31,7 +31,7 @@ const FRAME_HEAD_BYTES: usize = 9;
 
 /// A frame received from the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Received {
+pub(super) struct ReceivedFrame {
     pub(super) kind: u8,
     pub(super) flags: u8,
     pub(super) stream: u32,
@@ -57,7 +57,7 @@ impl Http2 {
     }
 
     /// Returns the next frame, or `None` at the end of the connection.
-    pub(super) async fn read(&mut self) -> Option<Received> {
+    pub(super) async fn read(&mut self) -> Option<ReceivedFrame> {
         let head = self.raw.read_exactly(FRAME_HEAD_BYTES).await?;
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
         let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
@@ -66,7 +66,7 @@ impl Http2 {
         } else {
             self.raw.read_exactly(length).await?
         };
-        Some(Received {
+        Some(ReceivedFrame {
             kind: head[3],
             flags: head[4],
             stream,
@@ -75,7 +75,7 @@ impl Http2 {
     }
 
     /// Returns the next frame of this kind and skips all others.
-    pub(super) async fn read_kind(&mut self, kind: u8) -> Option<Received> {
+    pub(super) async fn read_kind(&mut self, kind: u8) -> Option<ReceivedFrame> {
         loop {
             match self.read().await? {
                 frame if frame.kind == kind => return Some(frame),
@@ -105,7 +105,7 @@ impl Http2 {
     }
 }
 
-impl Received {
+impl ReceivedFrame {
     /// Returns true for the headers of a response with status 200.
     pub(super) fn is_ok(&self) -> bool {
         self.kind == HEADERS && self.payload.first() == Some(&STATUS_200)

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, Endpoint, Endpoints, Organization, shop_saying};
 
-struct Updated {
+struct UpdateAnswer {
     organization: Organization,
     path: String,
 }
 
-impl Updated {
+impl UpdateAnswer {
     async fn prepare() -> Self {
         let organization = shop_saying("ok").await;
         organization.chat("s", "hi").await.complete();
@@ -32,7 +32,7 @@ impl Updated {
 
 #[tokio::test]
 async fn all_fields_are_optional() {
-    let updated = Updated::prepare().await;
+    let updated = UpdateAnswer::prepare().await;
     let before = updated.metadata().await;
     let answer = updated.patch(&json!({})).await;
     assert_eq!(
@@ -44,7 +44,7 @@ async fn all_fields_are_optional() {
 
 #[tokio::test]
 async fn only_supplied_fields_are_updated() {
-    let updated = Updated::prepare().await;
+    let updated = UpdateAnswer::prepare().await;
     let everything = json!({
         "visitorEmail": "ada@example.org", "visitorName": "Ada", "rating": 4, "feedback": "good", "metadata": {"a": 1}
     });
@@ -57,7 +57,7 @@ async fn only_supplied_fields_are_updated() {
 
 #[tokio::test]
 async fn visitor_email_must_have_a_valid_format() {
-    let updated = Updated::prepare().await;
+    let updated = UpdateAnswer::prepare().await;
     for bad in [
         "none",
         "@example.org",
@@ -83,7 +83,7 @@ async fn visitor_email_must_have_a_valid_format() {
 
 #[tokio::test]
 async fn visitor_name_and_feedback_are_text() {
-    let updated = Updated::prepare().await;
+    let updated = UpdateAnswer::prepare().await;
     assert_eq!(
         updated
             .patch(&json!({"visitorName": "Åda ☕", "feedback": "well\ndone"}))
@@ -106,7 +106,7 @@ async fn visitor_name_and_feedback_are_text() {
 
 #[tokio::test]
 async fn rating_is_a_number_between_1_and_5() {
-    let updated = Updated::prepare().await;
+    let updated = UpdateAnswer::prepare().await;
     for good in [json!(1), json!(3.5), json!(5)] {
         assert_eq!(
             updated.patch(&json!({"rating": good})).await.status,
@@ -125,7 +125,7 @@ async fn rating_is_a_number_between_1_and_5() {
 
 #[tokio::test]
 async fn metadata_is_arbitrary_key_value_json() {
-    let updated = Updated::prepare().await;
+    let updated = UpdateAnswer::prepare().await;
     let attached = json!({"plan": "pro", "depth": {"a": [1, null, true]}, "count": 7});
     assert_eq!(
         updated.patch(&json!({"metadata": attached})).await.status,
@@ -139,7 +139,7 @@ async fn metadata_is_arbitrary_key_value_json() {
 
 #[tokio::test]
 async fn response_has_success_and_the_updated_values() {
-    let updated = Updated::prepare().await;
+    let updated = UpdateAnswer::prepare().await;
     let changes = json!({
         "visitorEmail": "ada@example.org", "visitorName": "Ada", "rating": 4.5, "feedback": "good",
         "metadata": {"plan": "pro", "depth": {"a": [1, null, true]}}

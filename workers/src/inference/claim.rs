@@ -31,25 +31,25 @@ pub(super) struct ClaimedReply {
     /// Number of messages in the conversation when its last turn was completed, if the relay knows
     /// it.
     pub(super) message_count: Option<u64>,
-    /// Time since the message was accepted: by the clock of the relay if it knows, because those of
-    /// an ingress and a worker may be hours apart.
+    /// Time since the message got its queue slot, measured by the relay's clock if the relay knows
+    /// it: the clocks of two machines may differ by hours.
     pub(super) queue_wait: Duration,
 }
 
-/// Claims the reply of `job`, or returns the end of this run. `inherited` is true if another worker
-/// may be working on it.
+/// Claims the reply of `job`, or returns the end of this run. `maybe_held` is true if another
+/// worker may be working on it.
 pub(super) async fn claim_reply(
     inference: &InferenceHandler,
     job: &ReplyJob,
-    inherited: &AtomicBool,
+    maybe_held: &AtomicBool,
 ) -> Result<ClaimedReply, JobEnd> {
     let request = ClaimRequest {
         reply_id: job.turn.reply_id(),
         publish_nonce: job.turn.publish_nonce.clone(),
         attempt_min: job.attempt_min,
-        inherited: inherited.load(Ordering::Relaxed),
+        maybe_held: maybe_held.load(Ordering::Relaxed),
     };
-    let tries = if request.inherited {
+    let tries = if request.maybe_held {
         1
     } else {
         CLAIM_TRIES_MAX
@@ -66,19 +66,20 @@ pub(super) async fn claim_reply(
                 writer,
                 task,
                 message_count,
-                queue_wait: queue_wait.unwrap_or_else(|| age_by_clocks(job)),
+                queue_wait: queue_wait.unwrap_or_else(|| age_by_wall_clocks(job)),
             })
         }
-        // A parked job keeps its lane, but no slot.
+        // The job runs again later. Until then it holds back later jobs of its conversation, but
+        // occupies no worker.
         Ok(ClaimOutcome::Busy { retry_after }) => {
-            inherited.store(true, Ordering::Relaxed);
+            maybe_held.store(true, Ordering::Relaxed);
             Err(JobEnd::RetryAfter(retry_after.clamp(BUSY_DELAY_MIN, LEASE)))
         }
         Ok(ClaimOutcome::Done | ClaimOutcome::Voided) => Err(JobEnd::Finished),
         Err(error) => {
-            let inherited = request.inherited;
-            tracing::warn!(%error, inherited, "relay unavailable, claiming the reply without it");
-            claim_without_relay(inference, job, inherited).await
+            let maybe_held = request.maybe_held;
+            tracing::warn!(%error, maybe_held, "relay unavailable, claiming the reply without it");
+            claim_without_relay(inference, job, maybe_held).await
         }
     }
 }
@@ -124,12 +125,12 @@ async fn restore_reply(
     Ok(ReplyWriter::new(relay, token, reply_to, bytes_max, logged))
 }
 
-/// Claims a reply while the relay is unavailable. Ownership of the partition replaces the claim,
-/// and the store shows whether the reply is final.
+/// Starts a reply without a claim while the relay is unavailable. Only one consumer reads the
+/// partition, which is almost as exclusive, and the store shows whether the reply is final.
 async fn claim_without_relay(
     inference: &InferenceHandler,
     job: &ReplyJob,
-    inherited: bool,
+    maybe_held: bool,
 ) -> Result<ClaimedReply, JobEnd> {
     let reply_id = job.turn.reply_id();
     let record = inference
@@ -138,7 +139,7 @@ async fn claim_without_relay(
         .final_record(&job.turn.org_id, &reply_id)
         .await;
     let task = match record {
-        // The attempt that stored it may have ended before its event was published.
+        // The attempt that stored it may have ended before its analytics event was published.
         Ok(Some(_)) => ClaimTask::Announce,
         Ok(None) => ClaimTask::Generate,
         Err(error) => {
@@ -146,11 +147,11 @@ async fn claim_without_relay(
             return Err(JobEnd::RetryAfter(UNKNOWN_STATE_DELAY));
         }
     };
-    // The previous owner of the partition finishes its replies. A second text would break off the
-    // first one's delivery.
-    let queue_wait = age_by_clocks(job);
-    let is_finishing = inherited && queue_wait < inference.config.job_deadline();
-    if is_finishing && task == ClaimTask::Generate {
+    // Until its deadline, another worker may still be generating this reply. A second text would
+    // cut the visitor's stream.
+    let queue_wait = age_by_wall_clocks(job);
+    let may_run_elsewhere = maybe_held && queue_wait < inference.config.job_deadline();
+    if may_run_elsewhere && task == ClaimTask::Generate {
         return Err(JobEnd::RetryAfter(UNKNOWN_STATE_DELAY));
     }
     let token = ClaimToken {
@@ -171,6 +172,8 @@ async fn claim_without_relay(
     })
 }
 
-fn age_by_clocks(job: &ReplyJob) -> Duration {
+/// Returns the age of a message, which is wrong by the difference between the clocks of ingress and
+/// worker.
+fn age_by_wall_clocks(job: &ReplyJob) -> Duration {
     Duration::from_millis(Timestamp::now().millis_since(job.turn.accepted_at))
 }

@@ -24,10 +24,12 @@ mod summaries;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod turn_deadlines;
 mod turn_finalizer;
 mod turn_runner;
 mod turn_store;
 mod waiting_signs;
+mod writer_sink;
 #[cfg(test)]
 pub(crate) use tests::shop as shop_of_tests;
 
@@ -122,7 +124,7 @@ pub(crate) struct AssignedJob {
     queued_at: Timestamp,
     /// True if another worker may be working on it: the record is old, was published again, or its
     /// reply was busy.
-    inherited: Arc<AtomicBool>,
+    maybe_held: Arc<AtomicBool>,
 }
 
 #[async_trait]
@@ -146,7 +148,7 @@ impl JobHandler for InferenceHandler {
             ConversationJob::Patch(_) => LaneKind::Patches,
         };
         let late = Timestamp::now().millis_since(record.published_at) > FRESH_RECORD_MAX_MS;
-        let inherited = late || record.partition.topic == Topic::JobsRetry;
+        let maybe_held = late || record.partition.topic == Topic::JobsRetry;
         let lane = LaneKey {
             key: job.conversation_id().as_str().to_owned(),
             kind,
@@ -158,7 +160,7 @@ impl JobHandler for InferenceHandler {
             job: AssignedJob {
                 job: Arc::new(job),
                 queued_at,
-                inherited: Arc::new(inherited.into()),
+                maybe_held: Arc::new(maybe_held.into()),
             },
         })
     }
@@ -167,7 +169,7 @@ impl JobHandler for InferenceHandler {
         let AssignedJob {
             job,
             queued_at,
-            inherited,
+            maybe_held,
         } = assignment;
         let conversation = job.conversation_id();
         match &*job {
@@ -176,7 +178,11 @@ impl JobHandler for InferenceHandler {
                 let span = tracing::info_span!("answer", message.id = %turn.message_id, conversation.id = %conversation,
                     agent.id = %job.agent_id, request.id = %turn.request_id, trace.id = %trace::current_trace_id());
                 Box::pin(turn_runner::run_turn(
-                    self, job, queued_at, &inherited, handoff,
+                    self,
+                    job,
+                    queued_at,
+                    &maybe_held,
+                    handoff,
                 ))
                 .instrument(span)
                 .await
@@ -185,7 +191,10 @@ impl JobHandler for InferenceHandler {
                 let span = tracing::info_span!("try", message.id = %job.turn.message_id, agent.id = %job.agent_id,
                     request.id = %job.turn.request_id);
                 Box::pin(playground_turn::run_playground_turn(
-                    self, job, &inherited, handoff,
+                    self,
+                    job,
+                    &maybe_held,
+                    handoff,
                 ))
                 .instrument(span)
                 .await

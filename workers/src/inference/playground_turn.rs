@@ -18,7 +18,8 @@ use super::{
     announcement::AnnouncementReceiver,
     claim,
     history::{ConversationHistory, PendingTurn, TurnState},
-    turn_runner::{TurnDeadlines, TurnRunner},
+    turn_deadlines::TurnDeadlines,
+    turn_runner::TurnRunner,
     turn_store::{SettledEnd, TurnStore},
 };
 use crate::{job_loop::JobEnd, playground_history};
@@ -27,10 +28,10 @@ use crate::{job_loop::JobEnd, playground_history};
 pub(super) async fn run_playground_turn(
     inference: &InferenceHandler,
     job: &ReplyJob,
-    inherited: &AtomicBool,
+    maybe_held: &AtomicBool,
     handoff: &CancellationToken,
 ) -> JobEnd {
-    let claimed = match claim::claim_reply(inference, job, inherited).await {
+    let claimed = match claim::claim_reply(inference, job, maybe_held).await {
         Ok(claimed) => claimed,
         Err(end) => return end,
     };

@@ -21,10 +21,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    reply_log::LoggedReply,
-    reply_text::{ReplyText, WriterSink},
-};
+use super::{reply_log::LoggedReply, reply_text::ReplyText};
 
 /// Tries of finalization and completion before the reply continues without the relay.
 const RELAY_TRIES_MAX: u32 = 3;
@@ -181,20 +178,6 @@ impl ReplyWriter {
 
     pub(crate) async fn generation(&self) -> u32 {
         self.log.lock().await.generation
-    }
-
-    /// Creates a sink for the model's text. The model that produces the first text is added to
-    /// `head`.
-    pub(crate) fn open_sink(&self, head: ReplyHead) -> WriterSink<'_> {
-        let mut reply = self.text();
-        if reply.text.is_empty()
-            && let Some(started) = &mut reply.head
-        {
-            // An earlier attempt got no further: its tools run again.
-            started.ui_spec = None;
-        }
-        drop(reply);
-        WriterSink::new(self, head)
     }
 
     /// Sends frames and heartbeats until it is dropped.

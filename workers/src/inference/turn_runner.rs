@@ -25,24 +25,25 @@ use super::{
     reply_generator::ReplyGenerator,
     reply_outcome::ReplyOutcome,
     reply_writer::ReplyWriter,
+    turn_deadlines::TurnDeadlines,
     turn_finalizer::{TurnCompletion, TurnFinalizer},
     turn_store::{ConversationTurnStore, TurnStore},
 };
-use crate::{config::WorkersConfig, dead_letter::DeadLetterCause, job_loop::JobEnd};
+use crate::{dead_letter::DeadLetterCause, job_loop::JobEnd};
 
 /// Longest time for which a handoff waits for the release of its claim.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Answers a message of a conversation, or completes the work of an earlier attempt. `inherited` is
-/// set while another worker may still hold the reply.
+/// Answers a message of a conversation, or completes the work of an earlier attempt. `maybe_held`
+/// is set while another worker may still hold the reply.
 pub(super) async fn run_turn(
     inference: &InferenceHandler,
     job: &ReplyJob,
     queued_at: Timestamp,
-    inherited: &AtomicBool,
+    maybe_held: &AtomicBool,
     handoff: &CancellationToken,
 ) -> JobEnd {
-    let claimed = match claim::claim_reply(inference, job, inherited).await {
+    let claimed = match claim::claim_reply(inference, job, maybe_held).await {
         Ok(claimed) => claimed,
         Err(end) => return end,
     };
@@ -61,22 +62,6 @@ pub(super) async fn run_turn(
     .await
 }
 
-#[derive(Clone, Copy)]
-pub(super) struct TurnDeadlines {
-    /// Latest end of the generation.
-    pub(super) reply: Instant,
-    /// Latest end of storing and announcing the turn.
-    pub(super) storage: Instant,
-}
-
-impl TurnDeadlines {
-    pub(super) fn from_now(config: &WorkersConfig) -> Self {
-        let reply = Instant::now() + config.job_deadline();
-        let storage = reply + config.store_grace();
-        Self { reply, storage }
-    }
-}
-
 /// Orchestration of one claimed turn.
 pub(super) struct TurnRunner<'a> {
     inference: &'a InferenceHandler,
@@ -86,7 +71,7 @@ pub(super) struct TurnRunner<'a> {
     finalizer: TurnFinalizer<'a>,
 }
 
-/// Source of the reply's end.
+/// Origin of the final reply.
 enum CompletionSource {
     /// The model generates the reply.
     Model,
@@ -99,7 +84,7 @@ enum CompletionSource {
 impl CompletionSource {
     fn from_task(task: &ClaimTask) -> Self {
         match task {
-            // A stored reply is found by `load_state`, so that `Announce` never calls the model.
+            // `load_state` finds the stored reply of an `Announce`, so that its source is not used.
             ClaimTask::Generate | ClaimTask::Announce => Self::Model,
             ClaimTask::StoreFinalized { end } => match &end.body {
                 FrameBody::End(end) => Self::Finalized((**end).clone()),
@@ -158,15 +143,16 @@ impl<'a> TurnRunner<'a> {
                 .map_or(CompletionSource::Model, CompletionSource::Failure),
             source => source,
         };
-        // An earlier attempt may have stored the reply, and the conversation may have grown since:
-        // the count of the relay does not say that the cached history is the stored one.
+        // A cached history may be used if it is as long as the relay counts. That holds for a first
+        // attempt only: after an earlier one the store may have more messages.
         let is_first = claimed.task == ClaimTask::Generate && self.writer.token().attempt == 1;
         let message_count = claimed.message_count.filter(|_| is_first);
         let end = tokio::select! {
             biased;
-            // Another worker holds the claim; the next claim returns its result.
+            // Another worker holds the claim; claiming again later tells what it did.
             () = self.writer.fenced().cancelled() => JobEnd::RetryAfter(LEASE),
             () = handoff.cancelled() => self.release_for_retry().await,
+            // Never returns.
             () = self.writer.drive() => JobEnd::RetryAfter(LEASE),
             end = Box::pin(self.run_source(source, message_count)) => end,
         };

@@ -20,7 +20,7 @@ use super::{
     announcement::AnnouncementReceiver,
     events,
     history::{PendingTurn, TurnState},
-    turn_runner::TurnDeadlines,
+    turn_deadlines::TurnDeadlines,
 };
 use crate::{
     dead_letter::DeadLetterCause,

@@ -16,6 +16,7 @@ use std::time::Duration;
 use switchboard_schemas::reply_event::ReplyFailure;
 
 use super::CallError;
+use crate::retry::longest_pause;
 
 /// Bounds of the retries of one provider.
 #[derive(Clone, Copy, Debug)]
@@ -103,10 +104,7 @@ fn retry_pause(error: &CallError, state: CallState, limits: RetryLimits) -> Opti
     if state.tries > limits.retries_max {
         return None;
     }
-    let ceiling = limits
-        .delay_min
-        .saturating_mul(1 << state.tries.min(16))
-        .min(limits.delay_max);
+    let ceiling = longest_pause(limits.delay_min, limits.delay_max, state.tries);
     let spread = ceiling.saturating_sub(limits.delay_min);
     let chosen = limits.delay_min + spread.mul_f64(state.jitter);
     let asked = match error {

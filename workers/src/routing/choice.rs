@@ -6,6 +6,7 @@ use switchboard_schemas::{
     ids::{AgentId, TeamId},
     routing::{MemberScore, RoutingFacts, RoutingStage},
     team::RoutingStrategy,
+    time::whole_millis,
 };
 
 use super::{
@@ -18,7 +19,7 @@ const PERMILLE: f32 = 1000.0;
 
 /// The next step towards a routing decision.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum AgentChoice {
+pub(crate) enum RoutingStep {
     /// The decision is made.
     Decided(RoutingDecision),
     /// Compare the members with the message.
@@ -36,24 +37,24 @@ pub(crate) fn choose_agent(
     strategy: RoutingStrategy,
     candidates: &RoutingCandidates,
     last: Option<&AgentId>,
-) -> AgentChoice {
+) -> RoutingStep {
     let current = current_holder(candidates, last);
     match (strategy, current) {
         _ if candidates.members.is_empty() => default_decision(candidates, "no member can answer")
-            .map_or(AgentChoice::NoAgent, AgentChoice::Decided),
-        (RoutingStrategy::Intent, current) => AgentChoice::ByIntent(current),
+            .map_or(RoutingStep::NoAgent, RoutingStep::Decided),
+        (RoutingStrategy::Intent, current) => RoutingStep::ByIntent(current),
         (
             RoutingStrategy::RoundRobin | RoutingStrategy::Random,
             ConversationHolder::Member(member),
         ) => {
             let member = &candidates.members[member];
-            AgentChoice::Decided(decision_by_strategy(
+            RoutingStep::Decided(decision_by_strategy(
                 &member.agent_id,
                 format!("continues the conversation with {}", member.name),
             ))
         }
-        (RoutingStrategy::RoundRobin, _) => AgentChoice::RoundRobin,
-        (RoutingStrategy::Random, _) => AgentChoice::Random,
+        (RoutingStrategy::RoundRobin, _) => RoutingStep::RoundRobin,
+        (RoutingStrategy::Random, _) => RoutingStep::Random,
     }
 }
 
@@ -106,7 +107,7 @@ pub(crate) fn decision_by_intent(
         .zip(&decided.scores)
         .map(score)
         .collect();
-    let took_ms = u64::try_from(decided.took.as_millis()).unwrap_or(u64::MAX);
+    let took_ms = whole_millis(decided.took);
     let facts = RoutingFacts {
         stage: decided.stage,
         took_ms,
@@ -214,12 +215,12 @@ mod tests {
             };
             assert!(matches!(
                 choose_agent(strategy, &candidates, None),
-                AgentChoice::Decided(_)
+                RoutingStep::Decided(_)
             ));
             candidates.default_agent = None;
             assert_eq!(
                 choose_agent(strategy, &candidates, None),
-                AgentChoice::NoAgent
+                RoutingStep::NoAgent
             );
         }
     }
@@ -230,9 +231,9 @@ mod tests {
         for strategy in [RoutingStrategy::RoundRobin, RoutingStrategy::Random] {
             assert!(!matches!(
                 choose_agent(strategy, &desk(), None),
-                AgentChoice::Decided(_)
+                RoutingStep::Decided(_)
             ));
-            let AgentChoice::Decided(decision) = choose_agent(strategy, &desk(), Some(&last))
+            let RoutingStep::Decided(decision) = choose_agent(strategy, &desk(), Some(&last))
             else {
                 panic!("no stay")
             };
@@ -250,7 +251,7 @@ mod tests {
         ] {
             assert_eq!(
                 choose_agent(RoutingStrategy::Intent, &desk(), last.as_ref()),
-                AgentChoice::ByIntent(current)
+                RoutingStep::ByIntent(current)
             );
         }
     }

@@ -44,7 +44,7 @@ use tracing::Instrument;
 
 use self::{
     candidates::RoutingCandidates,
-    choice::AgentChoice,
+    choice::RoutingStep,
     intent::{ConversationHolder, IntentRequest, IntentRouter},
     past::{AGENT_CHANGES_MAX, ConversationPast},
 };
@@ -152,18 +152,18 @@ impl RoutingHandler {
         let past = self.past(job, team.routing, last.is_some()).await?;
         let last = last.or_else(|| past.last.clone());
         let made = match choice::choose_agent(team.routing, &candidates, last.as_ref()) {
-            AgentChoice::Decided(decision) => Some(decision),
-            AgentChoice::ByIntent(current) => {
+            RoutingStep::Decided(decision) => Some(decision),
+            RoutingStep::ByIntent(current) => {
                 self.decide_by_intent(&job.turn.content, &candidates, current, &past)
                     .await?
             }
-            AgentChoice::RoundRobin => self.decide_by_rotation(job, &candidates).await,
-            AgentChoice::Random => choice::member_by_number(
+            RoutingStep::RoundRobin => self.decide_by_rotation(job, &candidates).await,
+            RoutingStep::Random => choice::member_by_number(
                 &candidates,
                 message_hash(&job.turn.message_id),
                 "any member",
             ),
-            AgentChoice::NoAgent => None,
+            RoutingStep::NoAgent => None,
         };
         let Some(made) = made else { return Ok(None) };
         self.record_metrics(&made);

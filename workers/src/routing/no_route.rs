@@ -40,7 +40,7 @@ pub(super) async fn fail(
         reply_id: turn.reply_id(),
         publish_nonce: turn.publish_nonce.clone(),
         attempt_min: 1,
-        inherited: false,
+        maybe_held: false,
     };
     let token = match backends.relay.claim_reply(&request).await? {
         ClaimOutcome::Granted { token, .. } => token,

@@ -7,7 +7,7 @@ use switchboard_backends::{StoreError, store::ConversationReader};
 use switchboard_schemas::{
     conversation::{Message, MessageAuthor},
     ids::AgentId,
-    time::Timestamp,
+    time::{Timestamp, whole_millis},
     turn::Turn,
 };
 
@@ -80,7 +80,7 @@ impl ConversationPast {
             .iter()
             .filter_map(|line| Some((line.by.as_ref()?, line.at)))
             .collect();
-        let window_ms = u64::try_from(AGENT_CHANGE_WINDOW.as_millis()).unwrap_or(u64::MAX);
+        let window_ms = whole_millis(AGENT_CHANGE_WINDOW);
         let is_switch = |pair: &&[(&AgentId, Timestamp)]| {
             pair[0].0 != pair[1].0 && now.millis_since(pair[1].1) < window_ms
         };

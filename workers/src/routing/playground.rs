@@ -12,7 +12,7 @@ use switchboard_schemas::{
 use super::{
     RoutingError, RoutingHandler,
     candidates::RoutingCandidates,
-    choice::{self, AgentChoice},
+    choice::{self, RoutingStep},
     message_hash,
     past::{ConversationPast, PastMessage},
 };
@@ -62,17 +62,17 @@ impl RoutingHandler {
                 .collect();
         let past = ConversationPast::from_messages(&said, Timestamp::now());
         let decision = match choice::choose_agent(team.routing, &candidates, past.last.as_ref()) {
-            AgentChoice::ByIntent(current) => {
+            RoutingStep::ByIntent(current) => {
                 self.decide_by_intent(&message, &candidates, current, &past)
                     .await?
             }
-            AgentChoice::RoundRobin | AgentChoice::Random => choice::member_by_number(
+            RoutingStep::RoundRobin | RoutingStep::Random => choice::member_by_number(
                 &candidates,
                 message_hash(&job.run_id),
                 reason_without_turn(&team),
             ),
-            AgentChoice::Decided(decision) => Some(decision),
-            AgentChoice::NoAgent => None,
+            RoutingStep::Decided(decision) => Some(decision),
+            RoutingStep::NoAgent => None,
         };
         Ok(decision.map_or(PlaygroundRouting::NoAgent, |decision| {
             PlaygroundRouting::Agent(Box::new(routed_agent(decision)))

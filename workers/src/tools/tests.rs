@@ -40,14 +40,14 @@ use crate::{
 
 /// A tool of these tests: `good` finds a lamp, or the title and count of its arguments; `bad`
 /// fails, `slow` never answers, `huge` returns too much, `long` describes too much.
-struct Scripted {
+struct ScriptedTool {
     name: &'static str,
     parameters: Value,
     ran: Arc<Mutex<Vec<Value>>>,
 }
 
 #[async_trait]
-impl AgentTool for Scripted {
+impl AgentTool for ScriptedTool {
     fn kind(&self) -> &'static str {
         "scripted"
     }
@@ -116,7 +116,7 @@ impl ToolSource for Source {
         ["good", "bad", "slow", "huge", "long", "good"]
             .into_iter()
             .map(|name| {
-                Arc::new(Scripted {
+                Arc::new(ScriptedTool {
                     name,
                     parameters: parameters.clone(),
                     ran: self.0.clone(),
@@ -128,12 +128,12 @@ impl ToolSource for Source {
 
 /// All output to a client, in order.
 #[derive(Default)]
-struct Seen {
+struct SinkRecord {
     text: String,
     steps: Vec<String>,
 }
 
-impl TextSink for Seen {
+impl TextSink for SinkRecord {
     fn push(&mut self, _: &str, text: &str) -> PushResult {
         self.text.push_str(text);
         self.steps.push("text".into());
@@ -150,7 +150,7 @@ impl TextSink for Seen {
     }
 }
 
-impl ReplySink for Seen {
+impl ReplySink for SinkRecord {
     fn report_tool(&mut self, _: &str, progress: ToolProgress) {
         let status = match progress.status {
             ToolStatus::Started => "started",
@@ -171,7 +171,7 @@ impl ReplySink for Seen {
 
 struct Run {
     generated: GenerationResult,
-    seen: Seen,
+    seen: SinkRecord,
     requests: Vec<Value>,
     ran: Vec<Value>,
 }
@@ -249,7 +249,7 @@ async fn run_on(acts: Vec<Act>, config: WorkersConfig, continues_prefix: bool) -
         temperature: None,
         max_tokens: 10,
     };
-    let mut seen = Seen::default();
+    let mut seen = SinkRecord::default();
     let deadline = Instant::now() + Duration::from_secs(20);
     let generated =
         Box::pin(ToolLoop::new(context, vec![endpoint], prompt, &mut seen, deadline).run()).await;

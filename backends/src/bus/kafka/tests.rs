@@ -20,12 +20,11 @@ use super::{
 use crate::{
     bus::{BusConsumer as _, BusError, BusEvent, CommitMark, MessageBus, OutgoingRecord},
     config::BusConfig,
+    testing::SLACK,
 };
 
 /// Requests for offsets that are refused: more than librdkafka sends for one assignment.
 const REFUSED_REQUESTS: usize = 4;
-/// Time that a busy machine may take beyond a documented deadline.
-const SLACK: Duration = Duration::from_secs(3);
 
 fn connect(brokers: &str, partitions: u32, namespace: &str) -> KafkaBus {
     KafkaBus::connect(&config(brokers, partitions), namespace, "conformance").unwrap()

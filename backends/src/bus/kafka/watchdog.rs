@@ -1,5 +1,6 @@
-//! Finds partitions that are assigned and have records, of which none is delivered: the last line
-//! of defense against positions that a client loses in a rebalance.
+//! Finds assigned partitions that have records but deliver none: the last line of defense against
+//! positions that a client loses in a rebalance. An idle partition has delivered nothing for an
+//! interval, a lagging one is idle although records wait, and an unread one lags in three checks.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,9 +20,9 @@ use crate::bus::PartitionId;
 
 /// Interval of the checks. Only partitions that delivered nothing meanwhile are checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// Consecutive checks after which a partition with records counts as unread: ten seconds. They are
-/// counted, so that a process that was suspended does not blame its partitions.
-const CHECKS_MAX: u32 = 3;
+/// Consecutive checks in which an unread partition lags; about 15 seconds after its last record.
+/// Checks are counted instead of time, which also passes while the process is suspended.
+const LAGGING_CHECKS_MIN: u32 = 3;
 /// Timeout of a request for offsets. A broker that does not answer says nothing about a partition.
 const OFFSETS_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -71,7 +72,7 @@ impl ReadWatchdog {
         None
     }
 
-    /// Waits for a running query, which would keep the consumer in its group.
+    /// Waits for a running query. It holds the consumer, which could not leave its group otherwise.
     pub(super) fn finish(self) {
         // A query that panicked holds nothing any more.
         drop(self.query.map(JoinHandle::join));
@@ -91,8 +92,8 @@ impl ReadWatchdog {
         let unread = self
             .lagging_checks
             .iter()
-            .find(|(_, checks)| **checks >= CHECKS_MAX);
-        unread.map(|(idle, _)| idle.partition)
+            .find(|(_, checks)| **checks >= LAGGING_CHECKS_MIN);
+        unread.map(|(partition, _)| partition.partition)
     }
 }
 
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn record_that_arrives_during_a_check_ends_the_count() {
+    fn record_delivered_during_a_check_ends_the_count() {
         let mut watchdog = ReadWatchdog::new();
         let lagging = BTreeSet::from([idle(7)]);
         let no_longer_idle = BTreeSet::new();

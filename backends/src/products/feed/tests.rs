@@ -4,10 +4,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-type Read = Result<(Vec<CatalogProduct>, RejectedRows), FeedError>;
+type ReadOutcome = Result<(Vec<CatalogProduct>, RejectedRows), FeedError>;
 
 /// Reads a feed in pieces of `piece` bytes.
-fn read_in_pieces(feed: &[u8], piece: usize, products_max: u64) -> Read {
+fn read_in_pieces(feed: &[u8], piece: usize, products_max: u64) -> ReadOutcome {
     let mut reader = FeedReader::new(FeedFormat::Auto, products_max);
     let mut products = Vec::new();
     for piece in feed.chunks(piece) {
@@ -18,7 +18,7 @@ fn read_in_pieces(feed: &[u8], piece: usize, products_max: u64) -> Read {
     Ok((products, rejected))
 }
 
-fn read(feed: &str) -> Read {
+fn read(feed: &str) -> ReadOutcome {
     let whole = read_in_pieces(feed.as_bytes(), usize::MAX, 1000);
     // The result must not depend on the ends of pieces.
     assert_eq!(read_in_pieces(feed.as_bytes(), 1, 1000), whole, "{feed}");

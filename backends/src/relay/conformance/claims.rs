@@ -163,7 +163,7 @@ pub(super) async fn cancelled_reply_with_a_slot_ends_before_its_claim(world: Wor
     assert_eq!(world.cancel(&reply).await, CancelOutcome::Ended);
     assert_eq!(world.cancel(&reply).await, CancelOutcome::TooLate);
     let end = cancelled_in_queue();
-    assert_eq!(world.log(&reply).await, [end.clone()]);
+    assert_eq!(world.log(&reply).await, std::slice::from_ref(&end));
     let (token, task, _) = granted(world.claim(&reply).await);
     let store = ClaimTask::StoreFinalized { end: end.clone() };
     assert_eq!((token.attempt, task), (1, store));

@@ -194,7 +194,7 @@ pub(super) fn request(reply: &MessageId) -> ClaimRequest {
         reply_id: reply.clone(),
         publish_nonce: "publish".into(),
         attempt_min: 1,
-        inherited: false,
+        maybe_held: false,
     }
 }
 

@@ -151,7 +151,7 @@ mod tests {
             reply_id: reply_id.clone(),
             publish_nonce: "publish".into(),
             attempt_min: 1,
-            inherited: false,
+            maybe_held: false,
         };
         match relay.claim_reply(&request).await.unwrap() {
             ClaimOutcome::Granted { token, task, .. } => (relay, token, task),

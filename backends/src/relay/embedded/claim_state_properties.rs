@@ -44,7 +44,7 @@ fn any_event() -> impl Strategy<Value = ClaimEvent> {
 }
 
 /// A random history and the expectations that every step is checked against.
-struct ClaimHistory {
+struct ClaimSimulation {
     claims: ConversationClaims,
     now: RelayMillis,
     replies: Vec<MessageId>,
@@ -52,7 +52,7 @@ struct ClaimHistory {
     finalized: Vec<(MessageId, Frame, Vec<Frame>)>,
 }
 
-impl ClaimHistory {
+impl ClaimSimulation {
     fn new() -> Self {
         let conversation: ConversationId = format!("conv_{}", "0".repeat(26)).parse().unwrap();
         let replies = (0..2)
@@ -201,7 +201,7 @@ fn claim_request(reply_id: &MessageId) -> ClaimRequest {
         reply_id: reply_id.clone(),
         publish_nonce: "publish".into(),
         attempt_min: 1,
-        inherited: false,
+        maybe_held: false,
     }
 }
 
@@ -242,7 +242,7 @@ fn end(length: u64) -> Frame {
 
 #[test]
 fn repeated_claim_returns_the_same_token_and_others_wait() {
-    let mut history = ClaimHistory::new();
+    let mut history = ClaimSimulation::new();
     let request = claim_request(&history.replies[0]);
     let lease = whole_millis(LEASE);
     let mut claim = |now, nonce| history.claims.claim(now, &request, nonce);
@@ -260,7 +260,7 @@ fn repeated_claim_returns_the_same_token_and_others_wait() {
 
 #[test]
 fn lease_ends_at_its_last_millisecond() {
-    let mut history = ClaimHistory::new();
+    let mut history = ClaimSimulation::new();
     history.claim(0);
     history.now += whole_millis(LEASE) - 1;
     history.claim(0);
@@ -272,7 +272,7 @@ fn lease_ends_at_its_last_millisecond() {
 
 #[test]
 fn completed_and_voided_claims_are_remembered_for_a_day() {
-    let mut history = ClaimHistory::new();
+    let mut history = ClaimSimulation::new();
     let (claimed, voided) = (history.replies[0].clone(), history.replies[1].clone());
     history.claim(0);
     let completion = ClaimCompletion {
@@ -305,7 +305,7 @@ fn completed_and_voided_claims_are_remembered_for_a_day() {
 proptest! {
     #[test]
     fn random_histories_keep_the_claim_invariants(events in proptest::collection::vec(any_event(), 1..80)) {
-        let mut history = ClaimHistory::new();
+        let mut history = ClaimSimulation::new();
         for event in &events {
             history.happen(event);
             history.check();
@@ -316,7 +316,7 @@ proptest! {
     fn reply_that_kills_every_holder_ends_despite_handoffs(
         releases in proptest::collection::vec(0..3_usize, ATTEMPTS_MAX as usize + 1),
     ) {
-        let mut history = ClaimHistory::new();
+        let mut history = ClaimSimulation::new();
         for (deaths, releases) in releases.into_iter().enumerate() {
             for death in (0..=releases).rev().map(|left| left == 0) {
                 let request = claim_request(&history.replies[0]);

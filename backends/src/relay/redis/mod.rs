@@ -149,7 +149,7 @@ impl RedisRelay {
 #[async_trait]
 impl ClaimStore for RedisRelay {
     async fn claim_reply(&self, request: &ClaimRequest) -> Result<ClaimOutcome, RelayError> {
-        if request.inherited
+        if request.maybe_held
             && let Some(retry_after) = STATE_LOSS_GRACE
                 .checked_sub(self.state_age().await?)
                 .filter(|left| !left.is_zero())

@@ -1,10 +1,10 @@
 //! Access to the backends of a [`World`]: writes of a worker, and effects of the ingress.
 
-use std::{fs, sync::atomic::Ordering};
+use std::{collections::HashSet, fs, sync::atomic::Ordering};
 
 use serde_json::Value;
 use switchboard_backends::{
-    accounts::{AccountStore, DashboardSession},
+    accounts::{AccountActivityStore, DashboardSession},
     bus::OutgoingRecord,
     catalog::{CatalogEntry, CatalogEntryStore, EntryKind},
     relay::{PlaygroundRuns, QueueSlots},
@@ -66,7 +66,10 @@ impl World {
     pub(crate) async fn age_sessions(&self, micros: i64) {
         let begun: Vec<(TokenHash, DashboardSession)> =
             self.accounts.faults.arguments("begin_session");
-        for (hash, mut session) in begun {
+        let hashes: HashSet<TokenHash> = begun.into_iter().map(|(hash, _)| hash).collect();
+        for hash in hashes {
+            let session = self.accounts.find_session(&hash).await.unwrap();
+            let mut session = session.expect("the session exists");
             session.seen_at = Timestamp::from_micros(session.seen_at.micros() - micros);
             self.accounts.begin_session(&hash, &session).await.unwrap();
         }

@@ -1,4 +1,4 @@
-// How a test uses the dashboard: by what a person sees and hears, never by classes or ids.
+// Lets a test use the dashboard by what a person sees and hears, never by classes or ids.
 const PATIENCE_MS = 20000;
 const visible = element => element.getClientRects().length > 0;
 // A label may hold what describes the control, too; that is no part of its name here.

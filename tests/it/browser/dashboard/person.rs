@@ -26,7 +26,7 @@ pub(super) struct Person {
 }
 
 /// An invited account and the secret of its link.
-pub(super) struct Invited {
+pub(super) struct InvitedPerson {
     /// Id of the account.
     pub(super) id: String,
     /// E-mail address of the user.
@@ -53,7 +53,7 @@ impl Person {
 
     /// Opens a link that signs in without a password.
     pub(super) async fn with_link_that_signs_in(service: &TestService, secret: String) -> Self {
-        let account = Invited {
+        let account = InvitedPerson {
             id: String::new(),
             email: String::new(),
             secret,
@@ -66,10 +66,10 @@ impl Person {
     }
 
     /// Opens the link of a user who is then asked for a password.
-    pub(super) async fn with_link(service: &TestService, account: Invited) -> Self {
+    pub(super) async fn with_link(service: &TestService, account: InvitedPerson) -> Self {
         let url = service.admin_urls().into_iter().next().unwrap();
         let browser = Browser::at(&format!("{url}/dashboard/link#{}", account.secret)).await;
-        let Invited { id, email, secret } = account;
+        let InvitedPerson { id, email, secret } = account;
         Self {
             browser,
             url,
@@ -119,7 +119,7 @@ pub(super) async fn invited(
     service: &TestService,
     organization: &Organization,
     role: &str,
-) -> Invited {
+) -> InvitedPerson {
     let email = format!("{}@people.example", unique(role));
     let path = organization.admin_path("/users");
     let user = json!({"email": email, "role": role, "name": name_of(role)});
@@ -127,7 +127,7 @@ pub(super) async fn invited(
     answer.assert_status(201);
     let user = answer.json();
     let secret = secret_of(user["link"]["url"].as_str().unwrap()).unwrap();
-    Invited {
+    InvitedPerson {
         id: text(&user, "id"),
         email,
         secret,

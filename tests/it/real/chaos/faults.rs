@@ -17,12 +17,14 @@ use super::{
 };
 use crate::support::{Process, STOP_PATIENCE};
 
-/// Largest share of faults that are joined by a second one, of another process or service.
-const OVERLAP: f64 = 0.4;
-/// A multiple of the numbers of processes of all roles, so that each is as likely as another.
-const TARGETS: usize = 6;
+/// Probability of a second fault at the same time. Fewer happen, because some pairs exclude each
+/// other.
+const OVERLAP_PROBABILITY: f64 = 0.4;
+/// Random numbers of targets are below this and taken modulo the processes of a role. As a common
+/// multiple of 1, 2 and 3 it makes each process equally likely.
+const TARGET_NUMBERS: usize = 6;
 
-/// Time that a throttled process is stopped; it then runs for a ninth of that.
+/// Time for which a throttled process is suspended; it then runs for a ninth of that.
 const THROTTLED_PAUSE: Duration = Duration::from_millis(180);
 
 /// 1 Mbit/s.
@@ -31,14 +33,15 @@ const CUT: LinkCondition = LinkCondition::Cut;
 const SLOW: LinkCondition = LinkCondition::Delayed(Duration::from_secs(2));
 const LOSSY: LinkCondition = LinkCondition::Lossy(0.05);
 
-/// The services behind the product, which have faults too.
+/// Kafka, Redis and Cassandra, started for this test alone, because they have faults too.
 pub(super) struct OwnServices {
     pub(super) kafka: OwnKafka,
     pub(super) redis: OwnRedis,
     pub(super) cassandra: OwnCassandra,
 }
 
-/// A fault; its end is part of it.
+/// A fault that is injected and later reverted. Killed means SIGKILL, suspended SIGSTOP, and
+/// stopped SIGTERM with a restart. Workers are the inference processes, routers the routing ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fault {
     KilledWorker,
@@ -68,7 +71,7 @@ pub(super) enum Fault {
     NarrowIngressRedis,
     /// A store that answers two seconds later.
     SlowStore,
-    /// Redis and the store behind links that lose 5 % of the packets.
+    /// Redis and the store behind links on which 5 % of the chunks arrive one retransmission late.
     LossyLinks,
     /// A broker that can write no more.
     FullBroker,
@@ -78,7 +81,7 @@ pub(super) enum Fault {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlannedFault {
     pub(super) fault: Fault,
-    /// Number of the process among those of its role.
+    /// Number of the process, taken modulo the processes of its role.
     pub(super) target: usize,
     /// Delay before it starts.
     pub(super) delay: Duration,
@@ -139,7 +142,8 @@ impl Fault {
         }
     }
 
-    /// Causes the fault and, after `duration`, makes the subject work again.
+    /// Causes the fault and, after `duration`, makes the subject work again. A stopped process is
+    /// restarted as soon as it has ended.
     async fn inject(self, cluster: &ChaosCluster, target: usize, duration: Duration) {
         let ChaosCluster {
             service,
@@ -230,7 +234,7 @@ impl PlannedFault {
     fn random(random: &mut StdRng) -> Self {
         Self {
             fault: Fault::RANDOM[random.random_range(..Fault::RANDOM.len())],
-            target: random.random_range(..TARGETS),
+            target: random.random_range(..TARGET_NUMBERS),
             delay: Duration::from_millis(random.random_range(500..4_000)),
             duration: Duration::from_millis(random.random_range(1_000..12_000)),
         }
@@ -260,7 +264,7 @@ pub(super) async fn inject_random_faults(
     while Instant::now() < end {
         let first = PlannedFault::random(&mut random);
         let second = PlannedFault::random(&mut random);
-        let overlaps = random.random_bool(OVERLAP);
+        let overlaps = random.random_bool(OVERLAP_PROBABILITY);
         let injected = first.inject(cluster);
         if overlaps && second.fault.can_overlap(first.fault) {
             let both = tokio::join!(injected, second.inject(cluster));
@@ -278,28 +282,28 @@ async fn set_for(duration: Duration, changed: &[&Link], condition: LinkCondition
     sleep(duration).await;
     changed
         .iter()
-        .for_each(|link| link.set(LinkCondition::Whole));
+        .for_each(|link| link.set(LinkCondition::Intact));
 }
 
-/// Lets a process open no more descriptors; those that are open stay open.
+/// Prevents a process from opening descriptors; those that are open stay open.
 async fn starve_for(duration: Duration, process: u32) {
     let before = prlimit(process, &["--nofile", "--output=SOFT", "--noheadings"]);
-    // With a lower limit, polling the open descriptors would fail too.
+    // poll(2) fails if it is given more descriptors than the limit.
     let open = fs::read_dir(format!("/proc/{process}/fd")).unwrap().count();
     prlimit(process, &[&format!("--nofile={open}:")]);
     sleep(duration).await;
     prlimit(process, &[&format!("--nofile={}:", before.trim())]);
 }
 
-/// Lets the files of a service not grow, as on a full disk. It is restarted afterwards, because a
-/// broker whose only disk is full ends.
+/// Prevents the files of a service from growing, as on a full disk. It is restarted afterwards,
+/// because a broker whose only disk is full ends.
 async fn fill_for(duration: Duration, service: &Arc<OwnService>) {
     prlimit(service.id(), &["--fsize=1:"]);
     sleep(duration).await;
     let program = format!("/proc/{}/exe", service.id());
     assert!(
         fs::read_link(program).is_err(),
-        "a broker with a full disk works on"
+        "a broker with a full disk keeps running"
     );
     run_blocking(service, OwnService::stop).await;
     run_blocking(service, OwnService::restart).await;
@@ -329,7 +333,7 @@ async fn suspend_for(duration: Duration, service: &OwnService) {
     service.resume();
 }
 
-/// Calls `work`, which blocks, beside the clients.
+/// Calls `work` on a thread for blocking calls, so that the clients keep running.
 async fn run_blocking(service: &Arc<OwnService>, work: fn(&OwnService)) {
     let service = service.clone();
     tokio::task::spawn_blocking(move || work(&service))

@@ -29,7 +29,7 @@ const RETRANSMISSION: Duration = Duration::from_millis(200);
 /// The condition of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum LinkCondition {
-    Whole,
+    Intact,
     /// Nothing is delivered, and connections stay open.
     Cut,
     /// Everything arrives later by this time.
@@ -60,7 +60,7 @@ impl Link {
     fn to(target: &str) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
-        let (condition, watched) = watch::channel(LinkCondition::Whole);
+        let (condition, watched) = watch::channel(LinkCondition::Intact);
         let link = Self {
             address: listener.local_addr().unwrap().to_string(),
             condition,
@@ -153,7 +153,7 @@ async fn deliver(
             return;
         };
         let arrival = match current {
-            LinkCondition::Whole | LinkCondition::Cut => received,
+            LinkCondition::Intact | LinkCondition::Cut => received,
             LinkCondition::Delayed(delay) => received + delay,
             LinkCondition::Narrow(bytes_per_second) => {
                 let seconds = chunk.len() as f64 / f64::from(bytes_per_second);

@@ -19,11 +19,11 @@ pub(crate) use script::{End, Raw, Script};
 /// The scripted model server of this test process.
 pub(crate) struct ScriptedModel {
     base_url: String,
-    scripts: Mutex<HashMap<String, Registered>>,
+    scripts: Mutex<HashMap<String, RegisteredScript>>,
     requests: Mutex<Vec<RecordedRequest>>,
 }
 
-struct Registered {
+struct RegisteredScript {
     script: Script,
     refused: u32,
     calls: usize,
@@ -115,7 +115,7 @@ impl ScriptedModel {
     pub(crate) fn register(&self, name: &str, script: Script) {
         self.scripts.lock().unwrap().insert(
             name.to_owned(),
-            Registered {
+            RegisteredScript {
                 script,
                 refused: 0,
                 calls: 0,

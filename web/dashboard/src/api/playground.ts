@@ -22,7 +22,7 @@ export type PlaygroundEvent =
 
 export type HistoryMessage = Schemas['EarlierMessage'];
 /** Body of a run; its draft is a patch of the saved resource. */
-export type Trial = Schemas['PlaygroundRunRequest'];
+export type PlaygroundRunRequest = Schemas['PlaygroundRunRequest'];
 
 /** Maximum messages of the history. */
 export const HISTORY_MAX = 40;
@@ -35,14 +35,14 @@ function path(org: string, kind: 'agents' | 'teams', id: string): string {
 export async function* runAgent(
   org: string,
   id: string,
-  trial: Trial,
+  request: PlaygroundRunRequest,
   signal: AbortSignal,
 ): AsyncGenerator<PlaygroundEvent> {
   const response = await ask(path(org, 'agents', id), {
     method: 'POST',
     signal,
     headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
-    body: JSON.stringify(trial),
+    body: JSON.stringify(request),
   });
   if (!response.ok || response.body === null) throw await problemOf(response);
   yield* eventsOf(response.body);
@@ -51,8 +51,8 @@ export async function* runAgent(
 export type AgentName = Schemas['AgentName'];
 export type RoutingVerdict = Schemas['PlaygroundRoutingView'];
 
-export function testRouting(org: string, id: string, trial: Trial): Promise<RoutingVerdict> {
-  return call<RoutingVerdict>('POST', path(org, 'teams', id), { body: trial });
+export function testRouting(org: string, id: string, request: PlaygroundRunRequest): Promise<RoutingVerdict> {
+  return call<RoutingVerdict>('POST', path(org, 'teams', id), { body: request });
 }
 
 async function* eventsOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<PlaygroundEvent> {

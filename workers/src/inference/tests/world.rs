@@ -222,26 +222,26 @@ impl World {
     }
 
     pub(super) async fn run_on(inference: &InferenceHandler, job: &ReplyJob) -> JobEnd {
-        let (handover, inherited) = (CancellationToken::new(), false.into());
+        let (handoff, maybe_held) = (CancellationToken::new(), false.into());
         let run = Box::pin(turn_runner::run_turn(
             inference,
             job,
             Timestamp::now(),
-            &inherited,
-            &handover,
+            &maybe_held,
+            &handoff,
         ));
         timeout(WAIT, run).await.expect("the job ends")
     }
 
     /// Runs a job that another worker may be working on.
     pub(super) async fn run_inherited(&self, job: &ReplyJob) -> JobEnd {
-        let (handover, inherited) = (CancellationToken::new(), true.into());
+        let (handoff, maybe_held) = (CancellationToken::new(), true.into());
         let run = Box::pin(turn_runner::run_turn(
             &self.inference,
             job,
             Timestamp::now(),
-            &inherited,
-            &handover,
+            &maybe_held,
+            &handoff,
         ));
         timeout(WAIT, run).await.expect("the job ends")
     }
@@ -256,12 +256,12 @@ impl World {
     }
 
     pub(super) async fn run_playground(&self, job: &ReplyJob) -> JobEnd {
-        let (handover, inherited) = (CancellationToken::new(), false.into());
+        let (handoff, maybe_held) = (CancellationToken::new(), false.into());
         let run = Box::pin(playground_turn::run_playground_turn(
             &self.inference,
             job,
-            &inherited,
-            &handover,
+            &maybe_held,
+            &handoff,
         ));
         timeout(WAIT, run).await.expect("the playground run ends")
     }
@@ -290,19 +290,19 @@ impl World {
         job: &ReplyJob,
         ready: impl AsyncFnMut() -> bool,
     ) -> JobEnd {
-        let (inference, handover, inherited) =
+        let (inference, handoff, maybe_held) =
             (self.patient(), CancellationToken::new(), false.into());
         let ask = async {
             eventually("the worker is ready for the handoff", ready).await;
-            handover.cancel();
+            handoff.cancel();
         };
         tokio::join!(
             Box::pin(turn_runner::run_turn(
                 &inference,
                 job,
                 Timestamp::now(),
-                &inherited,
-                &handover
+                &maybe_held,
+                &handoff
             )),
             ask
         )

@@ -1,5 +1,5 @@
-//! Routing by intent: chooses the member whose matter a message is. A fast local stage decides; a
-//! language model is asked only where that stage is unsure.
+//! Routing by intent: chooses the member that is responsible for a message. A fast local stage
+//! decides; a language model is asked only where that stage is unsure.
 //!
 //! Reading order: a [`member_profile`] splits a member's texts into words and phrases. [`lexical`]
 //! counts the words that a message shares with them, [`similarity`] compares embeddings, and

@@ -81,7 +81,7 @@ impl VerdictInput<'_> {
                 self.stay(Some(member), Stage::Model, false)
             }
             ModelVerdict::Member(member) => {
-                let why = format!("is a matter for {}", self.name(member));
+                let why = format!("belongs to {}", self.name(member));
                 self.to(member, Stage::Model, &why, false)
             }
             ModelVerdict::NoMember => match current {
@@ -106,7 +106,10 @@ impl VerdictInput<'_> {
         if !self.question.may_change {
             let verdict = self.stay(current, Stage::Continuity, false);
             return RoutingVerdict {
-                reason: format!("{} for now: it changed hands often", verdict.reason),
+                reason: format!(
+                    "{} for now, because the agent changed often",
+                    verdict.reason
+                ),
                 ..verdict
             };
         }

@@ -34,8 +34,8 @@ export function Playground({ draft, patch, mayTry }: PlaygroundProps) {
   }, [patch]);
   const ask = useCallback<Ask>(
     (side, message, history, signal) => {
-      const trial = side === 'draft' ? { message, history, draft: latest.current } : { message, history };
-      return runAgent(org, draft.id, trial, signal);
+      const request = side === 'draft' ? { message, history, draft: latest.current } : { message, history };
+      return runAgent(org, draft.id, request, signal);
     },
     [org, draft.id],
   );

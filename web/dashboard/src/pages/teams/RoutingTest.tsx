@@ -31,7 +31,7 @@ interface RoutingTestProps {
   mayTry: boolean;
 }
 
-export function Trial({ team, patch, mayTry }: RoutingTestProps) {
+export function RoutingTest({ team, patch, mayTry }: RoutingTestProps) {
   const org = useSession().organization.id;
   const [message, setMessage] = useState('');
   const [isContinued, setContinued] = useState(false);

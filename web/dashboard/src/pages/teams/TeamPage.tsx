@@ -19,7 +19,7 @@ import { RIGHTS } from '../../rights';
 import { type Draft, useDraft } from '../../use-draft';
 import { useSaving } from '../../use-saving';
 import { Members } from './Members';
-import { Trial } from './RoutingTest';
+import { RoutingTest } from './RoutingTest';
 import { STRATEGIES } from './strategies';
 
 const route = getRouteApi('/inside/teams/$id');
@@ -98,7 +98,7 @@ function Editor({ read }: { read: Team }) {
             <Title order={2} mb="sm">
               Test a message
             </Title>
-            <Trial team={form.base} patch={form.patch} mayTry={!isReadOnly} />
+            <RoutingTest team={form.base} patch={form.patch} mayTry={!isReadOnly} />
           </Paper>
         </aside>
       </div>
