@@ -1,10 +1,8 @@
-//! Data of server-sent events as the document shows it.
+//! Data of server-sent events.
 
-#![expect(
-    dead_code,
-    reason = "only the generator of the document reads these types"
-)]
+use std::borrow::Cow;
 
+use serde::Serialize;
 use switchboard_schemas::{
     conversation::{FinishReason, ReplyStatus, TokenUsage},
     ids::{AgentId, ConversationId, MessageId},
@@ -12,37 +10,42 @@ use switchboard_schemas::{
 use utoipa::ToSchema;
 
 /// Event `start`: the agent and the model of the reply.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-pub(crate) struct StartEvent {
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StartEvent<'a> {
     /// The id of the reply.
-    message_id: MessageId,
+    pub(crate) message_id: &'a MessageId,
     /// The id of the conversation.
-    conversation_id: ConversationId,
+    pub(crate) conversation_id: &'a ConversationId,
     /// The id of the agent that replies.
-    agent_id: AgentId,
+    pub(crate) agent_id: &'a AgentId,
     /// The name of that agent.
-    agent_name: String,
+    pub(crate) agent_name: &'a str,
     /// The reason for which a team chose the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    routing_reason: Option<String>,
+    pub(crate) routing_reason: Option<&'a str>,
     /// The model that writes the reply.
-    model: String,
+    pub(crate) model: &'a str,
     /// The generation of the text that follows; texts of two generations must not be concatenated.
-    generation: u64,
+    pub(crate) generation: u64,
 }
 
 /// Event `delta`: a piece of the text.
-#[derive(ToSchema)]
-pub(crate) struct DeltaEvent {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct DeltaEvent<'a> {
     /// The text of the piece, which ends between two characters.
-    text: String,
+    pub(crate) text: Cow<'a, str>,
     /// The byte of the reply at which the text begins.
-    offset: u64,
+    pub(crate) offset: u64,
 }
 
 /// Event `ui`: structured data to show.
 #[derive(ToSchema)]
+#[expect(
+    dead_code,
+    reason = "workers serialize it, and the ingress passes it on"
+)]
 pub(crate) struct UiSpec {
     /// The kind of the data, for instance `product-grid`.
     r#type: String,
@@ -52,6 +55,7 @@ pub(crate) struct UiSpec {
 
 /// Event `tool`: the progress of a tool call.
 #[derive(ToSchema)]
+#[expect(dead_code, reason = "`ToolProgress` is serialized in its place")]
 pub(crate) struct ToolEvent {
     /// The name of the tool.
     name: String,
@@ -62,17 +66,17 @@ pub(crate) struct ToolEvent {
 
 /// Event `done`: the reply is stored. An `error` event, with a problem as its data, ends a stream
 /// that failed.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-pub(crate) struct DoneEvent {
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DoneEvent<'a> {
     /// The final state: `completed` or `cancelled`.
-    status: ReplyStatus,
+    pub(crate) status: ReplyStatus,
     /// The reason for which the model stopped.
-    finish_reason: Option<FinishReason>,
+    pub(crate) finish_reason: Option<FinishReason>,
     /// The tokens that were used.
-    usage: TokenUsage,
+    pub(crate) usage: &'a TokenUsage,
     /// The length of the whole text, in bytes.
-    length: u64,
+    pub(crate) length: u64,
     /// Milliseconds from acceptance to the end.
-    response_time: u64,
+    pub(crate) response_time: u64,
 }

@@ -6,7 +6,7 @@ use std::{convert::Infallible, pin::Pin, time::Duration};
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
 use futures::stream;
-use serde_json::{Value, json};
+use serde::Serialize;
 use switchboard_schemas::{
     conversation::ReplyStatus,
     reply_event::{ReplyEnd, ReplyHead},
@@ -19,7 +19,10 @@ use super::{
     failure, headers, record_outcome,
     stream::{ReplyStream, StreamEvent, StreamFailure},
 };
-use crate::http::{ApiError, ErrorCode, problem::problem_json};
+use crate::{
+    http::{ApiError, ErrorCode, problem::problem_json},
+    openapi::event_stream::{DeltaEvent, DoneEvent, StartEvent},
+};
 
 const CONTENT_TYPE: &str = "text/event-stream";
 /// Interval of keep-alive comments; proxies usually close idle connections after 60 s.
@@ -119,13 +122,11 @@ impl EventWriter {
         };
         match (update, assembly.head()) {
             (ReplyUpdate::Began, Some(head)) => {
-                self.format_event(reply_stream, "start", &start_data(reply_stream, head)) + &ui()
+                self.format_event(reply_stream, "start", &start_event(reply_stream, head)) + &ui()
             }
             (ReplyUpdate::Began, None) => String::new(),
             (ReplyUpdate::Ui, _) => ui(),
-            (ReplyUpdate::Tool(progress), _) => {
-                self.format_event(reply_stream, "tool", &json!(progress))
-            }
+            (ReplyUpdate::Tool(progress), _) => self.format_event(reply_stream, "tool", &progress),
         }
     }
 
@@ -137,18 +138,24 @@ impl EventWriter {
                 .first_byte_seconds
                 .observe(self.context.arrived.elapsed().as_secs_f64());
         }
-        let data = json!({ "text": String::from_utf8_lossy(text), "offset": self.offset });
+        let delta = DeltaEvent {
+            text: String::from_utf8_lossy(text),
+            offset: self.offset,
+        };
         self.offset += text.len() as u64;
-        self.format_event(reply_stream, "delta", &data)
+        self.format_event(reply_stream, "delta", &delta)
     }
 
     fn format_done(&self, reply_stream: &ReplyStream, end: &ReplyEnd) -> String {
         record_outcome(reply_stream, "completed");
-        let data = json!({
-            "status": end.status, "finishReason": end.finish_reason, "usage": end.usage, "length": end.length,
-            "responseTime": end.response_time_ms,
-        });
-        self.format_event(reply_stream, "done", &data)
+        let done = DoneEvent {
+            status: end.status,
+            finish_reason: end.finish_reason,
+            usage: &end.usage,
+            length: end.length,
+            response_time: end.response_time_ms,
+        };
+        self.format_event(reply_stream, "done", &done)
     }
 
     fn format_error(&self, reply_stream: &ReplyStream, error: ApiError) -> String {
@@ -163,27 +170,26 @@ impl EventWriter {
         )
     }
 
-    /// Formats one event. JSON has no raw line breaks, so that one `data` line is enough.
-    fn format_event(&self, reply_stream: &ReplyStream, name: &str, data: &Value) -> String {
+    /// Formats one event, with the fields of its data in alphabetical order. JSON has no raw line
+    /// breaks, so that one `data` line is enough.
+    fn format_event(&self, stream: &ReplyStream, name: &str, data: &impl Serialize) -> String {
+        let data = serde_json::to_value(data).unwrap_or_default();
         format!(
             "event: {name}\nid: {}.{}\ndata: {data}\n\n",
-            reply_stream.assembly().generation(),
+            stream.assembly().generation(),
             self.offset
         )
     }
 }
 
-fn start_data(reply_stream: &ReplyStream, head: &ReplyHead) -> Value {
-    let mut start = json!({
-        "messageId": reply_stream.reply(),
-        "conversationId": head.conversation_id,
-        "agentId": head.agent_id,
-        "agentName": head.agent_name,
-        "model": head.model,
-        "generation": reply_stream.assembly().generation(),
-    });
-    if let Some(reason) = &head.routing_reason {
-        start["routingReason"] = json!(reason);
+fn start_event<'a>(reply_stream: &'a ReplyStream, head: &'a ReplyHead) -> StartEvent<'a> {
+    StartEvent {
+        message_id: reply_stream.reply(),
+        conversation_id: &head.conversation_id,
+        agent_id: &head.agent_id,
+        agent_name: &head.agent_name,
+        routing_reason: head.routing_reason.as_deref(),
+        model: &head.model,
+        generation: reply_stream.assembly().generation().into(),
     }
-    start
 }
