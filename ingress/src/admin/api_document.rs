@@ -17,10 +17,8 @@ use super::{
     routes::admin_routes,
 };
 use crate::{
-    openapi::{
-        PublishedDocument,
-        problems::{self, Problem},
-    },
+    http::problem::Problem,
+    openapi::{PublishedDocument, problems},
     routes::openapi::serve_document,
     state::AppState,
 };

@@ -5,24 +5,38 @@ use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use serde_json::Value;
 use switchboard_schemas::ids::RequestId;
+use utoipa::ToSchema;
 
 use super::{ApiError, ErrorCode, error::ErrorParts};
 
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
-#[derive(Serialize)]
+/// The body of an error (RFC 9457).
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct ProblemBody<'a> {
+pub(crate) struct Problem<'a> {
+    /// The URI of the kind of problem; `about:blank` without a code.
     r#type: String,
+    /// The kind of problem, for people; the text may change.
     title: &'a str,
+    /// The status of the response.
+    #[schema(minimum = 400, maximum = 599)]
     status: u16,
+    /// The cause of this occurrence, for people; the text may change.
     detail: &'a str,
+    /// The kind of problem, for programs; never changes.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, pattern = "^[A-Z_]+$")]
     code: Option<&'a str>,
-    request_id: &'a str,
+    /// The id of the request, to quote when asking for help.
+    request_id: &'a RequestId,
+    /// The name of the invalid field, query parameter or header.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     param: Option<&'a str>,
+    /// Details for programs; their fields depend on the code.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object, required = false)]
     details: Option<&'a Value>,
 }
 
@@ -67,7 +81,7 @@ fn take_error_parts(response: &mut Response) -> Option<ErrorParts> {
 /// Serializes the problem object, for a response body or an error event.
 pub(crate) fn problem_json(facts: &ErrorParts, request_id: &RequestId) -> Vec<u8> {
     let standard_title = facts.status.canonical_reason().unwrap_or("Error");
-    let problem = ProblemBody {
+    let problem = Problem {
         r#type: facts
             .code
             .map_or_else(|| "about:blank".to_owned(), problem_type),
@@ -75,7 +89,7 @@ pub(crate) fn problem_json(facts: &ErrorParts, request_id: &RequestId) -> Vec<u8
         status: facts.status.as_u16(),
         detail: &facts.detail,
         code: facts.code.map(ErrorCode::name),
-        request_id: request_id.as_str(),
+        request_id,
         param: facts.param.as_deref(),
         details: facts.details.as_ref(),
     };

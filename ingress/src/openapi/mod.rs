@@ -29,6 +29,8 @@ use utoipa::{
     },
 };
 
+use crate::http::problem::Problem;
+
 const DESCRIPTION: &str = include_str!("description.md");
 const TAGS: [(&str, &str); 6] = [
     ("Chat", "Send a message and read the reply."),
@@ -128,7 +130,7 @@ fn describe_api(document: &mut OpenApi) {
 }
 
 fn add_schemas(components: &mut Components) {
-    register::<problems::Problem>(components);
+    register::<Problem>(components);
     register::<event_stream::StartEvent>(components);
     register::<event_stream::DeltaEvent>(components);
     register::<event_stream::UiSpec>(components);

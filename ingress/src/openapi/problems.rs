@@ -7,7 +7,7 @@ use http::StatusCode;
 use serde_json::Value;
 use switchboard_schemas::ids::RequestId;
 use utoipa::{
-    IntoResponses, ToSchema,
+    IntoResponses,
     openapi::{
         AllOfBuilder, ContentBuilder, ObjectBuilder, Ref, RefOr, Response, ResponseBuilder, Schema,
         example::ExampleBuilder, schema::Type,
@@ -30,33 +30,6 @@ use crate::http::{
 /// The media type of all errors.
 pub(super) const PROBLEM_JSON: &str = "application/problem+json";
 const REQUEST_ID: &str = "req_77777777777777777777777777";
-
-/// The body of an error (RFC 9457).
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "only the generator of the document reads it")]
-pub(crate) struct Problem {
-    /// The URI of the kind of problem; `about:blank` without a code.
-    r#type: String,
-    /// The kind of problem, for people; the text may change.
-    title: String,
-    /// The status of the response.
-    #[schema(minimum = 400, maximum = 599)]
-    status: u16,
-    /// The cause of this occurrence, for people; the text may change.
-    detail: String,
-    /// The kind of problem, for programs; never changes.
-    #[schema(nullable = false, pattern = "^[A-Z_]+$")]
-    code: Option<String>,
-    /// The id of the request, to quote when asking for help.
-    request_id: RequestId,
-    /// The name of the invalid field, query parameter or header.
-    #[schema(nullable = false)]
-    param: Option<String>,
-    /// Details for programs; their fields depend on the code.
-    #[schema(value_type = Object, required = false)]
-    details: Option<Value>,
-}
 
 /// An error that an operation can answer with.
 #[derive(Clone, Copy, PartialEq, Eq)]
