@@ -71,8 +71,7 @@ pub(super) async fn apply_document(
     admin: Admin<ManageOrganizations, InstallationSubject>,
     body: JsonBody<ApplyDocument>,
 ) -> ApiResult<Json<AppliedDocument>> {
-    let document = ApplyDocument::from_json(body.fields(&admin.state).await?.into())?;
-    let applied = apply(&admin.state.apply, document).await?;
+    let applied = apply(&admin.state.apply, body.parse(&admin.state).await?).await?;
     for WrittenEntry { before, after } in &applied.written {
         let is_new = before.is_none();
         let action = if is_new {

@@ -7,7 +7,10 @@ use axum::extract::{FromRequest, Request};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use super::errors::ValidationError;
+use super::{
+    errors::{ValidateFields, ValidationError},
+    preconditions::VersionPrecondition,
+};
 use crate::{
     http::{
         ApiError, ApiResult,
@@ -28,8 +31,29 @@ pub(super) struct JsonBody<T> {
 /// A CSV or JSON file of products, which the handler reads as it arrives.
 pub(super) struct ProductFile(pub(super) axum::body::Body);
 
+/// A change to the fields `F`. It can also contain `version` and the fields that only responses
+/// have, because a resource can be sent back as it was read.
+pub(super) struct ChangeBody<F, const IS_PATCH: bool>(PhantomData<fn() -> F>);
+
+/// The fields of a change; omitted ones get their defaults.
+pub(super) type VersionedFields<F> = ChangeBody<F, false>;
+
 /// A JSON merge patch (RFC 7396) of the fields `F`.
-pub(super) struct MergePatch<F>(PhantomData<fn() -> F>);
+pub(super) type MergePatch<F> = ChangeBody<F, true>;
+
+/// The type of a body in the document, into which the body is parsed.
+pub(super) trait RequestBody: Sized {
+    /// Parses the fields of a body and validates their values.
+    fn from_fields(fields: JsonObject) -> ApiResult<Self>;
+}
+
+impl<T: DeserializeOwned + ValidateFields> RequestBody for T {
+    fn from_fields(fields: JsonObject) -> ApiResult<Self> {
+        let body: Self = parse_fields(fields)?;
+        body.validate()?;
+        Ok(body)
+    }
+}
 
 impl<T> FromRequest<AppState> for JsonBody<T> {
     type Rejection = Infallible;
@@ -50,9 +74,28 @@ impl FromRequest<AppState> for ProductFile {
     }
 }
 
+impl<T: RequestBody> JsonBody<T> {
+    /// Reads, parses and validates the body.
+    pub(super) async fn parse(self, state: &AppState) -> ApiResult<T> {
+        T::from_fields(self.fields(state).await?)
+    }
+}
+
+impl<F, const IS_PATCH: bool> JsonBody<ChangeBody<F, IS_PATCH>> {
+    /// Reads the fields of a change without parsing them, and moves `version` to the condition.
+    pub(super) async fn read_change(
+        self,
+        state: &AppState,
+        precondition: VersionPrecondition,
+    ) -> ApiResult<(JsonObject, VersionPrecondition)> {
+        let mut fields = self.fields(state).await?;
+        let precondition = precondition.with_body(&mut fields)?;
+        Ok((fields, precondition))
+    }
+}
+
 impl<T> JsonBody<T> {
-    /// Reads the body as an object, without checking its fields.
-    pub(super) async fn fields(self, state: &AppState) -> ApiResult<JsonObject> {
+    async fn fields(self, state: &AppState) -> ApiResult<JsonObject> {
         let (parts, body) = self.request.into_parts();
         let limits = BodyLimits::admin(&state.config);
         body::parse_object(&body::read_body(&parts.headers, body, limits).await?)
@@ -76,29 +119,32 @@ pub(super) fn parse_value<T: DeserializeOwned>(value: Value) -> Result<T, Valida
     })
 }
 
-/// Removes a field from a body and parses it; `null` counts as absent.
+/// Checks a field whose error has a place in the order of errors and a text of its own. `null`
+/// counts as absent and is removed.
 ///
 /// # Errors
 /// 400 with `rule` as the text if the value does not parse.
-pub(super) fn take_field<T: DeserializeOwned>(
+pub(super) fn check_field<T: DeserializeOwned>(
     fields: &mut JsonObject,
     name: &str,
     rule: &'static str,
 ) -> ApiResult<Option<T>> {
-    match fields.remove(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => serde_json::from_value(value)
-            .map(Some)
-            .map_err(|_| ApiError::field(name, rule)),
+    if fields.get(name) == Some(&Value::Null) {
+        fields.remove(name);
     }
+    let value = fields.get(name).map(T::deserialize).transpose();
+    value.map_err(|_| ApiError::field(name, rule))
 }
 
-/// Fails with 400 if a field is left.
-pub(super) fn refuse_unknown(fields: &JsonObject, reason: &'static str) -> ApiResult<()> {
-    match fields.keys().next() {
-        Some(unknown) => Err(ApiError::field(unknown, reason)),
-        None => Ok(()),
-    }
+/// Parses fields whose values were checked, so that only unknown and missing fields are errors.
+pub(super) fn parse_checked<T: DeserializeOwned>(
+    fields: JsonObject,
+    unknown: &'static str,
+) -> ApiResult<T> {
+    parse_fields(fields).map_err(|ValidationError { path, reason }| {
+        let is_unknown = reason.starts_with("unknown field");
+        ApiError::field(path, if is_unknown { unknown } else { &reason })
+    })
 }
 
 /// Returns an error text of serde with an ellipsis in place of each quoted value.

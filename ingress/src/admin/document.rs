@@ -6,7 +6,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
-    bodies::parse_value,
+    bodies::{JsonObject, RequestBody, parse_value},
     errors::{ValidateFields, ValidationError},
     planner::DeclaredSlugs,
     resources::{
@@ -14,6 +14,7 @@ use super::{
     },
     validation::{check_name, check_slug, check_unique},
 };
+use crate::http::ApiResult;
 
 /// The desired configuration of organizations. Resources that are not in the document stay
 /// unchanged.
@@ -65,6 +66,12 @@ impl ApplyDocument {
         Ok(Self {
             organizations: organizations.collect::<Result<_, _>>()?,
         })
+    }
+}
+
+impl RequestBody for ApplyDocument {
+    fn from_fields(fields: JsonObject) -> ApiResult<Self> {
+        Ok(Self::from_json(fields.into())?)
     }
 }
 

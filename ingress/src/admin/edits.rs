@@ -13,14 +13,11 @@ use switchboard_schemas::{
 
 use super::{
     authorization::Admin,
-    bodies::{JsonObject, fields_of},
+    bodies::{JsonObject, RequestBody, fields_of},
     entries::{find, other_kind},
     planner::EntryPlanner,
     preconditions::{VersionPrecondition, changed_meanwhile},
-    resources::{
-        references::ResourceReferences,
-        resource::{Resource, parse_valid},
-    },
+    resources::{references::ResourceReferences, resource::Resource},
 };
 use crate::{
     http::{ApiError, ApiResult},
@@ -59,7 +56,7 @@ pub(super) async fn edit_entry<R: Resource>(
                 return Ok(found);
             }
             let lock_name = format!("admin-change:{}:{}", found.entry.id(), found.version);
-            match try_acquire_lock(state, &lock_name, &nonce).await {
+            match try_acquire_lock(state, &lock_name, nonce.as_str()).await {
                 LockAttempt::Acquired | LockAttempt::Unavailable => {
                     state.apply.catalog.put(&entry).await?;
                     let (before, after) = (Some(&found.entry), Some(&entry));
@@ -93,7 +90,7 @@ pub(super) async fn drafted<R: Resource>(
             )
         })?;
         let planner = EntryPlanner::of_one(&state.apply, org);
-        return Ok(R::plan(&planner, &parse_valid::<R>(draft)?, None).await?);
+        return Ok(R::plan(&planner, &R::Fields::from_fields(draft)?, None).await?);
     }
     let found = find(state, org, R::KIND, id).await?.entry;
     let Some(mut draft) = draft else {
@@ -113,7 +110,7 @@ async fn edited<R: Resource>(
     edit: &ResourceEdit,
     references: &ResourceReferences,
 ) -> ApiResult<CatalogEntry> {
-    let fields = parse_valid::<R>(new_fields::<R>(current, edit, references)?)?;
+    let fields = R::Fields::from_fields(new_fields::<R>(current, edit, references)?)?;
     let planner = EntryPlanner::of_one(&state.apply, org);
     let entry = R::plan(&planner, &fields, Some(current)).await?;
     // Ids are derived from slugs.

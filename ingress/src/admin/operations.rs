@@ -21,7 +21,7 @@ use utoipa::{
 
 use super::{
     authorization::{Admin, PathIds, PermissionSubject, ResourceId},
-    bodies::{JsonBody, MergePatch, ProductFile},
+    bodies::{JsonBody, MergePatch, ProductFile, VersionedFields},
     permissions::Permission,
     preconditions::VersionPrecondition,
     responses::{
@@ -313,6 +313,17 @@ impl DescribeArgument for VersionPrecondition {
 impl<T: ToSchema> DescribeArgument for JsonBody<T> {
     fn describe(description: &mut OperationDescription) {
         let schema = description.refer::<T>();
+        description.add_change(&[JSON], &schema);
+    }
+}
+
+impl<F: ToSchema> DescribeArgument for JsonBody<VersionedFields<F>> {
+    fn describe(description: &mut OperationDescription) {
+        F::schemas(&mut description.schemas);
+        let mut schema = F::schema();
+        if let RefOr::T(Schema::Object(schema)) = &mut schema {
+            schema.additional_properties = None;
+        }
         description.add_change(&[JSON], &schema);
     }
 }

@@ -194,7 +194,7 @@ async fn parse_and_draft<R: Resource>(
 ) -> ApiResult<(PlaygroundRunRequest, CatalogEntry)> {
     let (state, subject) = (&admin.state, admin.administrator.rate_limit_subject());
     state.limits.admit_playground_run(subject).await?;
-    let mut request = PlaygroundRunRequest::parse(body.fields(state).await?)?;
+    let mut request = body.parse(state).await?;
     let entry = drafted::<R>(state, admin.org(), id, request.draft.take()).await?;
     Ok((request, entry))
 }

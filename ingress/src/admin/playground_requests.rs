@@ -1,12 +1,12 @@
 //! The body of a playground run: a message, an optional draft of the resource, and the earlier
 //! messages.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use switchboard_schemas::{ids::AgentId, playground::PlaygroundMessage};
 use utoipa::ToSchema;
 
-use super::bodies::{JsonObject, refuse_unknown};
+use super::bodies::{JsonObject, RequestBody, check_field, parse_checked};
 use crate::http::{ApiError, ApiResult, fields};
 
 /// The largest number of earlier messages of one run.
@@ -14,11 +14,10 @@ const HISTORY_MAX: usize = 40;
 /// The longest message, in bytes. The limit for visitors is a setting of the draft and does not
 /// apply here.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
-const DRAFT: &str = "draft";
 const HISTORY: &str = "history";
 
 /// A playground run of an agent or a team.
-#[derive(Serialize, Deserialize, ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PlaygroundRunRequest {
     /// The message.
@@ -36,7 +35,7 @@ pub(super) struct PlaygroundRunRequest {
 }
 
 /// An earlier message of a playground run.
-#[derive(Serialize, Deserialize, ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct EarlierMessage {
     /// The author of the message.
@@ -53,54 +52,39 @@ pub(super) struct EarlierMessage {
 }
 
 /// The author of an earlier message.
-#[derive(Serialize, Deserialize, ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum EarlierMessageRole {
     User,
     Assistant,
 }
 
-impl PlaygroundRunRequest {
+impl RequestBody for PlaygroundRunRequest {
     /// Parses the body.
     ///
     /// # Errors
     /// 400 with the first wrong field, in the order message, draft, history, unknown fields.
-    pub(super) fn parse(mut body: JsonObject) -> ApiResult<Self> {
-        let message = fields::required_text(&body, "message")?.to_owned();
-        fields::check_bytes("message", &message, MESSAGE_BYTES_MAX)?;
-        let draft = match body.remove(DRAFT) {
-            None | Some(Value::Null) => None,
-            Some(Value::Object(draft)) => Some(draft),
-            Some(_) => return Err(ApiError::field(DRAFT, "must be an object")),
-        };
-        let history = parse_history(body.remove(HISTORY))?;
-        body.remove("message");
-        refuse_unknown(&body, "is unknown")?;
-        Ok(Self {
-            message,
-            draft,
-            history,
-        })
+    fn from_fields(mut body: JsonObject) -> ApiResult<Self> {
+        let message = fields::required_text(&body, "message")?;
+        fields::check_bytes("message", message, MESSAGE_BYTES_MAX)?;
+        check_field::<JsonObject>(&mut body, "draft", "must be an object")?;
+        check_history(&mut body)?;
+        parse_checked(body, "is unknown")
     }
 }
 
-fn parse_history(history: Option<Value>) -> ApiResult<Vec<EarlierMessage>> {
-    let messages = match history {
-        None | Some(Value::Null) => return Ok(Vec::new()),
-        Some(Value::Array(messages)) => messages,
-        Some(_) => return Err(ApiError::field(HISTORY, "must be a list")),
-    };
+fn check_history(body: &mut JsonObject) -> ApiResult<()> {
+    let messages: Vec<Value> = check_field(body, HISTORY, "must be a list")?.unwrap_or_default();
     if messages.len() > HISTORY_MAX {
         let details = json!({ "max": HISTORY_MAX, "actual": messages.len() });
         return Err(ApiError::field(HISTORY, "has too many messages").details(details));
     }
-    let parse = |(index, message)| {
-        let rule =
-            "must have `role`, `content`, and nothing but `agentId` and `uiSpec` beside them";
-        serde_json::from_value(message)
-            .map_err(|_| ApiError::field(format!("{HISTORY}[{index}]"), rule))
-    };
-    messages.into_iter().enumerate().map(parse).collect()
+    let rule = "must have `role`, `content`, and nothing but `agentId` and `uiSpec` beside them";
+    let is_valid = |message| EarlierMessage::deserialize(message).is_ok();
+    match messages.iter().position(|message| !is_valid(message)) {
+        Some(index) => Err(ApiError::field(format!("{HISTORY}[{index}]"), rule)),
+        None => Ok(()),
+    }
 }
 
 /// Returns the history in the form of the job. Replies without an agent are attributed to
@@ -143,7 +127,7 @@ mod tests {
         let Value::Object(body) = body else {
             panic!("no object")
         };
-        let parsed = PlaygroundRunRequest::parse(body)
+        let parsed = PlaygroundRunRequest::from_fields(body)
             .and_then(|request| utterances(request.history, None).map(|_| ()));
         parsed.err()?.into_parts().param
     }

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 use super::{
     authorization::{Admin, ResourceId},
-    bodies::{JsonBody, JsonObject, MergePatch, refuse_unknown, take_field},
+    bodies::{JsonBody, JsonObject, MergePatch, RequestBody, check_field, parse_checked},
     entries::{find, list_entries, other_kind, path_of},
     pages::{Page, PageQuery},
     permissions::ManageUsers,
@@ -34,9 +34,10 @@ use crate::{
 };
 
 const ROLE_RULE: &str = "must be owner, editor, operator or viewer";
+const UNKNOWN_FIELD: &str = "unknown field";
 
 /// The body of an invitation.
-#[derive(Serialize, Deserialize, ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewUser {
     /// The e-mail address with which the user signs in.
@@ -49,7 +50,7 @@ pub(super) struct NewUser {
 }
 
 /// The fields of a user that can be changed.
-#[derive(Serialize, Deserialize, ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UserFields {
     /// The name that other users see.
@@ -64,7 +65,7 @@ pub(super) struct UserFields {
 }
 
 /// The body of a request for a link, an empty object.
-#[derive(Serialize, Deserialize, ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LinkRequest {}
 
@@ -135,7 +136,7 @@ pub(super) async fn create(
     body: JsonBody<NewUser>,
 ) -> ApiResult<JsonResponse<201, LinkedUserView>> {
     let state = &admin.state;
-    let NewUser { email, role, name } = NewUser::parse(body.fields(state).await?)?;
+    let NewUser { email, role, name } = body.parse(state).await?;
     let name = name.unwrap_or_else(|| email.as_str().to_owned());
     let mut account = new_account(&state.secret, admin.org(), email, name, role);
     let link = give_link(state, &mut account, LinkPurpose::Invitation);
@@ -156,9 +157,8 @@ pub(super) async fn patch(
     body: JsonBody<MergePatch<UserFields>>,
 ) -> ApiResult<JsonResponse<200, UserView>> {
     find(&admin.state, admin.org(), EntryKind::User, &id).await?;
-    let mut fields = body.fields(&admin.state).await?;
-    let precondition = precondition.with_body(&mut fields)?;
-    let patch = UserFields::parse(fields)?;
+    let (fields, precondition) = body.read_change(&admin.state, precondition).await?;
+    let patch = UserFields::from_fields(fields)?;
     let edit = |account: UserAccount, version, others: &[UserAccount]| {
         precondition.check(version)?;
         let changed = patch.apply_to(account.clone())?;
@@ -193,7 +193,7 @@ pub(super) async fn create_link(
 ) -> ApiResult<JsonResponse<201, LinkedUserView>> {
     let state = &admin.state;
     find(state, admin.org(), EntryKind::User, &id).await?;
-    refuse_unknown(&body.fields(state).await?, "unknown field")?;
+    let LinkRequest {} = body.parse(state).await?;
     let mut created = None;
     let edit = |mut account: UserAccount, _, _: &[UserAccount]| {
         let purpose = match account.user.state {
@@ -235,29 +235,32 @@ async fn change(
     Ok(())
 }
 
-impl NewUser {
-    fn parse(mut fields: JsonObject) -> ApiResult<Self> {
-        let email = take_field(&mut fields, "email", "must be an e-mail address")?;
-        let email = email.ok_or_else(|| ApiError::field("email", "is missing"))?;
-        let role = take_field(&mut fields, "role", ROLE_RULE)?;
-        let name = take_name(&mut fields)?;
-        refuse_unknown(&fields, "unknown field")?;
-        let role = role.ok_or_else(|| ApiError::field("role", "is missing"))?;
-        Ok(Self { email, role, name })
+impl RequestBody for NewUser {
+    fn from_fields(mut fields: JsonObject) -> ApiResult<Self> {
+        check_field::<EmailAddress>(&mut fields, "email", "must be an e-mail address")?
+            .ok_or_else(|| ApiError::field("email", "is missing"))?;
+        check_field::<UserRole>(&mut fields, "role", ROLE_RULE)?;
+        check_name_field(&mut fields)?;
+        parse_checked(fields, UNKNOWN_FIELD)
+    }
+}
+
+impl RequestBody for UserFields {
+    fn from_fields(mut fields: JsonObject) -> ApiResult<Self> {
+        check_name_field(&mut fields)?;
+        check_field::<UserRole>(&mut fields, "role", ROLE_RULE)?;
+        check_field::<UserState>(&mut fields, "state", "must be active or disabled")?;
+        parse_checked(fields, UNKNOWN_FIELD)
+    }
+}
+
+impl RequestBody for LinkRequest {
+    fn from_fields(fields: JsonObject) -> ApiResult<Self> {
+        parse_checked(fields, UNKNOWN_FIELD)
     }
 }
 
 impl UserFields {
-    fn parse(mut fields: JsonObject) -> ApiResult<Self> {
-        let patch = Self {
-            name: take_name(&mut fields)?,
-            role: take_field(&mut fields, "role", ROLE_RULE)?,
-            state: take_field(&mut fields, "state", "must be active or disabled")?,
-        };
-        refuse_unknown(&fields, "unknown field")?;
-        Ok(patch)
-    }
-
     fn apply_to(&self, mut account: UserAccount) -> ApiResult<UserAccount> {
         if let Some(name) = &self.name {
             account.user.name.clone_from(name);
@@ -289,10 +292,9 @@ impl UserFields {
     }
 }
 
-fn take_name(fields: &mut JsonObject) -> ApiResult<Option<String>> {
-    let name: Option<String> = take_field(fields, "name", "must be a string")?;
-    name.as_deref().map(check_name).transpose()?;
-    Ok(name)
+fn check_name_field(fields: &mut JsonObject) -> ApiResult<()> {
+    let name: Option<String> = check_field(fields, "name", "must be a string")?;
+    Ok(name.as_deref().map_or(Ok(()), check_name)?)
 }
 
 /// Replaces the link of an account.

@@ -30,7 +30,7 @@ use crate::{
     admin::{
         authorization::Admin,
         authorization::ResourceId,
-        bodies::{JsonBody, JsonObject},
+        bodies::{JsonBody, JsonObject, RequestBody, parse_fields},
         entries::not_found,
         pages::{CursorPage, CursorQuery},
         permissions::{ActOnConversations, ReadConversations},
@@ -46,7 +46,7 @@ const RUN_TIME: Duration = Duration::from_secs(10);
 const VISITOR_BYTES_MAX: usize = 1024;
 
 /// The visitor of an erasure, by id, e-mail address or both.
-#[derive(Deserialize, Serialize, ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::admin) struct ErasedVisitor {
     /// The id of the visitor that the widget sent.
@@ -95,7 +95,7 @@ pub(in crate::admin) async fn create(
     body: JsonBody<ErasedVisitor>,
 ) -> ApiResult<JsonResponse<201, ErasureView>> {
     let state = &admin.state;
-    let visitor = ErasedVisitor::parse(&body.fields(state).await?)?;
+    let visitor = body.parse(state).await?;
     let erasure = Erasure {
         id: ErasureId::now(),
         org_id: admin.org().clone(),
@@ -128,7 +128,7 @@ pub(in crate::admin) async fn proceed(
     body: JsonBody<ErasedVisitor>,
 ) -> ApiResult<Json<ErasureView>> {
     let erasure = find(&admin.state, admin.org(), &id).await?;
-    let visitor = ErasedVisitor::parse(&body.fields(&admin.state).await?)?;
+    let visitor = body.parse(&admin.state).await?;
     if visitor.digest(&admin) != erasure.visitor {
         let rule = "and visitorEmail must be those with which this erasure began";
         return Err(ApiError::field("visitorId", rule));
@@ -281,20 +281,25 @@ impl From<Erasure> for ErasureView {
     }
 }
 
-impl ErasedVisitor {
-    fn parse(fields: &JsonObject) -> ApiResult<Self> {
-        let visitor_id = parse_name(fields, "visitorId")?;
-        let visitor_email = parse_name(fields, "visitorEmail")?;
-        if visitor_id.is_none() && visitor_email.is_none() {
+impl RequestBody for ErasedVisitor {
+    /// Parses the visitor; blank texts count as absent.
+    fn from_fields(mut fields: JsonObject) -> ApiResult<Self> {
+        let is_blank = |value: &Value| value.as_str().is_some_and(|text| text.trim().is_empty());
+        fields.retain(|_, value| !is_blank(value));
+        for name in ["visitorId", "visitorEmail"] {
+            let text = fields::optional_text(&fields, name)?.unwrap_or_default();
+            fields::check_bytes(name, text, VISITOR_BYTES_MAX)?;
+        }
+        let visitor: Self = parse_fields(fields)?;
+        if visitor.visitor_id.is_none() && visitor.visitor_email.is_none() {
             let rule = "or visitorEmail must say whose conversations are erased";
             return Err(ApiError::field("visitorId", rule));
         }
-        Ok(Self {
-            visitor_id,
-            visitor_email,
-        })
+        Ok(visitor)
     }
+}
 
+impl ErasedVisitor {
     fn digest(&self, admin: &Admin<ActOnConversations>) -> VisitorDigest {
         let (id, email) = (self.visitor_id.as_deref(), self.visitor_email.as_deref());
         VisitorDigest::from_identifiers(&admin.state.secret, admin.org(), id, email)
@@ -309,12 +314,4 @@ impl ErasedVisitor {
         self.visitor_id.as_deref().is_some_and(has_id)
             || self.visitor_email.as_deref().is_some_and(has_email)
     }
-}
-
-fn parse_name(body: &JsonObject, field: &'static str) -> ApiResult<Option<String>> {
-    let text = fields::optional_text(body, field)?.filter(|text| !text.trim().is_empty());
-    if let Some(text) = text {
-        fields::check_bytes(field, text, VISITOR_BYTES_MAX)?;
-    }
-    Ok(text.map(str::to_owned))
 }

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     admin::{
         authorization::Admin,
-        bodies::parse_value,
+        bodies::{JsonObject, RequestBody, parse_value},
         errors::{ValidateFields, ValidationError},
         permissions::Configure,
         planner::{ApplyError, EntryPlanner},
@@ -78,6 +78,14 @@ impl AgentFields {
     }
 }
 
+impl RequestBody for AgentFields {
+    fn from_fields(fields: JsonObject) -> ApiResult<Self> {
+        let agent = Self::parse(fields.into()).map_err(ValidationError::naming_missing_field)?;
+        agent.validate()?;
+        Ok(agent)
+    }
+}
+
 impl ValidateFields for AgentFields {
     fn validate(&self) -> Result<(), ValidationError> {
         check_slug(&self.names.slug)?;
@@ -95,10 +103,6 @@ impl Resource for AgentResource {
     type Delete = Configure;
     type Fields = AgentFields;
     type View = AgentView;
-
-    fn parse(value: Value) -> Result<AgentFields, ValidationError> {
-        AgentFields::parse(value)
-    }
 
     fn fields(entry: &CatalogEntry, references: &ResourceReferences) -> Option<AgentFields> {
         let CatalogEntry::Agent(agent) = entry else {

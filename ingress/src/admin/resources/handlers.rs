@@ -3,16 +3,16 @@
 
 use axum::{Json, extract::Query};
 use switchboard_backends::catalog::VersionedEntry;
-use switchboard_schemas::{audit::AuditAction, ids::OrgId};
+use switchboard_schemas::{audit::AuditAction, ids::OrgId, time::Timestamp};
 
 use super::{
     references::{ResourceReferences, refers_to, refuse_if_referenced},
-    resource::{Resource, parse_valid},
+    resource::Resource,
 };
 use crate::{
     admin::{
         authorization::{Admin, PermissionSubject, ResourceId},
-        bodies::{JsonBody, JsonObject, MergePatch},
+        bodies::{ChangeBody, JsonBody, MergePatch, VersionedFields},
         edits::{ResourceEdit, edit_entry},
         entries::{find, list_entries, path_of},
         pages::{Page, PageQuery},
@@ -22,7 +22,10 @@ use crate::{
         responses::{JsonResponse, NoContent},
     },
     http::{ApiError, ApiResult, ErrorCode},
-    state::AppState,
+    state::{
+        AppState,
+        advisory_lock::{LOCK_POLL_INTERVAL, LockAttempt, try_acquire_lock},
+    },
 };
 
 /// Lists a page of the resources, by slug or name.
@@ -48,9 +51,11 @@ pub(in crate::admin) async fn create<R: Resource>(
     admin: Admin<R::Change>,
     body: JsonBody<R::Fields>,
 ) -> ApiResult<JsonResponse<201, R::View>> {
-    let fields = parse_valid::<R>(body.fields(&admin.state).await?)?;
+    let fields = body.parse(&admin.state).await?;
     create_in::<R, _>(&admin, admin.org(), &fields).await
 }
+
+const MINUTE_MICROS: i64 = 60_000_000;
 
 /// Writes a new entry of an organization and returns its view.
 ///
@@ -62,25 +67,34 @@ pub(in crate::admin) async fn create_in<R: Resource, S: PermissionSubject>(
     fields: &R::Fields,
 ) -> ApiResult<JsonResponse<201, R::View>> {
     let state = &admin.state;
-    let write_lock = state.apply.write_lock.lock().await;
-    let entry = R::plan(&EntryPlanner::of_one(&state.apply, org), fields, None).await?;
-    if state
-        .apply
-        .catalog
-        .get(R::KIND, entry.id())
-        .await?
-        .is_some()
-    {
-        let detail = "a resource with this slug exists already";
-        let details = serde_json::json!({ "id": entry.id() });
-        let error = ApiError::new(ErrorCode::Conflict, detail).param("slug");
-        return Err(error.details(details));
-    }
-    state.apply.catalog.put(&entry).await?;
-    admin
-        .record_change(AuditAction::Create, None, Some(&entry))
-        .await;
-    drop(write_lock);
+    let entry = loop {
+        {
+            let _write_lock = state.apply.write_lock.lock().await;
+            let entry = R::plan(&EntryPlanner::of_one(&state.apply, org), fields, None).await?;
+            if let Some(taken) = state.apply.catalog.get(R::KIND, entry.id()).await? {
+                let detail = "a resource with this slug exists already";
+                let details = serde_json::json!({ "id": taken.id() });
+                let error = ApiError::new(ErrorCode::Conflict, detail).param("slug");
+                return Err(error.details(details));
+            }
+            // The minute makes the name usable again after a deletion. The process owns the lock,
+            // because the write lock orders its own requests: who deletes and creates again does
+            // not wait for the first lock.
+            let minute = Timestamp::now().micros() / MINUTE_MICROS;
+            let lock_name = format!("admin-create:{}:{minute}", entry.id());
+            if try_acquire_lock(state, &lock_name, state.ingress_id.as_str()).await
+                != LockAttempt::HeldByOther
+            {
+                state.apply.catalog.put(&entry).await?;
+                admin
+                    .record_change(AuditAction::Create, None, Some(&entry))
+                    .await;
+                break entry;
+            }
+        }
+        // Another process creates it: the next look finds it, or the lock ends.
+        tokio::time::sleep(LOCK_POLL_INTERVAL).await;
+    };
     let found = find(state, org, R::KIND, entry.id()).await?;
     let response = resource_response::<R, 201>(state, &found).await?;
     Ok(response.location(path_of(&entry, R::COLLECTION)))
@@ -91,9 +105,9 @@ pub(in crate::admin) async fn replace<R: Resource>(
     admin: Admin<R::Change>,
     id: ResourceId,
     precondition: VersionPrecondition,
-    body: JsonBody<R::Fields>,
+    body: JsonBody<VersionedFields<R::Fields>>,
 ) -> ApiResult<JsonResponse<200, R::View>> {
-    change::<R, _>(admin, id, precondition, body, ResourceEdit::Replace).await
+    change::<R, false>(admin, id, precondition, body).await
 }
 
 /// Merges fields into those of a resource (RFC 7396).
@@ -103,21 +117,24 @@ pub(in crate::admin) async fn patch<R: Resource>(
     precondition: VersionPrecondition,
     body: JsonBody<MergePatch<R::Fields>>,
 ) -> ApiResult<JsonResponse<200, R::View>> {
-    change::<R, _>(admin, id, precondition, body, ResourceEdit::Merge).await
+    change::<R, true>(admin, id, precondition, body).await
 }
 
-async fn change<R: Resource, T>(
+async fn change<R: Resource, const IS_PATCH: bool>(
     admin: Admin<R::Change>,
     ResourceId(id): ResourceId,
     precondition: VersionPrecondition,
-    body: JsonBody<T>,
-    edit: fn(JsonObject) -> ResourceEdit,
+    body: JsonBody<ChangeBody<R::Fields, IS_PATCH>>,
 ) -> ApiResult<JsonResponse<200, R::View>> {
     // A missing resource is reported before the body is read, as in all routes.
     find(&admin.state, admin.org(), R::KIND, &id).await?;
-    let mut fields = body.fields(&admin.state).await?;
-    let precondition = precondition.with_body(&mut fields)?;
-    let changed = edit_entry::<R>(&admin, &id, &precondition, &edit(fields)).await?;
+    let (fields, precondition) = body.read_change(&admin.state, precondition).await?;
+    let edit = if IS_PATCH {
+        ResourceEdit::Merge(fields)
+    } else {
+        ResourceEdit::Replace(fields)
+    };
+    let changed = edit_entry::<R>(&admin, &id, &precondition, &edit).await?;
     resource_response::<R, 200>(&admin.state, &changed).await
 }
 

@@ -16,26 +16,27 @@ use utoipa::ToSchema;
 use super::{
     keys::{KeyFields, KeyResource, KeyView, refuse_taken_name},
     references::ResourceReferences,
-    resource::{Resource, parse_valid},
+    resource::Resource,
 };
 use crate::{
     admin::{
         announcements::publish_changes,
         applied_keys::{find_concurrently_created, new_key},
         authorization::{Admin, ResourceId},
-        bodies::{JsonBody, parse_fields},
+        bodies::{JsonBody, RequestBody, VersionedFields},
         entries::{find, other_kind, path_of},
+        errors::{ValidateFields, ValidationError},
         permissions::ManageKeys,
         planner::{ApplyError, EntryPlanner},
         preconditions::VersionPrecondition,
         responses::JsonResponse,
     },
-    http::{ApiError, ApiResult},
+    http::ApiResult,
     state::AppState,
 };
 
-const OVERLAP_SECONDS_DEFAULT: u64 = 24 * 60 * 60;
-const OVERLAP_SECONDS_MAX: u64 = 90 * 24 * 60 * 60;
+const OVERLAP_DEFAULT: Duration = Duration::from_secs(24 * 60 * 60);
+const OVERLAP_MAX: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
 /// A new API key, in the only response that contains its text.
 #[derive(Serialize, ToSchema)]
@@ -77,7 +78,7 @@ pub(in crate::admin) async fn create(
     admin: Admin<ManageKeys>,
     body: JsonBody<KeyFields>,
 ) -> ApiResult<JsonResponse<201, NewKeyView>> {
-    let fields = parse_valid::<KeyResource>(body.fields(&admin.state).await?)?;
+    let fields = body.parse(&admin.state).await?;
     let context = &admin.state.apply;
     let _write_lock = context.write_lock.lock().await;
     refuse_taken_name(&EntryPlanner::of_one(context, admin.org()), &fields.name).await?;
@@ -99,14 +100,12 @@ pub(in crate::admin) async fn rotate(
     admin: Admin<ManageKeys>,
     ResourceId(id): ResourceId,
     precondition: VersionPrecondition,
-    body: JsonBody<KeyRotation>,
+    body: JsonBody<VersionedFields<KeyRotation>>,
 ) -> ApiResult<JsonResponse<201, NewKeyView>> {
     let (state, org) = (&admin.state, admin.org());
     find(state, org, EntryKind::Key, &id).await?;
-    let mut fields = body.fields(state).await?;
-    let precondition = precondition.with_body(&mut fields)?;
-    let rotation: KeyRotation = parse_fields(fields)?;
-    let overlap = rotation.overlap()?;
+    let (fields, precondition) = body.read_change(state, precondition).await?;
+    let rotation = KeyRotation::from_fields(fields)?;
     let _write_lock = state.apply.write_lock.lock().await;
     let old = find(state, org, EntryKind::Key, &id).await?;
     precondition.check(old.version)?;
@@ -116,7 +115,7 @@ pub(in crate::admin) async fn rotate(
     let (text, now) = (ApiKeyText::generate(), Timestamp::now());
     let successor = rotation.successor(state, key, &text, now);
     let ended = CatalogEntry::Key {
-        key: ended_after(overlap, key.clone(), now),
+        key: ended_after(rotation.overlap(), key.clone(), now),
         hash: *hash,
     };
     let entry = put(state, successor, &text).await?;
@@ -172,14 +171,20 @@ async fn show_once(
     Ok(response.location(path_of(entry, KeyResource::COLLECTION)))
 }
 
-impl KeyRotation {
-    fn overlap(&self) -> ApiResult<Duration> {
-        let seconds = self.overlap_seconds.unwrap_or(OVERLAP_SECONDS_DEFAULT);
-        if seconds <= OVERLAP_SECONDS_MAX {
-            return Ok(Duration::from_secs(seconds));
+impl ValidateFields for KeyRotation {
+    fn validate(&self) -> Result<(), ValidationError> {
+        if self.overlap() <= OVERLAP_MAX {
+            return Ok(());
         }
-        let fault = "must be a whole number of seconds, at most 7776000 (90 days)";
-        Err(ApiError::field("overlapSeconds", fault))
+        let reason = "overlapSeconds must be a whole number of seconds, at most 7776000 (90 days)";
+        Err(ValidationError::new("overlapSeconds", reason))
+    }
+}
+
+impl KeyRotation {
+    fn overlap(&self) -> Duration {
+        self.overlap_seconds
+            .map_or(OVERLAP_DEFAULT, Duration::from_secs)
     }
 
     fn successor(

@@ -1,7 +1,6 @@
 //! API keys of an organization. Only the response that creates a key contains its text.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use switchboard_backends::{
     StoreError,
     catalog::{CatalogEntry, EntryKind},
@@ -17,7 +16,6 @@ use super::{
     resource::{Resource, ResourceIdentity},
 };
 use crate::admin::{
-    bodies::parse_value,
     entries::label,
     errors::{ValidateFields, ValidationError},
     permissions::ManageKeys,
@@ -83,10 +81,6 @@ impl Resource for KeyResource {
     type Delete = ManageKeys;
     type Fields = KeyFields;
     type View = KeyView;
-
-    fn parse(fields: Value) -> Result<KeyFields, ValidationError> {
-        parse_value(fields)
-    }
 
     fn fields(entry: &CatalogEntry, _: &ResourceReferences) -> Option<KeyFields> {
         let CatalogEntry::Key { key, .. } = entry else {

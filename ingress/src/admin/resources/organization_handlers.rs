@@ -8,7 +8,7 @@ use super::{
     handlers::create_in,
     organizations::{OrganizationFields, OrganizationResource, OrganizationView},
     references::ResourceReferences,
-    resource::{Resource, parse_valid},
+    resource::Resource,
 };
 use crate::{
     admin::{
@@ -38,7 +38,7 @@ pub(in crate::admin) async fn create(
     admin: Admin<ManageOrganizations, InstallationSubject>,
     body: JsonBody<OrganizationFields>,
 ) -> ApiResult<JsonResponse<201, OrganizationView>> {
-    let fields = parse_valid::<OrganizationResource>(body.fields(&admin.state).await?)?;
+    let fields = body.parse(&admin.state).await?;
     let id = OrgId::derive(&admin.state.secret, &fields.slug);
     create_in::<OrganizationResource, _>(&admin, &id, &fields).await
 }

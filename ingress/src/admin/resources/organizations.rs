@@ -1,7 +1,6 @@
 //! Organizations, the tenants of an installation.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use switchboard_backends::catalog::{CatalogEntry, EntryKind};
 use switchboard_schemas::ids::OrgId;
 use utoipa::ToSchema;
@@ -13,7 +12,6 @@ use super::{
 use crate::{
     admin::{
         authorization::Admin,
-        bodies::parse_value,
         errors::{ValidateFields, ValidationError},
         permissions::{Configure, ManageOrganizations},
         planner::{ApplyError, EntryPlanner},
@@ -68,10 +66,6 @@ impl Resource for OrganizationResource {
     type Delete = ManageOrganizations;
     type Fields = OrganizationFields;
     type View = OrganizationView;
-
-    fn parse(fields: Value) -> Result<OrganizationFields, ValidationError> {
-        parse_value(fields)
-    }
 
     fn fields(entry: &CatalogEntry, _: &ResourceReferences) -> Option<OrganizationFields> {
         let CatalogEntry::Organization(organization) = entry else {

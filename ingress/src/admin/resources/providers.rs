@@ -15,7 +15,7 @@ use super::{
     resource::{Resource, ResourceIdentity},
 };
 use crate::admin::{
-    bodies::{JsonObject, parse_value},
+    bodies::JsonObject,
     errors::{ValidateFields, ValidationError},
     permissions::Configure,
     planner::{ApplyError, EntryPlanner},
@@ -90,10 +90,6 @@ impl Resource for ProviderResource {
     type Delete = Configure;
     type Fields = ProviderFields;
     type View = ProviderView;
-
-    fn parse(fields: Value) -> Result<ProviderFields, ValidationError> {
-        parse_value(fields)
-    }
 
     fn fields(entry: &CatalogEntry, _: &ResourceReferences) -> Option<ProviderFields> {
         let CatalogEntry::Provider { provider, .. } = entry else {

@@ -2,7 +2,6 @@
 //! each.
 
 use serde::Serialize;
-use serde_json::Value;
 use switchboard_backends::catalog::{CatalogEntry, EntryKind};
 use switchboard_schemas::ids::OrgId;
 use utoipa::ToSchema;
@@ -11,9 +10,8 @@ use super::references::ResourceReferences;
 use crate::{
     admin::{
         authorization::Admin,
-        bodies::JsonObject,
+        bodies::{JsonObject, RequestBody},
         entries::other_kind,
-        errors::{ValidateFields, ValidationError},
         permissions::Permission,
         planner::{ApplyError, EntryPlanner},
     },
@@ -35,12 +33,9 @@ pub(in crate::admin) trait Resource: Send + Sync + 'static {
     type Change: Permission;
     type Delete: Permission;
     /// The fields that a client sends.
-    type Fields: Serialize + ToSchema + ValidateFields + Send + Sync + 'static;
+    type Fields: RequestBody + Serialize + ToSchema + Send + Sync + 'static;
     /// The fields of a response.
     type View: Serialize + ToSchema + Send + Sync + 'static;
-
-    /// Parses the fields of one, without validating their values.
-    fn parse(fields: Value) -> Result<Self::Fields, ValidationError>;
 
     /// Returns the fields of an entry in the form of a request; `None` for another kind.
     fn fields(entry: &CatalogEntry, references: &ResourceReferences) -> Option<Self::Fields>;
@@ -84,16 +79,6 @@ pub(in crate::admin) trait Resource: Send + Sync + 'static {
             .and_then(|fields| Self::view(identity, fields, entry, references))
             .ok_or_else(|| other_kind(Self::KIND))
     }
-}
-
-/// Parses the fields of a resource and validates their values.
-pub(in crate::admin) fn parse_valid<R: Resource>(
-    fields: JsonObject,
-) -> Result<R::Fields, ValidationError> {
-    let parsed = R::parse(fields.into());
-    let parsed = parsed.map_err(ValidationError::naming_missing_field)?;
-    parsed.validate()?;
-    Ok(parsed)
 }
 
 /// The fields that the service sets on every resource.

@@ -1,7 +1,6 @@
 //! Teams of an organization.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use switchboard_backends::catalog::{CatalogEntry, EntryKind};
 use switchboard_schemas::{
     agent::ActivationStatus,
@@ -15,7 +14,6 @@ use super::{
     resource::{Resource, ResourceIdentity},
 };
 use crate::admin::{
-    bodies::parse_value,
     errors::{ValidateFields, ValidationError},
     permissions::Configure,
     planner::{ApplyError, EntryPlanner},
@@ -105,10 +103,6 @@ impl Resource for TeamResource {
     type Delete = Configure;
     type Fields = TeamFields;
     type View = TeamView;
-
-    fn parse(fields: Value) -> Result<TeamFields, ValidationError> {
-        parse_value(fields)
-    }
 
     fn fields(entry: &CatalogEntry, references: &ResourceReferences) -> Option<TeamFields> {
         let CatalogEntry::Team(team) = entry else {

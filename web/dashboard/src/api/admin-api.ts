@@ -986,15 +986,6 @@ export interface components {
              */
             conversationsPerMinute: number | null;
         };
-        /** @description The body of a key rotation. */
-        KeyRotation: {
-            expiresAt?: components["schemas"]["Timestamp"] | null;
-            /**
-             * Format: int64
-             * @description The time for which the old key still works, in seconds: a day by default, at most 90 days.
-             */
-            overlapSeconds?: number | null;
-        };
         /**
          * @description A permission of an API key (specification: Scopes).
          * @enum {string}
