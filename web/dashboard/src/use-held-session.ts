@@ -1,6 +1,6 @@
 // Keeps a page with unsaved changes open when the session ends, and
 // shows the sign-in above it.
-import { createContext, useCallback, useContext, useEffect, useMemo, useState } from 'react';
+import { createContext, useCallback, useContext, useEffect, useMemo, useRef, useState } from 'react';
 import type { Session } from './api/types';
 
 interface Held {
@@ -8,6 +8,9 @@ interface Held {
   session: Session;
   /** Number of components with unsaved changes. */
   count: (change: 1 | -1) => void;
+  isAtStake: boolean;
+  /** Ends the session and gives up the unsaved changes. */
+  leave: (end: () => Promise<void>) => Promise<void>;
 }
 
 export const HeldSession = createContext<Held | undefined>(undefined);
@@ -18,8 +21,22 @@ export function useHeldSession(now: Session | null | undefined): { held: Held | 
   if (now && now !== last) setLast(now);
   const [atStake, setAtStake] = useState(0);
   const count = useCallback((change: 1 | -1) => setAtStake((before) => before + change), []);
-  const session = now ?? (now === null && atStake > 0 ? last : undefined);
-  const held = useMemo(() => (session ? { session, count } : undefined), [session, count]);
+  const isLeaving = useRef(false);
+  const leave = useCallback(async (end: () => Promise<void>) => {
+    isLeaving.current = true;
+    try {
+      await end();
+    } catch (error) {
+      isLeaving.current = false;
+      throw error;
+    }
+  }, []);
+  const isAtStake = atStake > 0;
+  const session = now ?? (now === null && isAtStake && !isLeaving.current ? last : undefined);
+  const held = useMemo(
+    () => (session ? { session, count, isAtStake, leave } : undefined),
+    [session, count, isAtStake, leave],
+  );
   return { held, letGo: useCallback(() => setLast(undefined), []) };
 }
 

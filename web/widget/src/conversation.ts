@@ -19,6 +19,8 @@ export interface Entry {
   cards: unknown;
   isWorking: boolean;
   isLost: boolean;
+  /** The reply ended at the longest length. */
+  isShortened: boolean;
   /** Seconds until a rate-limited message may be sent again. */
   waitS: number;
 }
@@ -126,10 +128,12 @@ export class Conversation {
 
   /** Starts a new conversation without the messages of this one. */
   reset(): void {
+    const next = randomId();
+    this.memory.set("next", next);
     this.memory.set("session", null);
     this.clear();
     this.isLoaded = true;
-    this.tabs.tell({ kind: "changed", session: null });
+    this.tabs.tell({ kind: "changed", session: null, next });
   }
 
   async earlier(): Promise<void> {
@@ -157,6 +161,7 @@ export class Conversation {
     // The first read will return it.
     if (!this.isLoaded && !this.loading) return;
     this.memory.set("session", news.session);
+    if (news.kind === "changed" && news.next) this.memory.set("next", news.next);
     if (news.kind === "turn") {
       this.missed.push(news);
       this.shown ??= news.session;
@@ -271,7 +276,8 @@ export class Conversation {
     try {
       const outcome: Outcome = await running.following.run();
       if (stop.signal.aborted) return;
-      change({ state: outcome === "cancelled" ? "stopped" : "final", isWorking: false, isLost: false });
+      const state = outcome === "cancelled" ? "stopped" : "final";
+      change({ state, isShortened: outcome === "shortened", isWorking: false, isLost: false });
     } catch (error) {
       if (stop.signal.aborted) return;
       if (question && this.isAboutEmail(error)) {
@@ -325,9 +331,9 @@ export class Conversation {
   private session(): string {
     const known = this.memory.get("session");
     if (known) return known;
-    const made = randomId();
-    this.memory.set("session", made);
-    return made;
+    const next = this.memory.get("next") ?? randomId();
+    this.memory.set("session", next);
+    return next;
   }
 
   private sentTimes(): number[] {
@@ -340,7 +346,8 @@ export class Conversation {
   }
 
   private add(known: Partial<Entry> & Pick<Entry, "role" | "text" | "state">, first = false): Entry {
-    const entry: Entry = { id: null, at: Date.now(), cards: null, isWorking: false, isLost: false, waitS: 0, ...known };
+    const flags = { isWorking: false, isLost: false, isShortened: false };
+    const entry: Entry = { id: null, at: Date.now(), cards: null, waitS: 0, ...flags, ...known };
     if (first) this.entries.unshift(entry);
     else this.entries.push(entry);
     this.view.added(entry, first);

@@ -104,11 +104,12 @@ export class Log {
   }
 
   /** Returns the note below an entry. */
-  note({ isLost, state, waitS }: Entry): string {
+  note({ isLost, isShortened, state, waitS }: Entry): string {
     const { texts } = this.language;
     if (isLost) return texts.reconnecting;
     if (state === "stopped") return texts.stopped;
     if (state === "broken") return texts.broken;
+    if (isShortened) return texts.shortened;
     if (state !== "unsent") return "";
     return waitS > 0 ? fill(texts.slow, { n: waitS }) : texts.unsent;
   }

@@ -17,7 +17,7 @@ export interface ReplySink {
   connection(isLost: boolean): void;
 }
 
-export type Outcome = "completed" | "cancelled";
+export type Outcome = "completed" | "shortened" | "cancelled";
 
 const RETRIES_MAX = 8;
 const RETRY_FIRST_MS = 400;
@@ -107,7 +107,8 @@ export class FollowedReply {
         this.sink.tool(data.status === "started");
         break;
       case "done":
-        return data.status === "cancelled" ? "cancelled" : "completed";
+        if (data.status === "cancelled") return "cancelled";
+        return data.finishReason === "length" ? "shortened" : "completed";
       case "error":
         throw new Refusal(Number(data.status), String(data.code), String(data.detail), 0, fields(data.details));
     }

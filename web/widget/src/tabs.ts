@@ -15,7 +15,7 @@ export type TabMessage =
   | SentMessage
   /** The visitor started a new conversation, or gave an address or a rating: reread. Storage may still have the
    * old value, because browsers propagate its changes later than messages. */
-  | { kind: "changed"; session: string | null };
+  | { kind: "changed"; session: string | null; next?: string };
 
 export class Tabs {
   private readonly channel: BroadcastChannel | null;

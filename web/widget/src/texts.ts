@@ -20,6 +20,7 @@ export const english = {
   reconnecting: "Connection lost. Trying again…",
   stopped: "Stopped",
   broken: "The reply was interrupted.",
+  shortened: "The reply was shortened.",
   unsent: "Your message was not sent.",
   retry: "Try again",
   away: "We are away at the moment. Please try again later.",

@@ -20,7 +20,7 @@ async fn invited_user_sets_a_password_and_has_the_selected_role() {
     owner.does_with(invites, json!(email)).await;
     let secret = owner.does(MAKES_A_LINK).await;
     owner
-        .does("await press('Done'); await shows('Edith Eng'); await shows('InvitedPerson');")
+        .does("await press('Done'); await shows('Edith Eng'); await shows('Invited');")
         .await;
     let edith = owner
         .in_another_browser(&format!("/link#{}", secret.as_str().unwrap()))
@@ -33,7 +33,7 @@ async fn invited_user_sets_a_password_and_has_the_selected_role() {
         )
         .await;
     owner.goes_to("/settings/members").await;
-    owner.does("await shows('Edith Eng'); await until('nobody waits', () => !document.body.innerText.includes('InvitedPerson'));").await;
+    owner.does("await shows('Edith Eng'); await until('nobody waits', () => !document.body.innerText.includes('Invited'));").await;
     // A revoked role is refused at the next action, and the page updates.
     edith
         .does("await press('New agent'); await type('Name', 'Too late');")

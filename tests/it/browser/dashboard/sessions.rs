@@ -34,6 +34,29 @@ async fn signed_out_user_returns_to_the_requested_page() {
 }
 
 #[tokio::test]
+async fn signing_out_with_unsaved_changes_asks() {
+    let organization = shop_saying("ok").await;
+    let page = format!("/agents/{}", organization.shop());
+    let person = Person::owner_at(&organization, &page).await;
+    let sign_out = "await openAccountMenu(); await press('Sign out');";
+    person
+        .does("await type('Name', 'Another name'); await shows('Unsaved changes');")
+        .await;
+    person.does(sign_out).await;
+    person
+        .does("await shows('Sign out without saving?'); await press('Cancel'); await shows('Unsaved changes');")
+        .await;
+    person.does(sign_out).await;
+    person
+        .does("await press('Discard and sign out'); await field('Password');")
+        .await;
+    person
+        .does_with(SIGNS_IN, json!([person.email, PASSWORD]))
+        .await;
+    person.does("await shows('Agent shop');").await;
+}
+
+#[tokio::test]
 async fn sign_in_link_asks_for_a_password_and_hides_its_secret() {
     let organization = OrganizationDocument::new().apply_to_shared().await;
     let service = organization.service();

@@ -95,6 +95,28 @@ async fn simultaneous_turns_of_two_tabs_have_the_same_order_in_both() {
 }
 
 #[tokio::test]
+async fn first_messages_of_two_tabs_share_one_session() {
+    let organization = shop_saying("hello").await;
+    let visitor = Visitor::in_window(&organization).await;
+    opens_in_a_frame_too(&visitor).await;
+    let is_shown = "frame.contentWindow.SwitchboardWidget?.get()?.isShown";
+    visitor.sees("the frame's widget", is_shown).await;
+    let speak = "SwitchboardWidget.send('one'); frame.contentWindow.SwitchboardWidget.send('two');";
+    let agree =
+        format!("!$('.send.stop') && {ROWS}.length === 4 && {ROWS}.join() === {FRAME_ROWS}.join()");
+    visitor.run(speak, Value::Null).await;
+    visitor.sees("two tabs that agree", &agree).await;
+    // A new conversation has one session in both tabs, too.
+    visitor.clicks(".header .plain").await;
+    visitor.reads(FRAME_ROWS, json!([])).await;
+    visitor.run(speak, Value::Null).await;
+    visitor.sees("two tabs that agree again", &agree).await;
+    let admin = organization.service().admin();
+    let conversations = organization.conversations(&admin).await.unwrap();
+    assert_eq!(conversations.len(), 2);
+}
+
+#[tokio::test]
 async fn tab_leaves_a_reply_when_another_starts_a_conversation() {
     let (script, gate) = Script::says("first last").chunk_chars(6).gated();
     let organization = shop_with(script).await;

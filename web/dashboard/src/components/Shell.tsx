@@ -32,12 +32,13 @@ import {
 } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
-import { lazy, Suspense, useEffect, useRef } from 'react';
+import { lazy, Suspense, useContext, useEffect, useRef } from 'react';
 import { sessionQuery, useEndSession, useSession } from '../api/session';
 import logo from '../favicon.svg';
 import { ROLES } from '../pages/settings/roles';
 import { RIGHTS, type Right } from '../rights';
 import { HeldSession, useHeldSession } from '../use-held-session';
+import { Confirm } from './Confirm';
 import { ErrorAlert, NotForThisRole, notifyError } from './ErrorAlert';
 
 const ChangePassword = lazy(() => import('./ChangePassword').then((module) => ({ default: module.ChangePassword })));
@@ -191,7 +192,10 @@ function AccountMenu() {
   const { user, organization } = useSession();
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   const end = useEndSession();
+  const held = useContext(HeldSession);
   const [isChangingPassword, changingPassword] = useDisclosure(false);
+  const [isConfirming, confirming] = useDisclosure(false);
+  const signOut = () => (held?.isAtStake ? confirming.open() : void end().catch(notifyError));
   return (
     <>
       <Menu position="top-start" width={236} shadow="md">
@@ -229,7 +233,7 @@ function AccountMenu() {
           <Menu.Item leftSection={<IconLock size={16} aria-hidden />} onClick={changingPassword.open}>
             {user.hasPassword === false ? 'Set a password' : 'Change password'}
           </Menu.Item>
-          <Menu.Item leftSection={<IconLogout size={16} aria-hidden />} onClick={() => void end().catch(notifyError)}>
+          <Menu.Item leftSection={<IconLogout size={16} aria-hidden />} onClick={signOut}>
             Sign out
           </Menu.Item>
         </Menu.Dropdown>
@@ -238,6 +242,16 @@ function AccountMenu() {
         <Suspense>
           <ChangePassword onClose={changingPassword.close} />
         </Suspense>
+      )}
+      {isConfirming && (
+        <Confirm
+          title="Sign out without saving?"
+          action="Discard and sign out"
+          onConfirm={async () => held?.leave(end)}
+          onClose={confirming.close}
+        >
+          Your changes are not saved.
+        </Confirm>
       )}
     </>
   );
