@@ -204,24 +204,23 @@ mod tests {
             .hash("correct horse battery".into())
             .await
             .unwrap();
-        // The shortest of several times, to which a busy machine adds least.
         let cost = async |account: Option<PasswordHash>| {
-            let mut shortest = Duration::MAX;
-            for _ in 0..5 {
-                let began = Instant::now();
-                let verified = passwords
-                    .verify("a wrong guess of it".into(), account.clone())
-                    .await;
-                assert!(!verified.unwrap());
-                shortest = shortest.min(began.elapsed());
-            }
-            shortest
+            let began = Instant::now();
+            let guess = "a wrong guess of it".into();
+            assert!(!passwords.verify(guess, account).await.unwrap());
+            began.elapsed()
         };
-        let (known, unknown) = (cost(Some(stored)).await, cost(None).await);
-        assert!(
-            unknown * 2 > known,
-            "{unknown:?} for an unknown account, {known:?} for a known one"
-        );
+        // A busy machine only adds to a time: the shortest of at least five approach the real
+        // costs, and further ones approach them more.
+        let (mut known, mut unknown) = (Duration::MAX, Duration::MAX);
+        for round in 1..=100 {
+            known = known.min(cost(Some(stored.clone())).await);
+            unknown = unknown.min(cost(None).await);
+            if round >= 5 && unknown * 2 > known {
+                return;
+            }
+        }
+        panic!("{unknown:?} for an unknown account, {known:?} for a known one");
     }
 
     #[test]
