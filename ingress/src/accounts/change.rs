@@ -65,7 +65,7 @@ pub(crate) async fn change_account(
             if after.as_ref() == Some(&before) {
                 return Ok((before, after));
             }
-            match try_acquire_lock(state, &lock_name, &nonce).await {
+            match try_acquire_lock(state, &lock_name, nonce.as_str()).await {
                 LockAttempt::HeldByOther => {}
                 LockAttempt::Unavailable if target.once => {
                     return Err(ApiError::unavailable(
@@ -113,7 +113,7 @@ pub(crate) async fn create_account(state: &AppState, account: UserAccount) -> Ap
                     "the organization has the maximum number of accounts",
                 ));
             }
-            if try_acquire_lock(state, &format!("admin-account:{id}"), &nonce).await
+            if try_acquire_lock(state, &format!("admin-account:{id}"), nonce.as_str()).await
                 != LockAttempt::HeldByOther
             {
                 return Ok(state

@@ -98,7 +98,7 @@ pub(crate) async fn update_conversation(
 ) -> ApiResult<Response> {
     let (parts, body) = request.into_parts();
     let body = body::read_body(&parts.headers, body, BodyLimits::public(&state.config)).await?;
-    let changes = ConversationPatch::parse(body::parse_body(&body)?)?;
+    let changes = ConversationPatch::parse(&body)?;
     let named = parse_choice(query.as_deref().unwrap_or_default());
     let conversation = find_conversation(&state, &address, &reached, &named).await?;
     changes.check_together(&conversation.metadata)?;

@@ -1,8 +1,10 @@
 //! Changes to a conversation's metadata. The worker that owns the conversation applies them, so
 //! that store and topics stay consistent.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 use switchboard_backends::store::ConversationReader;
 use switchboard_schemas::{
     conversation_job::{ConversationJob, PatchJob},
@@ -13,7 +15,7 @@ use utoipa::ToSchema;
 use crate::{
     auth::authorized_agent::conversation_not_found,
     chat::request::VISITOR_NAME_BYTES_MAX,
-    http::{ApiError, ApiResult, ErrorCode, fields},
+    http::{ApiError, ApiResult, ErrorCode, body, fields},
     jobs::conversation_job::PublishedJob,
     openapi::metadata_schema::metadata_schema,
     state::AppState,
@@ -69,8 +71,9 @@ pub(super) struct ConversationPatch {
 }
 
 impl ConversationPatch {
-    /// Validates all fields of a body.
-    pub(super) fn parse(body: ConversationChanges) -> ApiResult<Self> {
+    /// Parses a body and validates all of its fields.
+    pub(super) fn parse(bytes: &[u8]) -> ApiResult<Self> {
+        let body: ConversationChanges = body::parse_body(bytes)?;
         let mut supplied = Map::new();
         let texts = [
             ("visitorEmail", body.visitor_email),
@@ -90,7 +93,7 @@ impl ConversationPatch {
             supplied.insert(name.to_owned(), value);
         }
         if let Some(rating) = body.rating {
-            check_rating(&rating)?;
+            check_rating(&rating, bytes)?;
             supplied.insert("rating".to_owned(), rating);
         }
         if let Some(metadata) = fields::parse_metadata(&body.metadata)? {
@@ -132,10 +135,16 @@ fn supplied_value<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, 
     Value::deserialize(value).map(Some)
 }
 
-fn check_rating(rating: &Value) -> ApiResult<()> {
+fn check_rating(rating: &Value, body: &[u8]) -> ApiResult<()> {
     let in_range = rating
         .as_f64()
         .is_some_and(|rating| (RATING_MIN..=RATING_MAX).contains(&rating));
+    // A limit may be the nearest `f64` of a number beyond it.
+    let fields: HashMap<String, &RawValue> = serde_json::from_slice(body).unwrap_or_default();
+    let in_range = in_range
+        && fields
+            .get("rating")
+            .is_some_and(|written| is_in_range(written.get()));
     let error = || {
         ApiError::new(
             ErrorCode::InvalidRating,
@@ -144,6 +153,25 @@ fn check_rating(rating: &Value) -> ApiResult<()> {
         .param("rating")
     };
     if in_range { Ok(()) } else { Err(error()) }
+}
+
+/// Returns true if a number is from 1 to 5 in all of its digits, given that its nearest `f64` is.
+fn is_in_range(number: &str) -> bool {
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    let significant = digits.trim_start_matches('0');
+    let leading_zeros = digits.len() - significant.len();
+    // The number is 0.SIGNIFICANT times ten to this power.
+    let power = exponent.parse::<i64>().map(|exponent| {
+        exponent
+            .saturating_add(whole.len() as i64)
+            .saturating_sub(leading_zeros as i64)
+    });
+    let is_above_five = significant
+        .strip_prefix('5')
+        .is_some_and(|rest| rest.contains(|digit| digit != '0'));
+    power == Ok(1) && !is_above_five
 }
 
 /// Publishes a change and waits until it is applied.
@@ -179,7 +207,11 @@ mod tests {
     use super::*;
 
     fn parse(body: &Value) -> Result<ConversationPatch, (Option<ErrorCode>, Option<String>)> {
-        ConversationPatch::parse(serde_json::from_value(body.clone()).unwrap()).map_err(|error| {
+        parse_text(&body.to_string())
+    }
+
+    fn parse_text(body: &str) -> Result<ConversationPatch, (Option<ErrorCode>, Option<String>)> {
+        ConversationPatch::parse(body.as_bytes()).map_err(|error| {
             let facts = error.into_parts();
             (facts.code, facts.param)
         })
@@ -203,6 +235,25 @@ mod tests {
             let (code, _) = parse(&json!({ "rating": rating })).unwrap_err();
             assert_eq!(code, Some(ErrorCode::InvalidRating), "{rating}");
         }
+    }
+
+    #[test]
+    fn rating_is_compared_in_all_of_its_digits() {
+        for (rating, is_valid) in [
+            ("0.99999999999999999999", false),
+            ("5.00000000000000000001", false),
+            ("99999999999999999999e-20", false),
+            ("1.00000000000000000001", true),
+            ("4.99999999999999999999", true),
+            ("0.5e1", true),
+            ("500.00e-2", true),
+            ("0.01e+2", true),
+        ] {
+            let parsed = parse_text(&format!("{{\"rating\": {rating}}}"));
+            assert_eq!(parsed.is_ok(), is_valid, "{rating}");
+        }
+        let repeated = parse_text(r#"{"rating": 3, "r\u0061ting": 5.00000000000000000001}"#);
+        assert!(repeated.is_err(), "the last one counts");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::{fmt, time::Duration};
 
-use switchboard_schemas::{ids::RequestId, time::Timestamp};
+use switchboard_schemas::time::Timestamp;
 
 use super::AppState;
 
@@ -38,24 +38,21 @@ impl fmt::Display for LockRecord {
 /// Result of trying to acquire a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LockAttempt {
-    /// This request holds the lock.
+    /// This owner holds the lock.
     Acquired,
-    /// Another request holds the lock.
+    /// Another owner holds the lock.
     HeldByOther,
     /// The lock service is unavailable. Proceed; concurrent writers are detected only by version.
     Unavailable,
 }
 
-/// Tries to acquire the lock of this name, unless another request acquired it recently.
-pub(crate) async fn try_acquire_lock(
-    state: &AppState,
-    name: &str,
-    nonce: &RequestId,
-) -> LockAttempt {
+/// Tries to acquire the lock of this name for `owner`, a request or a process, unless another owner
+/// acquired it recently.
+pub(crate) async fn try_acquire_lock(state: &AppState, name: &str, owner: &str) -> LockAttempt {
     let now = Timestamp::now();
     let own = LockRecord {
         acquired_at: now,
-        owner: nonce.to_string(),
+        owner: owner.to_owned(),
     };
     match state
         .backends
@@ -63,7 +60,7 @@ pub(crate) async fn try_acquire_lock(
         .get_or_insert(name, &own.to_string())
         .await
     {
-        Ok(stored) if is_held_by_other(&stored, now, nonce) => LockAttempt::HeldByOther,
+        Ok(stored) if is_held_by_other(&stored, now, owner) => LockAttempt::HeldByOther,
         Ok(_) => LockAttempt::Acquired,
         Err(error) => {
             tracing::warn!(%error, "advisory lock unavailable, change made without it");
@@ -72,10 +69,10 @@ pub(crate) async fn try_acquire_lock(
     }
 }
 
-fn is_held_by_other(stored: &str, now: Timestamp, nonce: &RequestId) -> bool {
+fn is_held_by_other(stored: &str, now: Timestamp, owner: &str) -> bool {
     LockRecord::parse(stored).is_some_and(|record| {
         let age_ms = u128::from(now.millis_since(record.acquired_at));
-        record.owner != nonce.as_str() && age_ms < LOCK_LIFETIME.as_millis()
+        record.owner != owner && age_ms < LOCK_LIFETIME.as_millis()
     })
 }
 
@@ -84,16 +81,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lock_of_another_request_expires() {
-        let (own, other) = (RequestId::random(), RequestId::random());
+    fn lock_of_another_owner_expires() {
+        let (own, other) = ("one", "another");
         let seconds = |seconds: i64| Timestamp::from_micros(1_000_000 + seconds * 1_000_000);
         let record = LockRecord {
             acquired_at: seconds(0),
             owner: other.to_string(),
         };
         let stored = record.to_string();
-        assert!(is_held_by_other(&stored, seconds(1), &own));
-        assert!(!is_held_by_other(&stored, seconds(1), &other));
-        assert!(!is_held_by_other(&stored, seconds(5), &own));
+        assert!(is_held_by_other(&stored, seconds(1), own));
+        assert!(!is_held_by_other(&stored, seconds(1), other));
+        assert!(!is_held_by_other(&stored, seconds(5), own));
     }
 }

@@ -146,6 +146,24 @@ async fn ids_of_another_organization_are_unknown_and_unchanged() {
 }
 
 #[tokio::test]
+async fn simultaneous_creations_of_one_slug_create_one() {
+    let organization = shop_saying("ok").await;
+    let path = organization.admin_path("/agents");
+    for round in 0..5 {
+        // Each client talks to another ingress.
+        let create = async || {
+            let admin = organization.service().admin();
+            let twin = json!({"slug": format!("twin-{round}"), "name": "Twin"});
+            admin.post(&path, &twin).await
+        };
+        let (one, two) = tokio::join!(create(), create());
+        let mut statuses = [one.status, two.status];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [201, 409], "{} {}", one.text, two.text);
+    }
+}
+
+#[tokio::test]
 async fn concurrent_edits_of_one_version_conflict() {
     let organization = shop_saying("ok").await;
     let service = organization.service();
