@@ -11,7 +11,7 @@ use switchboard_backends::{
 };
 use switchboard_ingress::{Ingress, IngressConfig};
 use switchboard_workers::{
-    DefaultProvider, WorkerContext,
+    DefaultProvider, RoutingWorker, WorkerContext,
     demo_model::{DEMO_MODEL, DemoModel},
     metrics::WorkerMetrics,
 };
@@ -257,10 +257,12 @@ impl ServiceBuilder {
         };
         let budget = Duration::from_millis(self.config.workers.drain_ms);
         if routing {
-            let context = context.clone();
-            self.supervisor.start_role("routing", budget, |stop| {
-                switchboard_workers::run_routing(context, stop)
-            });
+            let worker = RoutingWorker::new(context.clone())?;
+            self.supervisor
+                .start_role("routing", budget, |stop| async move {
+                    worker.run(stop).await;
+                    Ok(())
+                });
         }
         if inference {
             let feeds = context.clone();

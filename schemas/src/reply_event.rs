@@ -22,7 +22,7 @@ use crate::{
 const LAYOUT_VERSION: u8 = 1;
 /// Size of the header: version, kind, attempt, generation, sequence number, offset.
 const FRAME_HEADER_BYTES: usize = 1 + 1 + 4 + 4 + 8 + 8;
-/// Maximum size of a frame. A reply has at most 64 KiB of text by default, and a snapshot contains
+/// Maximum size of a frame. A reply has at most 256 KiB of text by default, and a snapshot contains
 /// all of it.
 pub const FRAME_BYTES_MAX: usize = 4 << 20;
 

@@ -56,7 +56,7 @@ fn errors_of_all_sections_are_reported_together() {
 fn values_out_of_bounds_are_rejected_with_their_keys() {
     let errors = loaded(&[
         ("SWITCHBOARD__INGRESS__LOG_POLL_MS", "0"),
-        ("SWITCHBOARD__WORKERS__IN_FLIGHT_MAX", "0"),
+        ("SWITCHBOARD__WORKERS__PATCHES_IN_FLIGHT_MAX", "0"),
         ("SWITCHBOARD__BUS__PARTITIONS", "0"),
         ("OPENAI_BASE_URL", "notaurl"),
         ("OPENAI_MODEL", "m"),
@@ -64,7 +64,7 @@ fn values_out_of_bounds_are_rejected_with_their_keys() {
     let errors = errors.unwrap_err().to_string();
     for key in [
         "ingress.log_poll_ms",
-        "workers.in_flight_max",
+        "workers.patches_in_flight_max",
         "bus.partitions",
         "model.base_url",
     ] {

@@ -12,6 +12,8 @@ use crate::support::{
 
 /// Time limit for all attempts of a reply together.
 const ALL_ATTEMPTS_MAX: Duration = Duration::from_secs(20);
+/// Default of `workers.reply_bytes_max`.
+const REPLY_BYTES_MAX: usize = 256 << 10;
 
 /// Returns status and text of the only reply of a session once it is final.
 async fn final_reply(organization: &Organization, session: &str) -> (String, String) {
@@ -207,7 +209,7 @@ async fn endless_reply_is_bounded() {
     let body = answer.json();
     let content = body["content"].as_str().unwrap();
     assert!(
-        content.len() <= 64 * 1024 && content.len() > 60 * 1024,
+        content.len() <= REPLY_BYTES_MAX && content.len() > REPLY_BYTES_MAX - 4 * 1024,
         "{} bytes",
         content.len()
     );
@@ -271,5 +273,5 @@ async fn huge_text_chunk_is_bounded_like_many_small_ones() {
         (answer.status, &answer.json()["finishReason"]),
         (200, &json!("length"))
     );
-    assert!(answer.json()["content"].as_str().unwrap().len() <= 64 * 1024);
+    assert!(answer.json()["content"].as_str().unwrap().len() <= REPLY_BYTES_MAX);
 }

@@ -213,6 +213,28 @@ async fn configuration_errors_are_reported_together() {
 }
 
 #[tokio::test]
+async fn unusable_embedding_model_stops_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let (public, ops) = (
+        format!("127.0.0.1:{}", free_port()),
+        format!("127.0.0.1:{}", free_port()),
+    );
+    let no_model = directory.path().to_str().unwrap();
+    let environment = [
+        ("SWITCHBOARD__INGRESS__LISTEN", public.as_str()),
+        ("SWITCHBOARD__OPS__LISTEN", &ops),
+        ("SWITCHBOARD__WORKERS__EMBEDDING_MODEL_DIR", no_model),
+    ];
+    let (status, output) = command(directory.path(), "bad", &["serve"], &environment).run(PATIENCE);
+    assert!(!status.success());
+    assert!(
+        output.contains("workers.embedding_model_dir") && output.contains("modules.json"),
+        "{output}"
+    );
+    assert!(!output.contains("is running"), "{output}");
+}
+
+#[tokio::test]
 async fn second_process_on_the_same_data_is_refused() {
     let service = SharedService::get().await;
     if service.profile == Profile::Cluster {

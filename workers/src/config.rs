@@ -5,11 +5,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use switchboard_backends::products::config::ProductsConfig;
 
+use crate::memory;
+
 /// Section `[workers]` of the configuration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorkersConfig {
-    /// Turns that run at once in this process.
+    /// Turns that run at once in this process; 0 for as many as fit into half of the memory, a
+    /// mebibyte each.
     pub in_flight_max: usize,
     /// Metadata patches that run at once; counted apart, so that long replies do not delay them.
     pub patches_in_flight_max: usize,
@@ -106,7 +109,7 @@ pub struct WorkersConfig {
 impl Default for WorkersConfig {
     fn default() -> Self {
         Self {
-            in_flight_max: 256,
+            in_flight_max: 0,
             patches_in_flight_max: 64,
             queued_jobs_max: 2048,
             job_deadline_ms: 120_000,
@@ -120,7 +123,7 @@ impl Default for WorkersConfig {
             provider_retry_delay_min_ms: 200,
             provider_retry_delay_max_ms: 2_000,
             provider_body_bytes_max: 32 << 20,
-            reply_bytes_max: 65_536,
+            reply_bytes_max: 262_144,
             tool_rounds_max: 5,
             tool_calls_per_round_max: 4,
             tool_calls_max: 10,
@@ -163,11 +166,6 @@ impl WorkersConfig {
             }
         };
         need(
-            self.in_flight_max > 0,
-            "in_flight_max",
-            "must be at least 1",
-        );
-        need(
             self.patches_in_flight_max > 0,
             "patches_in_flight_max",
             "must be at least 1",
@@ -200,6 +198,14 @@ impl WorkersConfig {
         problems
     }
 
+    /// Returns the number of turns that run at once.
+    pub(crate) fn turns_max(&self) -> usize {
+        match self.in_flight_max {
+            0 => memory::turns_max(),
+            turns => turns,
+        }
+    }
+
     pub(crate) const fn job_deadline(&self) -> Duration {
         Duration::from_millis(self.job_deadline_ms)
     }
@@ -229,7 +235,7 @@ mod tests {
     #[test]
     fn invalid_settings_are_reported_together() {
         let config = WorkersConfig {
-            in_flight_max: 0,
+            patches_in_flight_max: 0,
             reply_bytes_max: 3,
             ..WorkersConfig::default()
         };
@@ -238,7 +244,7 @@ mod tests {
             .into_iter()
             .map(|(key, _)| key)
             .collect();
-        assert_eq!(keys, ["in_flight_max", "reply_bytes_max"]);
+        assert_eq!(keys, ["patches_in_flight_max", "reply_bytes_max"]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod embedding;
 pub mod evaluation;
 mod inference;
 mod job_loop;
+mod memory;
 pub mod metrics;
 mod model;
 mod plain_text;
@@ -70,21 +71,28 @@ pub async fn run_inference(ctx: WorkerContext, shutdown: CancellationToken) -> a
     Ok(())
 }
 
-/// Runs the routing role until `shutdown`, then drains it.
-///
-/// # Errors
-/// The model client cannot be built or the embedding model cannot be loaded.
-pub async fn run_routing(ctx: WorkerContext, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let parts = (
-        ctx.backends.bus.clone(),
-        ctx.config.clone(),
-        ctx.metrics.clone(),
-    );
-    let handler = Arc::new(routing::RoutingHandler::new(ctx)?);
-    JobLoop::new(handler, parts.0, parts.1, parts.2)
-        .run_until(shutdown)
-        .await;
-    Ok(())
+/// The routing role, ready to run.
+pub struct RoutingWorker(JobLoop<routing::RoutingHandler>);
+
+impl RoutingWorker {
+    /// Loads the embedding model, if there is one.
+    ///
+    /// # Errors
+    /// The model client cannot be built or the embedding model cannot be loaded.
+    pub fn new(ctx: WorkerContext) -> anyhow::Result<Self> {
+        let parts = (
+            ctx.backends.bus.clone(),
+            ctx.config.clone(),
+            ctx.metrics.clone(),
+        );
+        let handler = Arc::new(routing::RoutingHandler::new(ctx)?);
+        Ok(Self(JobLoop::new(handler, parts.0, parts.1, parts.2)))
+    }
+
+    /// Runs the role until `shutdown`, then drains it.
+    pub async fn run(self, shutdown: CancellationToken) {
+        self.0.run_until(shutdown).await;
+    }
 }
 
 /// Runs the feeds role, which fetches due product feeds, until `shutdown`.

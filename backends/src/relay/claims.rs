@@ -34,15 +34,17 @@ pub const ATTEMPTS_MAX: u32 = 3;
 /// - **Fencing**: a call with another token than the valid one changes nothing and returns
 ///   [`ClaimStatus::Fenced`].
 /// - **Finalization**: after [`finalize_reply`](Self::finalize_reply) no holder adds text to the
-///   reply or finalizes another end. Readers see no end before
+///   reply or finalizes another end. Readers see the end of a claimed reply after
 ///   [`complete_claim`](Self::complete_claim). If the stored end is another one, because a response
 ///   of the relay was lost, the stored one is logged.
-/// - **Cancellation**: a cancel mark is returned by the next append, heartbeat or finalization.
+/// - **Cancellation**: a cancel mark is returned by the next append, heartbeat or finalization. A
+///   reply that waits in its queue slot and was never claimed is finalized by the cancellation
+///   itself, which logs the end at once.
 /// - **State loss**: the relay may come back empty. It then returns [`ClaimStatus::StateLost`], and
 ///   the holder sends what it knows with [`restore_claim`](Self::restore_claim), which is refused
 ///   if another worker has claimed the reply meanwhile. For [`STATE_LOSS_GRACE`] after such a
-///   restart an maybe_held claim is answered with [`ClaimOutcome::Busy`], so that a worker that
-///   still holds the reply comes first.
+///   restart a claim with [`ClaimRequest::maybe_held`] is answered with [`ClaimOutcome::Busy`], so
+///   that a worker that still holds the reply comes first.
 #[async_trait]
 pub trait ClaimStore: Send + Sync {
     /// Claims a reply, or returns the reason why it cannot be claimed.

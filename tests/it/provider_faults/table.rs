@@ -6,7 +6,7 @@ use super::Outcome;
 use crate::support::{End, Raw, Script};
 
 /// Longest stored reply in bytes.
-const REPLY_BYTES_MAX: usize = 64 << 10;
+const REPLY_BYTES_MAX: usize = 256 << 10;
 
 /// One faulty provider and the expected outcome.
 pub(super) struct Row {
@@ -256,7 +256,7 @@ fn unusual_bytes() -> Vec<Row> {
     };
     let end = || Raw::Finish("stop");
     let lines = "data:{\"choices\":[{\"delta\":{\"content\":\"ok\"}}]}\r\n\r\n: ping\r\n\r\nevent: x\r\nretry: 5\r\n\r\n";
-    let flood = Script::says(&"flood of words ".repeat(10_000)).chunk_chars(1_500);
+    let flood = Script::says(&"flood of words ".repeat(20_000)).chunk_chars(1_500);
     vec![
         row(
             "character-cut-on-the-wire",

@@ -25,6 +25,7 @@ pub(crate) struct TestService {
     /// Profile of the running product.
     pub(crate) profile: Profile,
     /// Prefix of its topics, keys and tables.
+    #[cfg_attr(not(feature = "real-services"), expect(dead_code))]
     pub(crate) namespace: String,
     directory: PathBuf,
     /// Environment of all processes.

@@ -140,7 +140,7 @@ impl<H: JobHandler> JobLoop<H> {
         Self {
             handler,
             bus,
-            dispatcher: LaneDispatcher::new(config.in_flight_max, config.patches_in_flight_max),
+            dispatcher: LaneDispatcher::new(config.turns_max(), config.patches_in_flight_max),
             config,
             gauges: LoopGauges::new(
                 &metrics,

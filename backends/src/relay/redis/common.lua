@@ -1,11 +1,11 @@
 -- Common beginning of all scripts that work on one reply. The caller defines LEASE_MS, LOG_TTL_MS,
--- KEEP_MS, PLACE_MS (lifetime of a queue slot) and ATTEMPTS_MAX before it. The transitions are
--- those of claim_state.rs. KEYS: conversation (hash), reply (hash), log (stream). All three share
--- the hash tag of the conversation. The status of a reply is running, sealed (finalized), stored or
--- done; a reply without a status has at most a cancel mark.
+-- KEEP_MS, PLACE_MS (lifetime of a queue slot), PLACE (prefix of the fields with queue slots) and
+-- ATTEMPTS_MAX before it. The transitions are those of claim_state.rs. KEYS: conversation (hash),
+-- reply (hash), log (stream). All three share the hash tag of the conversation. The status of a
+-- reply is running, sealed (finalized), stored or done; a reply without a status has at most a
+-- cancel mark.
 local conversation_key, reply_key, log_key = KEYS[1], KEYS[2], KEYS[3]
 -- Field of the conversation with the queue slot of the reply; its value is the expiry of the slot.
-local PLACE = 'place:'
 local place_field = PLACE .. reply_key
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

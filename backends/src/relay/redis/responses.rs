@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use switchboard_schemas::{ids::MessageId, reply_event::Frame};
 
+use super::scripts::SLOT_FIELD_PREFIX;
 use crate::relay::{CancelOutcome, ClaimOutcome, ClaimTask, ClaimToken, RelayError};
 
 /// Response of the claim script: outcome, attempt or milliseconds, task, message count, finalized
@@ -85,7 +86,7 @@ pub(super) fn parse_cancellation(outcome: &str) -> Result<CancelOutcome, RelayEr
 
 /// Returns the reply of a queue slot, given a field of its conversation.
 pub(super) fn queued_reply(field: &str) -> Option<MessageId> {
-    let reply_key = field.strip_prefix("place:")?;
+    let reply_key = field.strip_prefix(SLOT_FIELD_PREFIX)?;
     reply_key.rsplit(':').next()?.parse().ok()
 }
 

@@ -15,6 +15,8 @@ use crate::{
     },
 };
 
+/// Prefix of the fields of a conversation that hold a queue slot; the key of the reply follows.
+pub(super) const SLOT_FIELD_PREFIX: &str = "place:";
 const COMMON: &str = include_str!("common.lua");
 
 /// The scripts of the relay, loaded once.
@@ -120,7 +122,8 @@ fn standalone_script(body: &str) -> Script {
 fn constants() -> String {
     format!(
         "local LEASE_MS, LOG_TTL_MS, KEEP_MS, PLACE_MS, ATTEMPTS_MAX = {}, {}, {}, {}, {ATTEMPTS_MAX}\n\
-         local ROTATION_MS, ABSENT_MEMBERS_MAX = {}, {ABSENT_MEMBERS_MAX}\n",
+         local ROTATION_MS, ABSENT_MEMBERS_MAX = {}, {ABSENT_MEMBERS_MAX}\n\
+         local PLACE = '{SLOT_FIELD_PREFIX}'\n",
         whole_millis(LEASE),
         whole_millis(LOG_TTL),
         whole_millis(FINAL_STATE_TTL),

@@ -19,6 +19,7 @@ mod verdict;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
+use anyhow::Context as _;
 use moka::sync::Cache;
 use tokio::time::Instant;
 
@@ -114,7 +115,9 @@ impl IntentRouter {
         let local: Option<Arc<dyn EmbeddingSource>> = if directory.is_empty() {
             None
         } else {
-            Some(Arc::new(SentenceTransformer::open(Path::new(directory))?))
+            let model = SentenceTransformer::open(Path::new(directory))
+                .context("workers.embedding_model_dir cannot be used")?;
+            Some(Arc::new(model))
         };
         Ok(Self {
             model_stage: ModelStage::new(client.clone()),
