@@ -7,6 +7,8 @@
 
 use tokenizers::Tokenizer;
 
+use crate::text::tokens::{TextPart, split_parts};
+
 /// A sentence in English.
 const ENGLISH: &str = "Good morning, where is the blue bicycle that I bought from you last week?";
 /// The same sentence in German, French, Spanish and Polish.
@@ -68,11 +70,11 @@ impl LanguageFit {
 /// Returns the tokens per word of a text; none if it has no words or the tokenizer fails.
 #[expect(clippy::cast_precision_loss, reason = "small counts")]
 fn tokens_per_word(tokenizer: &Tokenizer, text: &str) -> Option<f32> {
-    let words: Vec<&str> = text
-        .split(|character: char| !character.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .take(WORDS_MAX)
-        .collect();
+    let words = split_parts(text).into_iter().map(|part| match part {
+        TextPart::Word { written, .. } => written,
+        TextPart::Unspaced(run) => run,
+    });
+    let words: Vec<String> = words.take(WORDS_MAX).collect();
     let encoded = tokenizer.encode_fast(words.join(" "), false).ok()?;
     let tokens = encoded.len();
     (!words.is_empty()).then(|| tokens as f32 / words.len() as f32)

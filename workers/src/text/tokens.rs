@@ -28,6 +28,8 @@ pub(crate) enum TextPart {
     Word {
         /// The word in folded form.
         text: String,
+        /// The word as written.
+        written: String,
         /// True if a hyphen or an apostrophe connects it to the word before, so that both may be
         /// one.
         joined: bool,
@@ -39,38 +41,53 @@ pub(crate) enum TextPart {
 /// Returns the parts of a text in order.
 pub(crate) fn split_parts(text: &str) -> Vec<TextPart> {
     let mut parts = Vec::new();
-    let (mut run, mut run_is_unspaced, mut joined) = (String::new(), false, false);
-    let folded = fold(text);
-    for character in folded.chars() {
-        let unspaced = is_unspaced(character);
-        if !unspaced && !character.is_alphanumeric() {
-            end_run(&mut parts, &mut run, run_is_unspaced, joined);
-            joined = matches!(character, '-' | '\'' | '’' | '‑' | '.' | '&');
-            continue;
+    let (mut run, mut written) = (String::new(), String::new());
+    let (mut run_is_unspaced, mut joined) = (false, false);
+    for original in text.chars() {
+        // One character may become several or, for a combining mark, none.
+        for character in fold(original.encode_utf8(&mut [0; 4])).chars() {
+            let unspaced = is_unspaced(character);
+            if !unspaced && !character.is_alphanumeric() {
+                end_run(&mut parts, &mut run, &mut written, run_is_unspaced, joined);
+                joined = matches!(character, '-' | '\'' | '’' | '‑' | '.' | '&');
+                continue;
+            }
+            if !run.is_empty() && unspaced != run_is_unspaced {
+                end_run(&mut parts, &mut run, &mut written, run_is_unspaced, joined);
+                joined = false;
+            }
+            run_is_unspaced = unspaced;
+            run.push(character);
         }
-        if !run.is_empty() && unspaced != run_is_unspaced {
-            end_run(&mut parts, &mut run, run_is_unspaced, joined);
-            joined = false;
+        if !run.is_empty() {
+            written.push(original);
         }
-        run_is_unspaced = unspaced;
-        run.push(character);
     }
-    end_run(&mut parts, &mut run, run_is_unspaced, joined);
+    end_run(&mut parts, &mut run, &mut written, run_is_unspaced, joined);
     parts
 }
 
-fn end_run(parts: &mut Vec<TextPart>, run: &mut String, is_unspaced: bool, joined: bool) {
-    if run.is_empty() {
+fn end_run(
+    parts: &mut Vec<TextPart>,
+    run: &mut String,
+    written: &mut String,
+    is_unspaced: bool,
+    joined: bool,
+) {
+    let (text, written) = (std::mem::take(run), std::mem::take(written));
+    if text.is_empty() {
         return;
     }
-    let text = std::mem::take(run);
     if is_unspaced {
         parts.push(TextPart::Unspaced(text));
     } else {
-        let text = text.chars().take(WORD_CHARS_MAX).collect();
-        let text = unify_spelling(text);
+        let text = unify_spelling(text.chars().take(WORD_CHARS_MAX).collect());
         let joined = joined && matches!(parts.last(), Some(TextPart::Word { .. }));
-        parts.push(TextPart::Word { text, joined });
+        parts.push(TextPart::Word {
+            text,
+            written,
+            joined,
+        });
     }
 }
 
@@ -79,7 +96,7 @@ pub(crate) fn for_each_index_word(text: &str, mut take: impl FnMut(&str)) {
     let mut before = String::new();
     for part in split_parts(text) {
         match part {
-            TextPart::Word { text, joined } => {
+            TextPart::Word { text, joined, .. } => {
                 take(&text);
                 for piece in letter_digit_pieces(&text) {
                     take(piece);
@@ -171,6 +188,25 @@ mod tests {
             ["t", "shirt", "tshirt", "500ml", "500", "ml"]
         );
         assert_eq!(indexed("L'Oréal"), ["l", "oreal", "loreal"]);
+    }
+
+    #[test]
+    fn parts_keep_the_word_as_written() {
+        let word = |text: &str, written: &str, joined| TextPart::Word {
+            text: text.into(),
+            written: written.into(),
+            joined,
+        };
+        assert_eq!(
+            split_parts("Größe, L'Été e\u{301}té靴"),
+            [
+                word("grosse", "Größe", false),
+                word("l", "L", false),
+                word("ete", "Été", true),
+                word("ete", "e\u{301}té", false),
+                TextPart::Unspaced("靴".into()),
+            ]
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! regression over the scores of all three kinds of model).
 
 use super::lexical::content_words;
-use crate::text::folding::fold;
+use crate::text::tokens::{TextPart, split_parts};
 
 /// Phrases that announce another topic, folded, in the languages that most visitors write.
 #[rustfmt::skip]
@@ -80,11 +80,10 @@ impl LaterMessage<'_> {
 
 /// Returns true if the text announces another topic.
 fn announces_change(text: &str) -> bool {
-    let words: Vec<String> = text
-        .split(|character: char| !character.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .map(fold)
-        .collect();
+    let words = split_parts(text).into_iter().map(|part| match part {
+        TextPart::Word { text, .. } | TextPart::Unspaced(text) => text,
+    });
+    let words: Vec<String> = words.collect();
     let text = format!(" {} ", words.join(" "));
     CHANGE_PHRASES
         .iter()

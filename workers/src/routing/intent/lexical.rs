@@ -8,10 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::text::{
     distance::edit_distance,
-    folding::fold,
     stemming::common_stem,
     stop_words::is_message_stop_word,
-    tokens::{character_pairs, is_unspaced},
+    tokens::{TextPart, character_pairs, split_parts},
 };
 
 /// Shortest content word in characters; words of scripts without spaces may be shorter.
@@ -61,23 +60,20 @@ pub(super) struct LexicalMatch {
 pub(super) fn content_words(text: &str) -> Vec<ContentWord> {
     let mut seen = BTreeSet::new();
     let mut words = Vec::new();
-    for word in text.split(|character: char| !character.is_alphanumeric()) {
-        let folded = fold(word);
-        let pieces = if folded.chars().any(is_unspaced) {
-            character_pairs(&folded)
-        } else if folded.chars().count() < WORD_CHARS_MIN
-            || folded.chars().all(char::is_numeric)
-            || is_message_stop_word(&folded)
-        {
-            continue;
-        } else {
-            vec![folded]
+    for part in split_parts(text) {
+        let pieces = match part {
+            TextPart::Unspaced(run) => {
+                let pairs = character_pairs(&run).into_iter();
+                pairs.map(|pair| (pair, run.clone())).collect()
+            }
+            TextPart::Word { text, written, .. } if is_content_word(&text) => vec![(text, written)],
+            TextPart::Word { .. } => continue,
         };
-        for folded in pieces {
+        for (folded, text) in pieces {
             let stem = common_stem(&folded).to_owned();
             if seen.insert(stem.clone()) {
                 words.push(ContentWord {
-                    text: word.to_owned(),
+                    text,
                     folded: folded.chars().collect(),
                     stem,
                 });
@@ -85,6 +81,12 @@ pub(super) fn content_words(text: &str) -> Vec<ContentWord> {
         }
     }
     words
+}
+
+fn is_content_word(word: &str) -> bool {
+    word.chars().count() >= WORD_CHARS_MIN
+        && !word.chars().all(char::is_numeric)
+        && !is_message_stop_word(word)
 }
 
 /// Returns what a message has in common with each member, in their order.
