@@ -260,8 +260,8 @@ fn split_purpose(text: &str) -> (Vec<String>, Vec<String>) {
 }
 
 /// Returns the word itself if an attribute of this name has it, otherwise the nearest words that it
-/// has. Similar words are no first choice, because endings distinguish sizes and colors: `grey` and
-/// `green` have one [stem](crate::text::stemming::common_stem).
+/// has. Similar words are no first choice, because endings distinguish sizes and colors: the
+/// stemmer of one language merges words of another.
 fn label_words(
     name: &str,
     word: &str,

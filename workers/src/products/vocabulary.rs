@@ -1,10 +1,10 @@
 //! The words of a shop, with lookups of word forms, compounds and probable corrections of a word.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::text::{
     distance::{LetterSet, edit_distance},
-    stemming::common_stem as stem,
+    stemming::{have_common_stem, stems},
     tokens::WORD_CHARS_MAX,
 };
 
@@ -55,7 +55,9 @@ impl ShopVocabulary {
             letters: LetterSet::of(text),
         });
         self.by_text.insert(text.into(), id);
-        self.by_stem.entry(stem(text).into()).or_default().push(id);
+        for stem in stems(text) {
+            self.by_stem.entry(stem.into()).or_default().push(id);
+        }
         let length = text.chars().count();
         if length <= WORD_CHARS_MAX && text.chars().all(char::is_alphabetic) {
             if self.by_length.len() <= length {
@@ -73,8 +75,9 @@ impl ShopVocabulary {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        /// Bytes of a word with its keys and its entries in three tables.
-        const BYTES_PER_WORD: usize = 160;
+        /// Bytes of a word with its keys and its entries in three tables; words have two stems on
+        /// average.
+        const BYTES_PER_WORD: usize = 240;
         self.words.len() * BYTES_PER_WORD
     }
 
@@ -85,7 +88,11 @@ impl ShopVocabulary {
         for (written, meant) in UMLAUTS {
             if word.contains(written) {
                 let others = self.of_stem(&word.replace(written, meant));
-                forms.extend(others.into_iter().filter(|other| stem(other) != stem(word)));
+                forms.extend(
+                    others
+                        .into_iter()
+                        .filter(|other| !have_common_stem(other, word)),
+                );
             }
         }
         forms
@@ -141,12 +148,16 @@ impl ShopVocabulary {
     /// Returns the most frequent longer words that contain `word`; many languages write `running
     /// shoe` as one word.
     pub(super) fn compounds_with(&self, word: &str) -> Vec<&str> {
-        let part = stem(word);
+        let stems = stems(word);
+        let Some(part) = stems.iter().min_by_key(|stem| stem.chars().count()) else {
+            return Vec::new();
+        };
         if part.chars().count() < INSIDE_CHARS_MIN {
             return Vec::new();
         }
-        let contains =
-            |entry: &&VocabularyWord| entry.text.contains(part) && stem(&entry.text) != part;
+        let contains = |entry: &&VocabularyWord| {
+            entry.text.contains(part) && !have_common_stem(&entry.text, word)
+        };
         let mut found: Vec<&VocabularyWord> = self.words.iter().filter(contains).collect();
         found.sort_by_key(|entry| std::cmp::Reverse(entry.products));
         found
@@ -192,8 +203,13 @@ impl ShopVocabulary {
     }
 
     fn of_stem(&self, word: &str) -> Vec<&str> {
-        let ids = self.by_stem.get(stem(word)).into_iter().flatten();
-        ids.map(|id| self.words[*id as usize].text.as_ref())
+        let stems = stems(word);
+        let ids = stems
+            .iter()
+            .filter_map(|stem| self.by_stem.get(stem.as_str()));
+        let ids: BTreeSet<u32> = ids.flatten().copied().collect();
+        ids.into_iter()
+            .map(|id| self.words[id as usize].text.as_ref())
             .collect()
     }
 }

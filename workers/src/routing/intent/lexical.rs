@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::text::{
     distance::edit_distance,
-    stemming::common_stem,
+    stemming::stems,
     stop_words::is_message_stop_word,
     tokens::{TextPart, character_pairs, split_parts},
 };
@@ -37,7 +37,7 @@ pub(super) struct ContentWord {
     /// The word as written.
     text: String,
     folded: Vec<char>,
-    stem: String,
+    stems: BTreeSet<String>,
 }
 
 /// The words of one member.
@@ -70,12 +70,13 @@ pub(super) fn content_words(text: &str) -> Vec<ContentWord> {
             TextPart::Word { .. } => continue,
         };
         for (folded, text) in pieces {
-            let stem = common_stem(&folded).to_owned();
-            if seen.insert(stem.clone()) {
+            let stems = stems(&folded);
+            if stems.is_disjoint(&seen) {
+                seen.extend(stems.iter().cloned());
                 words.push(ContentWord {
                     text,
                     folded: folded.chars().collect(),
-                    stem,
+                    stems,
                 });
             }
         }
@@ -94,10 +95,17 @@ pub(super) fn match_members(message: &str, members: &[&MemberWords]) -> Vec<Lexi
     let asked = content_words(message);
     let mut having: BTreeMap<&str, usize> = BTreeMap::new();
     for word in members.iter().flat_map(|member| &member.words) {
-        *having.entry(&word.stem).or_default() += 1;
+        for stem in &word.stems {
+            *having.entry(stem).or_default() += 1;
+        }
     }
-    let distinctiveness =
-        |stem: &str| distinctiveness(having.get(stem).copied().unwrap_or(1), members.len());
+    let distinctiveness = |word: &ContentWord| {
+        let counts = word
+            .stems
+            .iter()
+            .filter_map(|stem| having.get(stem.as_str()));
+        distinctiveness(counts.copied().max().unwrap_or(1), members.len())
+    };
     members
         .iter()
         .map(|member| member.matches(&asked, &distinctiveness))
@@ -116,12 +124,12 @@ impl MemberWords {
     fn matches(
         &self,
         asked: &[ContentWord],
-        distinctiveness: &impl Fn(&str) -> f32,
+        distinctiveness: &impl Fn(&ContentWord) -> f32,
     ) -> LexicalMatch {
         let mut shared: Vec<(f32, &ContentWord)> = Vec::new();
         for word in asked {
             if let Some((similarity, own)) = self.nearest(word) {
-                shared.push((similarity * distinctiveness(&own.stem), own));
+                shared.push((similarity * distinctiveness(own), own));
             }
         }
         shared.sort_by(|left, right| right.0.total_cmp(&left.0));
@@ -164,7 +172,7 @@ fn distinctiveness(having: usize, members: usize) -> f32 {
 /// Returns the similarity of two words, from 0 to 1.
 #[expect(clippy::cast_precision_loss, reason = "words have few letters")]
 fn similarity(left: &ContentWord, right: &ContentWord) -> f32 {
-    if left.stem == right.stem {
+    if !left.stems.is_disjoint(&right.stems) {
         return 1.0;
     }
     let (left, right) = (&left.folded, &right.folded);
