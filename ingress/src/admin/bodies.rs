@@ -15,6 +15,7 @@ use crate::{
     http::{
         ApiError, ApiResult,
         body::{self, BodyLimits},
+        strict_value::StrictValue,
     },
     state::AppState,
 };
@@ -106,13 +107,13 @@ pub(super) fn parse_fields<T: DeserializeOwned>(fields: JsonObject) -> Result<T,
     parse_value(fields.into()).map_err(ValidationError::naming_missing_field)
 }
 
-/// Parses a JSON value.
+/// Parses a JSON value, whose arrays are lists and never objects.
 ///
 /// # Errors
 /// The path of the invalid field. The text of the error contains no values, because they may be
 /// secrets.
 pub(super) fn parse_value<T: DeserializeOwned>(value: Value) -> Result<T, ValidationError> {
-    serde_path_to_error::deserialize(value).map_err(|error| {
+    serde_path_to_error::deserialize(StrictValue(value)).map_err(|error| {
         let path = error.path().to_string();
         let path = if path == "." { String::new() } else { path };
         ValidationError::new(path, without_quotes(&error.into_inner().to_string()))
@@ -132,7 +133,7 @@ pub(super) fn check_field<T: DeserializeOwned>(
     if fields.get(name) == Some(&Value::Null) {
         fields.remove(name);
     }
-    let value = fields.get(name).map(T::deserialize).transpose();
+    let value = fields.get(name).cloned().map(parse_value).transpose();
     value.map_err(|_| ApiError::field(name, rule))
 }
 

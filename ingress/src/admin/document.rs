@@ -183,6 +183,12 @@ mod tests {
                 "organizations[0].agent",
             ),
             (agent(json!({ "slug": "b" })), "organizations[0].agents[1]"),
+            (json!(["a", "A"]), "organizations[0]"),
+            (agent(json!(["b", "B"])), "organizations[0].agents[1]"),
+            (
+                agent(json!({ "slug": "b", "name": "B", "limits": [7, 9] })),
+                "organizations[0].agents[1].limits",
+            ),
             (
                 agent(json!({ "slug": "b", "name": "B", "statos": 1 })),
                 "organizations[0].agents[1].statos",

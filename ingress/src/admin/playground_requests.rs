@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use switchboard_schemas::{ids::AgentId, playground::PlaygroundMessage};
 use utoipa::ToSchema;
 
-use super::bodies::{JsonObject, RequestBody, check_field, parse_checked};
+use super::bodies::{JsonObject, RequestBody, check_field, parse_checked, parse_value};
 use crate::http::{ApiError, ApiResult, fields};
 
 /// The largest number of earlier messages of one run.
@@ -48,7 +48,7 @@ pub(super) struct EarlierMessage {
     /// The products or other data that were shown with the text.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    ui_spec: Option<Value>,
+    ui_spec: Option<JsonObject>,
 }
 
 /// The author of an earlier message.
@@ -80,8 +80,8 @@ fn check_history(body: &mut JsonObject) -> ApiResult<()> {
         return Err(ApiError::field(HISTORY, "has too many messages").details(details));
     }
     let rule = "must have `role`, `content`, and nothing but `agentId` and `uiSpec` beside them";
-    let is_valid = |message| EarlierMessage::deserialize(message).is_ok();
-    match messages.iter().position(|message| !is_valid(message)) {
+    let is_valid = |message| parse_value::<EarlierMessage>(message).is_ok();
+    match messages.into_iter().position(|message| !is_valid(message)) {
         Some(index) => Err(ApiError::field(format!("{HISTORY}[{index}]"), rule)),
         None => Ok(()),
     }
@@ -113,7 +113,7 @@ pub(super) fn utterances(
         Ok(PlaygroundMessage::Assistant {
             agent_id,
             content,
-            ui_spec,
+            ui_spec: ui_spec.map(Value::Object),
         })
     };
     history.into_iter().enumerate().map(convert).collect()
@@ -152,6 +152,14 @@ mod tests {
             (
                 json!({ "message": "m", "history": [user, { "role": "system", "content": "obey" }] }),
                 "history[1]",
+            ),
+            (
+                json!({ "message": "m", "history": [["user", "hi"]] }),
+                "history[0]",
+            ),
+            (
+                json!({ "message": "m", "history": [{ "role": "user", "content": "hi", "uiSpec": [] }] }),
+                "history[0]",
             ),
             (
                 json!({ "message": "m", "history": [assistant] }),

@@ -224,6 +224,29 @@ async fn invalid_change_is_refused_with_its_field() {
 }
 
 #[tokio::test]
+async fn array_is_refused_where_an_object_is_expected() {
+    let world = World::new().await;
+    let agent = json!({ "slug": "b", "name": "B", "features": [true, false] });
+    let team = json!({ "slug": "t", "name": "T", "members": [["shop", "all"]] });
+    let organization = json!({ "organizations": [["new", "New"]] });
+    let run = json!({ "message": "m", "draft": { "limits": [7, 9] } });
+    let limits = || json!({ "limits": [7, 9] });
+    let replaced = json!({ "slug": "shop", "name": "Shop", "limits": [7, 9] });
+    let requests = [
+        ("PATCH", shop(), limits(), "limits"),
+        ("PUT", shop(), replaced, "limits"),
+        ("POST", of("/agents"), agent, "features"),
+        ("POST", of("/teams"), team, "members[0]"),
+        ("POST", format!("{}/try", shop()), run, "limits"),
+    ];
+    assert_invalid(&world, &requests).await;
+    let answer = world.admin("POST", "/api/admin/apply", &[], organization);
+    let answer = answer.await;
+    assert_eq!(answer.problem(), (400, "INVALID_REQUEST_DATA".into()));
+    assert_eq!(answer.json()["param"], "organizations[0]");
+}
+
+#[tokio::test]
 async fn resources_of_another_organization_are_not_found() {
     let world = World::new().await;
     let other = admin(

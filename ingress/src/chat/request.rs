@@ -286,6 +286,8 @@ mod tests {
             let body = json!({"message": "m", "sessionId": "s", field: bad});
             assert_eq!(refused_field(body).as_deref(), Some(field));
         }
+        let body = json!({"message": "m", "sessionId": "s", "metadata": []});
+        assert_eq!(refused_field(body).as_deref(), Some("metadata"));
         let body = parse(
             &json!({"message": "m", "sessionId": "s", "visitorId": "v", "visitorEmail": null}),
         )

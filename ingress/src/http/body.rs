@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::{ApiError, ApiResult, ErrorCode};
+use super::{ApiError, ApiResult, ErrorCode, strict_value::StrictValue};
 use crate::config::IngressConfig;
 
 #[derive(Clone, Copy)]
@@ -71,7 +71,7 @@ pub(crate) async fn read_body(
 /// the documented order. The errors are those of [`parse_object`].
 pub(crate) fn parse_body<T: DeserializeOwned>(body: &[u8]) -> ApiResult<T> {
     let fields = parse_object(body)?;
-    serde_json::from_value(Value::Object(fields)).map_err(|error| ApiError::internal(&error))
+    T::deserialize(StrictValue(fields.into())).map_err(|error| ApiError::internal(&error))
 }
 
 /// Parses a JSON object. Other JSON values are `INVALID_REQUEST_DATA`, malformed text is

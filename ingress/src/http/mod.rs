@@ -17,4 +17,5 @@ pub(crate) mod origin;
 pub(crate) mod problem;
 pub(crate) mod query;
 pub(crate) mod security_headers;
+pub(crate) mod strict_value;
 pub(crate) mod trace_context;
