@@ -70,8 +70,11 @@ pub(crate) trait PermissionSubject: Sized + Send + Sync + 'static {
 /// The whole installation, which only the admin token administers.
 pub(crate) struct InstallationSubject;
 
-/// All organizations; the handler filters them by [`Administrator::can_see`].
-pub(crate) struct VisibleOrganizations;
+/// The organizations in which the caller has the permission.
+pub(crate) struct PermittedOrganizations {
+    /// The only one of them; `None` if the permission holds in all.
+    only: Option<OrgId>,
+}
 
 /// The ids in a path, by parameter name.
 pub(crate) struct PathIds(HashMap<String, String>);
@@ -109,14 +112,6 @@ impl Administrator {
         match self.identity {
             CallerIdentity::Installation => Ok(()),
             CallerIdentity::Person(_) => Err(insufficient_role()),
-        }
-    }
-
-    /// Returns whether the caller can see this organization in a list.
-    pub(super) fn can_see(&self, org: &OrgId) -> bool {
-        match &self.identity {
-            CallerIdentity::Installation => true,
-            CallerIdentity::Person(user) => user.org_id == *org,
         }
     }
 
@@ -214,11 +209,33 @@ impl PermissionSubject for InstallationSubject {
     }
 }
 
-impl PermissionSubject for VisibleOrganizations {
+impl PermissionSubject for PermittedOrganizations {
     const CAN_BE_MISSING: bool = false;
 
-    async fn load<P: Permission>(_: &Administrator, _: &AppState, _: &PathIds) -> ApiResult<Self> {
-        Ok(Self)
+    async fn load<P: Permission>(
+        administrator: &Administrator,
+        _: &AppState,
+        _: &PathIds,
+    ) -> ApiResult<Self> {
+        Self::of_caller::<P>(administrator)
+    }
+}
+
+impl PermittedOrganizations {
+    fn of_caller<P: Permission>(administrator: &Administrator) -> ApiResult<Self> {
+        let only = match &administrator.identity {
+            CallerIdentity::Installation => None,
+            CallerIdentity::Person(user) => {
+                administrator.authorize::<P>(&user.org_id)?;
+                Some(user.org_id.clone())
+            }
+        };
+        Ok(Self { only })
+    }
+
+    /// Returns true if the caller has the permission in this organization.
+    pub(super) fn contains(&self, org: &OrgId) -> bool {
+        self.only.as_ref().is_none_or(|only| only == org)
     }
 }
 
@@ -370,6 +387,10 @@ mod tests {
                 "{role:?} {name}"
             );
             assert!(person.authorize_installation().is_err(), "{role:?}");
+            let permitted = PermittedOrganizations::of_caller::<P>(&person);
+            let contains = |org: &OrgId| permitted.as_ref().is_ok_and(|it| it.contains(org));
+            assert_eq!(contains(&org_id()), is_granted, "{role:?} {name}");
+            assert!(!contains(&other), "{role:?} {name}");
             let refused = person.authorize::<P>(&other).unwrap_err();
             assert!(refused.is_not_found(), "{role:?} {name}");
         }
@@ -378,6 +399,8 @@ mod tests {
             trail: AuditTrail::default(),
         };
         assert!(token.authorize::<P>(&other).is_ok() && token.authorize_installation().is_ok());
+        let permitted = PermittedOrganizations::of_caller::<P>(&token);
+        assert!(permitted.is_ok_and(|it| it.contains(&other)));
     }
 
     /// Written out, and not derived from the table that it tests.

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     admin::{
-        authorization::{Admin, InstallationSubject, VisibleOrganizations},
+        authorization::{Admin, InstallationSubject, PermittedOrganizations},
         bodies::JsonBody,
         entries::list_entries,
         pages::{Page, PageQuery},
@@ -22,14 +22,14 @@ use crate::{
     http::ApiResult,
 };
 
-/// Lists a page of the organizations that the caller can see, by slug.
+/// Lists a page of the organizations that the caller may read, by slug.
 pub(in crate::admin) async fn list(
-    admin: Admin<ReadConfiguration, VisibleOrganizations>,
+    admin: Admin<ReadConfiguration, PermittedOrganizations>,
     Query(page): Query<PageQuery>,
 ) -> ApiResult<Json<Page<OrganizationView>>> {
     let catalog = &admin.state.apply.catalog;
     let mut entries = catalog.list(EntryKind::Organization, None).await?;
-    entries.retain(|entry| admin.administrator.can_see(entry.org_id()));
+    entries.retain(|entry| admin.subject.contains(entry.org_id()));
     let show = |entry: &_| OrganizationResource::show(entry, None, &ResourceReferences::default());
     list_entries(entries, &page, show)
 }
