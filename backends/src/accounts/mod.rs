@@ -30,7 +30,7 @@ use switchboard_schemas::{
 
 use crate::error::StoreError;
 
-/// The store of what accounts do: dashboard sessions and the audit log.
+/// A store for the dashboard sessions of users and for the audit log of their organizations.
 #[async_trait]
 pub trait AccountActivityStore: Send + Sync {
     /// Stores a new session under the hash of its token.

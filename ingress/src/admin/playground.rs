@@ -55,7 +55,7 @@ const DECISION_TIMEOUT: Duration = Duration::from_secs(20);
 pub(super) struct PlaygroundRoutingView {
     /// The agent that would reply; `null` if no member can.
     #[schema(required)]
-    agent: Option<AgentName>,
+    agent: Option<AgentReference>,
     /// The reason of the decision.
     reason: String,
     /// The stage of routing that made the decision; `null` for other strategies than `intent`.
@@ -73,7 +73,7 @@ pub(super) struct PlaygroundRoutingView {
 #[serde(rename_all = "camelCase")]
 struct PlaygroundMemberView {
     /// The agent.
-    agent: AgentName,
+    agent: AgentReference,
     /// The subjects of the agent.
     specialization: String,
     /// `true` if visitors can reach the agent; routing skips other agents.
@@ -83,9 +83,9 @@ struct PlaygroundMemberView {
     permille: Option<u16>,
 }
 
-/// An agent by its names, which are `null` if it no longer exists.
+/// A reference to an agent; its slug and name are `null` if it no longer exists.
 #[derive(Serialize, ToSchema)]
-struct AgentName {
+struct AgentReference {
     /// The id of the agent.
     id: AgentId,
     /// The slug of the agent.
@@ -254,7 +254,7 @@ impl PlaygroundRoutingView {
             let mut scores = facts.into_iter().flat_map(|facts| &facts.scores);
             let score = scores.find(|score| score.agent_id == member.agent);
             PlaygroundMemberView {
-                agent: AgentName::new(&member.agent, agents),
+                agent: AgentReference::new(&member.agent, agents),
                 specialization: member.specialization.clone(),
                 can_answer: agents.get(&member.agent).is_some_and(can_answer),
                 permille: score.map(|score| score.permille),
@@ -265,13 +265,13 @@ impl PlaygroundRoutingView {
             members: members.collect(),
             stage: facts.map(|facts| facts.stage),
             took_ms: facts.map(|facts| facts.took_ms),
-            agent: agent.map(|agent| AgentName::new(agent, agents)),
+            agent: agent.map(|agent| AgentReference::new(agent, agents)),
             reason: chosen.map_or_else(|| "no member of the team can reply".into(), |it| it.reason),
         }
     }
 }
 
-impl AgentName {
+impl AgentReference {
     fn new(id: &AgentId, agents: &HashMap<AgentId, Agent>) -> Self {
         let agent = agents.get(id);
         Self {

@@ -208,8 +208,8 @@ export interface components {
              */
             rateLimitPerMinute: number;
         };
-        /** @description An agent by its names, which are `null` if it no longer exists. */
-        AgentName: {
+        /** @description A reference to an agent; its slug and name are `null` if it no longer exists. */
+        AgentReference: {
             /** @description The id of the agent. */
             id: components["schemas"]["AgentId"];
             /** @description The name that visitors see. */
@@ -1296,7 +1296,7 @@ export interface components {
         /** @description A member of a team in a playground run. */
         PlaygroundMemberView: {
             /** @description The agent. */
-            agent: components["schemas"]["AgentName"];
+            agent: components["schemas"]["AgentReference"];
             /** @description `true` if visitors can reach the agent; routing skips other agents. */
             canAnswer: boolean;
             /**
@@ -1309,7 +1309,7 @@ export interface components {
         };
         /** @description A team's decision in a playground run. */
         PlaygroundRoutingView: {
-            agent: components["schemas"]["AgentName"] | null;
+            agent: components["schemas"]["AgentReference"] | null;
             /** @description The members of the team. */
             members: components["schemas"]["PlaygroundMemberView"][];
             /** @description The reason of the decision. */

@@ -48,7 +48,7 @@ export async function* runAgent(
   yield* eventsOf(response.body);
 }
 
-export type AgentName = Schemas['AgentName'];
+export type AgentReference = Schemas['AgentReference'];
 export type RoutingVerdict = Schemas['PlaygroundRoutingView'];
 
 export function testRouting(org: string, id: string, request: PlaygroundRunRequest): Promise<RoutingVerdict> {
