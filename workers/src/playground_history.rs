@@ -50,7 +50,7 @@ pub(crate) fn to_messages(
                     routing_reason: None,
                     routing: None,
                     ui_spec,
-                    generation: 0,
+                    generation: 1,
                     truncation: None,
                     steps: None,
                     summary: None,

@@ -50,6 +50,13 @@ pub trait ClaimStore: Send + Sync {
     /// Claims a reply, or returns the reason why it cannot be claimed.
     async fn claim_reply(&self, request: &ClaimRequest) -> Result<ClaimOutcome, RelayError>;
 
+    /// Renews the lease and pushes a heartbeat, which is not logged, to `push_to`.
+    async fn renew_claim(
+        &self,
+        token: &ClaimToken,
+        push_to: Option<&IngressId>,
+    ) -> Result<ClaimStatus, RelayError>;
+
     /// Takes the claim again after [`ClaimStatus::StateLost`] and logs `frames`, the whole reply so
     /// far.
     async fn restore_claim(

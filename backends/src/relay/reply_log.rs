@@ -28,9 +28,8 @@ pub const LISTENER_ENVELOPES_MAX: usize = 16_384;
 ///   from the log.
 #[async_trait]
 pub trait ReplyLog: Send + Sync {
-    /// Logs frames, pushes them to `push_to` and renews the lease of the claim. Without frames,
-    /// pushes a heartbeat that is not logged. Returns [`ClaimStatus::StateLost`] if frames before
-    /// the first one are missing.
+    /// Logs frames, pushes them to `push_to` and renews the lease of the claim. Returns
+    /// [`ClaimStatus::StateLost`] if frames before the first one are missing.
     async fn append_frames(
         &self,
         token: &ClaimToken,

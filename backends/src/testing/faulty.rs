@@ -179,6 +179,7 @@ faulty!(RateLimiter {
 
 faulty!(ClaimStore {
     claim_reply(request: &ClaimRequest) -> Result<ClaimOutcome, RelayError>;
+    renew_claim(token: &ClaimToken, push_to: Option<&IngressId>) -> Result<ClaimStatus, RelayError>;
     restore_claim(token: &ClaimToken, push_to: Option<&IngressId>, frames: &[Frame]) -> Result<ClaimStatus, RelayError>;
     finalize_reply(token: &ClaimToken, end: &Frame) -> Result<ClaimStatus, RelayError>;
     complete_claim(token: &ClaimToken, completion: &ClaimCompletion) -> Result<ClaimStatus, RelayError>;

@@ -101,13 +101,8 @@ impl ReplyAssembly {
         self.highest_attempt
     }
 
-    /// Returns the generation of the sent text, or 0 before the first frame.
-    pub(crate) fn generation(&self) -> u32 {
-        self.generation.unwrap_or_default()
-    }
-
-    /// Returns the generation, or `None` before the first frame.
-    pub(crate) const fn known_generation(&self) -> Option<u32> {
+    /// Returns the generation of the sent text, or `None` before the first frame.
+    pub(crate) const fn generation(&self) -> Option<u32> {
         self.generation
     }
 

@@ -176,10 +176,15 @@ impl EventWriter {
         let data = serde_json::to_value(data).unwrap_or_default();
         format!(
             "event: {name}\nid: {}.{}\ndata: {data}\n\n",
-            stream.assembly().generation(),
+            generation_of(stream),
             self.offset
         )
     }
+}
+
+/// Returns the generation in the form of the events, which all come after the first frame.
+fn generation_of(reply_stream: &ReplyStream) -> u32 {
+    reply_stream.assembly().generation().unwrap_or_default()
 }
 
 fn start_event<'a>(reply_stream: &'a ReplyStream, head: &'a ReplyHead) -> StartEvent<'a> {
@@ -190,6 +195,6 @@ fn start_event<'a>(reply_stream: &'a ReplyStream, head: &'a ReplyHead) -> StartE
         agent_name: &head.agent_name,
         routing_reason: head.routing_reason.as_deref(),
         model: &head.model,
-        generation: reply_stream.assembly().generation().into(),
+        generation: generation_of(reply_stream).into(),
     }
 }

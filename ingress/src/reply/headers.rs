@@ -37,7 +37,8 @@ const UI_DATA: &str = "data";
 /// Facts about a reply that its headers contain.
 pub(crate) struct ReplyFacts<'a> {
     pub(crate) reply_id: &'a MessageId,
-    pub(crate) generation: u32,
+    /// Generation of the text; `None` before the first frame.
+    pub(crate) generation: Option<u32>,
     pub(crate) model: Option<&'a str>,
     /// Routing result, for messages to a team.
     pub(crate) routed: Option<RoutingFacts<'a>>,
@@ -99,7 +100,9 @@ pub(crate) fn accepted_headers(reply_id: &MessageId, content_type: &'static str)
 /// Builds the headers of a started reply.
 pub(crate) fn reply_headers(facts: &ReplyFacts<'_>, content_type: &'static str) -> HeaderMap {
     let mut headers = accepted_headers(facts.reply_id, content_type);
-    headers.insert(GENERATION, HeaderValue::from(facts.generation));
+    if let Some(generation) = facts.generation {
+        headers.insert(GENERATION, HeaderValue::from(generation));
+    }
     if let Some(model) = facts.model {
         insert_text(&mut headers, MODEL, model);
     }
@@ -221,7 +224,7 @@ mod tests {
         let reply_id = message_id();
         let facts = ReplyFacts {
             reply_id: &reply_id,
-            generation: 1,
+            generation: Some(1),
             model: Some(model),
             routed: None,
             ui_spec,
@@ -287,7 +290,7 @@ mod tests {
         );
         let facts = ReplyFacts {
             reply_id: &reply_id,
-            generation: 1,
+            generation: Some(1),
             model: None,
             routed: RoutingFacts::from_head(&head),
             ui_spec: None,

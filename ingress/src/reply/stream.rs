@@ -181,7 +181,7 @@ impl ReplyStream {
         let (text, rest) = self.drain_backlog();
         let known = ReplyContent {
             text: &text,
-            generation: self.assembly.known_generation(),
+            generation: self.assembly.generation(),
         };
         let start = position.start_in(&known)?;
         self.start_offset = start as u64;
@@ -400,7 +400,7 @@ impl ReplyStream {
         let (generation, seq) = (self.assembly.generation(), self.assembly.logged_seq());
         self.backlog
             .iter()
-            .all(|frame| frame.generation == generation && frame.seq <= seq)
+            .all(|frame| generation == Some(frame.generation) && frame.seq <= seq)
     }
 
     async fn read_log(&mut self, after_seq: u64) -> bool {

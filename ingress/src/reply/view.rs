@@ -97,7 +97,7 @@ impl ReplyView {
     pub(crate) fn take_assembly(&mut self, assembly: &ReplyAssembly) {
         if let Some(head) = assembly.head() {
             self.take_head(head);
-            self.generation = assembly.known_generation();
+            self.generation = assembly.generation();
         }
         self.ui_spec = assembly.ui_spec().cloned();
     }

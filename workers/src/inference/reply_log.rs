@@ -6,8 +6,8 @@ use switchboard_schemas::reply_event::{Frame, FrameBody, ReplyHead};
 /// The newest generation of a reply, as its log contains it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LoggedReply {
-    /// Generation number; 0 if there is no log.
-    pub(crate) generation: u32,
+    /// Generation of the text; `None` without a log.
+    pub(crate) generation: Option<u32>,
     /// Highest sequence number of its frames.
     pub(crate) seq: u64,
     /// Head frame, if there is one.
@@ -24,7 +24,7 @@ impl LoggedReply {
             return Self::default();
         };
         let mut logged = Self {
-            generation,
+            generation: Some(generation),
             ..Self::default()
         };
         for frame in frames
@@ -91,7 +91,7 @@ mod tests {
             LoggedReply::from_frames(vec![text_frame(1, 7, 0, "old"), text_frame(1, 8, 0, "new")]);
         assert_eq!(
             (logged.generation, logged.text.as_str(), logged.seq),
-            (8, "new", 1)
+            (Some(8), "new", 1)
         );
     }
 

@@ -98,13 +98,10 @@ impl ReplyWriter {
         bytes_max: usize,
         logged: LoggedReply,
     ) -> Self {
-        let generation = if logged.generation == 0 {
-            rand::random::<u32>().max(1)
-        } else {
-            logged.generation
-        };
+        // Never 0: older records have it where there was no generation.
+        let new_generation = || rand::random::<u32>().max(1);
         let log = LogState {
-            generation,
+            generation: logged.generation.unwrap_or_else(new_generation),
             seq: logged.seq,
             head: logged.head.clone(),
             text_bytes: logged.text.len(),
@@ -318,6 +315,8 @@ impl ReplyWriter {
             let (frames, push_to) = (&log.unacknowledged, self.push_to.as_ref());
             let sent = if is_lost {
                 self.relay.restore_claim(&self.token, push_to, frames).await
+            } else if frames.is_empty() {
+                self.relay.renew_claim(&self.token, push_to).await
             } else {
                 self.relay.append_frames(&self.token, push_to, frames).await
             };

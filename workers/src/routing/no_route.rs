@@ -6,7 +6,7 @@
 
 use switchboard_backends::{
     Backends,
-    relay::{ClaimOutcome, ClaimRequest, ClaimToken, LEASE},
+    relay::{ClaimOutcome, ClaimRequest, LEASE},
     store::{
         ReplyRecord, TurnEnd, TurnStart,
         deletion::{HistoryState, Tombstone},
@@ -61,10 +61,6 @@ pub(super) async fn fail(
         .final_record(&turn.org_id, &token.reply_id)
         .await?;
     let is_stored = stored.is_some();
-    let record = match stored {
-        Some(record) => record,
-        None => store_failed_turn(backends, job, &token, message_count, tombstone.clone()).await?,
-    };
     let relay = backends.relay.clone();
     let writer = ReplyWriter::new(
         relay,
@@ -73,6 +69,10 @@ pub(super) async fn fail(
         0,
         LoggedReply::default(),
     );
+    let record = match stored {
+        Some(record) => record,
+        None => store_failed_turn(backends, job, &writer, message_count, tombstone.clone()).await?,
+    };
     if writer.finalize(&record.end).await == FinalizeResult::Fenced {
         return Ok(Some(JobEnd::RetryAfter(LEASE)));
     }
@@ -101,7 +101,7 @@ pub(super) async fn fail(
 async fn store_failed_turn(
     backends: &Backends,
     job: &TeamMessageJob,
-    token: &ClaimToken,
+    writer: &ReplyWriter,
     message_count: u64,
     tombstone: Option<Tombstone>,
 ) -> Result<ReplyRecord, RoutingError> {
@@ -113,7 +113,7 @@ async fn store_failed_turn(
         owner,
         position,
         tombstone,
-        attempt: token.attempt,
+        attempt: writer.token().attempt,
     };
     backends.store.begin_turn(&start).await?;
     let now = Timestamp::now();
@@ -123,8 +123,8 @@ async fn store_failed_turn(
         position: None,
         head: None,
         end: ReplyOutcome::failed(ReplyFailure::NoRoute).reply_end("", turn.accepted_at, now),
-        generation: 0,
-        attempt: token.attempt,
+        generation: writer.generation().await,
+        attempt: writer.token().attempt,
         finished_at: now,
         first_text_ms: None,
     })

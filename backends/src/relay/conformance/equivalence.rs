@@ -102,6 +102,7 @@ impl Side<'_> {
             .collect();
         match call.operation {
             Operation::Claim => self.claim(reply, number as u32).await,
+            Operation::Append if frames.is_empty() => text(relay.renew_claim(&token, None).await),
             Operation::Append => text(relay.append_frames(&token, None, &frames).await),
             Operation::Restore => text(relay.restore_claim(&token, None, &frames).await),
             Operation::Finalize => text(

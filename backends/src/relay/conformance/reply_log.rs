@@ -23,7 +23,7 @@ pub(super) async fn invalid_token_changes_nothing(world: World) {
     world.append(&token, &texts(1..=2)).await;
     for other in [foreign(&reply, 1), foreign(&reply, 2)] {
         assert_eq!(world.append_and_push(&other, &[text(3)]).await, Fenced);
-        assert_eq!(world.append_and_push(&other, &[]).await, Fenced);
+        assert_eq!(world.heartbeat_and_push(&other).await, Fenced);
         assert_eq!(world.restore(&other, &[text(1)]).await, Fenced);
         assert_eq!(world.finalize(&other, &completed(3)).await, Fenced);
         assert_eq!(world.complete(&other, completed(3)).await, Fenced);
@@ -69,7 +69,7 @@ pub(super) async fn missed_frames_are_read_from_the_log(world: World) {
 pub(super) async fn heartbeat_is_pushed_and_not_logged(world: World) {
     let mut listener = world.listen().await;
     let (reply, token) = world.claimed_reply().await;
-    world.append_and_push(&token, &[]).await;
+    world.heartbeat_and_push(&token).await;
     let heartbeat = ReplySignal::Heartbeat { attempt: 1 };
     assert_eq!(next_signal(&mut listener).await, heartbeat);
     assert_eq!(world.log(&reply).await, []);
@@ -146,7 +146,7 @@ pub(super) async fn unknown_claim_is_reported_as_lost_state_and_restored(world: 
     let reply = world.reply();
     let token = foreign(&reply, 2);
     assert_eq!(world.append_and_push(&token, &[text(3)]).await, StateLost);
-    assert_eq!(world.append_and_push(&token, &[]).await, StateLost);
+    assert_eq!(world.heartbeat_and_push(&token).await, StateLost);
     assert_eq!(world.finalize(&token, &completed(3)).await, StateLost);
     assert_eq!(world.complete(&token, completed(3)).await, StateLost);
     assert_silent(&world, &mut listener).await;

@@ -115,7 +115,12 @@ impl World {
     }
 
     pub(super) async fn heartbeat(&self, token: &ClaimToken) -> ClaimStatus {
-        self.append(token, &[]).await
+        self.worker.renew_claim(token, None).await.unwrap()
+    }
+
+    pub(super) async fn heartbeat_and_push(&self, token: &ClaimToken) -> ClaimStatus {
+        let push_to = Some(&self.address);
+        self.worker.renew_claim(token, push_to).await.unwrap()
     }
 
     pub(super) async fn append_and_push(

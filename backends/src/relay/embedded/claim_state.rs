@@ -98,27 +98,38 @@ impl ConversationClaims {
         self.granted_outcome(now, &request.reply_id)
     }
 
-    /// Logs frames and calls `push` with each one that is new, or with a heartbeat if there are no
-    /// frames.
-    pub(super) fn append(
+    /// Renews the lease and calls `push` with a heartbeat.
+    pub(super) fn send_heartbeat(
         &mut self,
         now: RelayMillis,
         token: &ClaimToken,
-        frames: &[Frame],
-        mut push: impl FnMut(ReplySignal),
+        push: impl FnOnce(ReplySignal),
     ) -> ClaimStatus {
         let reply = match self.renew(now, token) {
             Ok(reply) => reply,
             Err(status) => return status,
         };
-        if frames.is_empty() {
-            let attempt = token.attempt;
-            push(ReplySignal::Heartbeat { attempt });
-        }
+        let attempt = token.attempt;
+        push(ReplySignal::Heartbeat { attempt });
+        reply.claim_status()
+    }
+
+    /// Logs frames and calls `push` with each one that is new.
+    pub(super) fn append(
+        &mut self,
+        now: RelayMillis,
+        token: &ClaimToken,
+        frames: &[Frame],
+        mut push: impl FnMut(&Frame),
+    ) -> ClaimStatus {
+        let reply = match self.renew(now, token) {
+            Ok(reply) => reply,
+            Err(status) => return status,
+        };
         let is_running = reply.status == Some(ReplyPhase::Running);
         for frame in frames.iter().filter(|_| is_running) {
             match reply.log.append(now, frame) {
-                AppendOutcome::Added => push(ReplySignal::Frame(frame.clone())),
+                AppendOutcome::Added => push(frame),
                 AppendOutcome::Repeated => {}
                 AppendOutcome::Gap => return ClaimStatus::StateLost,
             }

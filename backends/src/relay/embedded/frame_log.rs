@@ -11,7 +11,8 @@ pub(super) type RelayMillis = u64;
 #[derive(Debug, Default)]
 pub(super) struct FrameLog {
     frames: Vec<LogEntry>,
-    generation: u32,
+    /// Generation of the last frame, also when it has expired.
+    generation: Option<u32>,
     /// `true` after a restore, when one gap is accepted because the holder may have merged frames.
     loose: bool,
     expires_at: RelayMillis,
@@ -52,7 +53,7 @@ impl FrameLog {
 
     /// Returns the result that appending `frame` would have.
     pub(super) fn outcome_of(&self, frame: &Frame) -> AppendOutcome {
-        let same = frame.generation == self.generation;
+        let same = self.generation == Some(frame.generation);
         let last = if same { self.last_seq() } else { 0 };
         if frame.seq <= last {
             AppendOutcome::Repeated
@@ -76,7 +77,7 @@ impl FrameLog {
             ..Self::default()
         };
         for frame in frames {
-            if frame.generation != self.generation || frame.seq > self.last_seq() {
+            if self.generation != Some(frame.generation) || frame.seq > self.last_seq() {
                 self.push(now, frame.clone());
             }
         }
@@ -102,9 +103,9 @@ impl FrameLog {
     }
 
     fn push(&mut self, now: RelayMillis, frame: Frame) {
-        if frame.generation != self.generation {
+        if self.generation != Some(frame.generation) {
             self.frames.clear();
-            self.generation = frame.generation;
+            self.generation = Some(frame.generation);
         }
         let position = frame.seq.max(self.last_seq() + 1);
         self.frames.push(LogEntry { position, frame });

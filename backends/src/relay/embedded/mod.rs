@@ -195,6 +195,17 @@ impl ClaimStore for EmbeddedRelay {
         }))
     }
 
+    async fn renew_claim(
+        &self,
+        token: &ClaimToken,
+        push_to: Option<&IngressId>,
+    ) -> Result<ClaimStatus, RelayError> {
+        let push = |heartbeat| self.push_signal(push_to, &token.reply_id, heartbeat);
+        Ok(self.with_claims(&token.reply_id, |claims, now| {
+            claims.send_heartbeat(now, token, push)
+        }))
+    }
+
     async fn finalize_reply(
         &self,
         token: &ClaimToken,
@@ -248,7 +259,7 @@ impl ReplyLog for EmbeddedRelay {
         push_to: Option<&IngressId>,
         frames: &[Frame],
     ) -> Result<ClaimStatus, RelayError> {
-        let push = |signal| self.push_signal(push_to, &token.reply_id, signal);
+        let push = |frame: &Frame| self.push_frame(push_to, &token.reply_id, frame);
         Ok(self.with_claims(&token.reply_id, |claims, now| {
             claims.append(now, token, frames, push)
         }))

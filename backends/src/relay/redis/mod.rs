@@ -131,6 +131,19 @@ impl RedisRelay {
         Ok(Duration::from_millis(self.link.invoke(&call).await?))
     }
 
+    /// Creates a call that appends to the log of a claimed reply. Its next argument is the
+    /// heartbeat to push, or nothing.
+    fn append_call(
+        &self,
+        token: &ClaimToken,
+        push_to: Option<&IngressId>,
+    ) -> redis::ScriptInvocation<'_> {
+        let mut call = call_with_token(&self.scripts.append, &self.link, token);
+        let channel = push_to.map(|ingress| self.channel(ingress));
+        add_push_target(&mut call, channel, &token.reply_id);
+        call
+    }
+
     async fn claim_status(
         &self,
         call: &redis::ScriptInvocation<'_>,
@@ -177,6 +190,17 @@ impl ClaimStore for RedisRelay {
             &token.reply_id,
         );
         frames.iter().for_each(|frame| add_frame(&mut call, frame));
+        self.claim_status(&call).await
+    }
+
+    async fn renew_claim(
+        &self,
+        token: &ClaimToken,
+        push_to: Option<&IngressId>,
+    ) -> Result<ClaimStatus, RelayError> {
+        let attempt = token.attempt;
+        let mut call = self.append_call(token, push_to);
+        call.arg(&ReplySignal::Heartbeat { attempt }.encode()[..]);
         self.claim_status(&call).await
     }
 
@@ -234,19 +258,9 @@ impl ReplyLog for RedisRelay {
         push_to: Option<&IngressId>,
         frames: &[Frame],
     ) -> Result<ClaimStatus, RelayError> {
-        let heartbeat = if frames.is_empty() {
-            let attempt = token.attempt;
-            ReplySignal::Heartbeat { attempt }.encode()
-        } else {
-            Bytes::new()
-        };
-        let mut call = call_with_token(&self.scripts.append, &self.link, token);
-        add_push_target(
-            &mut call,
-            push_to.map(|ingress| self.channel(ingress)),
-            &token.reply_id,
-        );
-        call.arg(&heartbeat[..]);
+        let mut call = self.append_call(token, push_to);
+        // No heartbeat: the frames are the sign of life.
+        call.arg("");
         frames.iter().for_each(|frame| add_frame(&mut call, frame));
         self.claim_status(&call).await
     }

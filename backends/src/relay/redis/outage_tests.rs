@@ -265,7 +265,7 @@ async fn emptied_redis_leaves_an_inherited_reply_to_its_holder() {
         "{claim:?}"
     );
     assert_eq!(
-        relay.append_frames(&token, None, &[]).await.unwrap(),
+        relay.renew_claim(&token, None).await.unwrap(),
         ClaimStatus::StateLost
     );
     assert_eq!(

@@ -341,6 +341,7 @@ impl World {
     pub(super) fn fence_worker(&self) {
         for operation in [
             "append_frames",
+            "renew_claim",
             "restore_claim",
             "finalize_reply",
             "complete_claim",
