@@ -145,7 +145,7 @@ fn tag_of(path: &str) -> String {
         .to_owned()
 }
 
-/// Expands composed objects and adds the merge patches, which the types describe by reference only.
+/// Expands composed objects and turns those of merge patches into patches.
 fn complete_schemas(schemas: &mut SchemaMap) {
     for name in ALWAYS_COMPLETE {
         if let Some(schema) = schemas.get_mut(name) {
@@ -159,8 +159,8 @@ fn complete_schemas(schemas: &mut SchemaMap) {
     schemas.extend(composed);
     let patches: Vec<_> = schemas
         .iter()
-        .filter(|(name, _)| name.ends_with("Fields"))
-        .map(|(name, schema)| (format!("{name}{PATCH_SUFFIX}"), patch_of(schema)))
+        .filter(|(name, _)| name.ends_with(PATCH_SUFFIX))
+        .map(|(name, schema)| (name.clone(), patch_of(schema)))
         .collect();
     schemas.extend(patches);
 }
@@ -324,6 +324,32 @@ mod tests {
             .filter(|name| !schemas.contains_key(*name))
             .collect();
         assert_eq!(missing, [] as [&String; 0]);
+    }
+
+    #[test]
+    fn bodies_of_changes_have_a_version() {
+        let document = admin_document();
+        let mut changes = 0;
+        for (method, path, operation) in operations(&document) {
+            let parameters = operation["parameters"].as_array().into_iter().flatten();
+            let is_change = parameters.into_iter().any(|it| it["name"] == "If-Match");
+            let bodies = operation["requestBody"]["content"].as_object();
+            for (media_type, body) in bodies.into_iter().flatten().filter(|_| is_change) {
+                let Some(name) = name_of(&body["schema"]) else {
+                    assert!(path.ends_with("/products"), "{method} {path}: {body}");
+                    continue;
+                };
+                let properties = &document["components"]["schemas"][name]["properties"];
+                let version = &properties["version"]["type"];
+                assert_eq!(
+                    *version,
+                    json!(["string", "null"]),
+                    "{method} {path} {media_type}: {properties}"
+                );
+                changes += 1;
+            }
+        }
+        assert!(changes > 0);
     }
 
     #[tokio::test]

@@ -11,8 +11,8 @@ use http::{HeaderMap, StatusCode};
 use utoipa::{
     IntoParams, ToSchema,
     openapi::{
-        Content, ContentBuilder, HttpMethod, ObjectBuilder, Ref, RefOr, Required, Response,
-        ResponseBuilder, Schema,
+        AllOfBuilder, Content, ContentBuilder, HttpMethod, ObjectBuilder, Ref, RefOr, Required,
+        Response, ResponseBuilder, Schema,
         path::{Operation, Parameter, ParameterBuilder, ParameterIn},
         request_body::RequestBodyBuilder,
         schema::Type,
@@ -21,9 +21,9 @@ use utoipa::{
 
 use super::{
     authorization::{Admin, PathIds, PermissionSubject, ResourceId},
-    bodies::{JsonBody, MergePatch, ProductFile, VersionedFields},
+    bodies::{ChangeBody, JsonBody, ProductFile},
     permissions::Permission,
-    preconditions::VersionPrecondition,
+    preconditions::{ExpectedVersion, VersionPrecondition},
     responses::{
         AcceptedDeletion, DeletionResponse, EventStream, FileDownload, JsonResponse, NoContent,
         TableResponse,
@@ -42,6 +42,8 @@ use crate::{
     state::AppState,
 };
 
+/// The suffix of the schema of a change to all fields.
+const CHANGE_SUFFIX: &str = "Change";
 /// The suffix of the schema of a merge patch.
 pub(super) const PATCH_SUFFIX: &str = "Patch";
 pub(super) const JSON: &str = "application/json";
@@ -317,24 +319,24 @@ impl<T: ToSchema> DescribeArgument for JsonBody<T> {
     }
 }
 
-impl<F: ToSchema> DescribeArgument for JsonBody<VersionedFields<F>> {
+impl<F: ToSchema, const IS_PATCH: bool> DescribeArgument for JsonBody<ChangeBody<F, IS_PATCH>> {
     fn describe(description: &mut OperationDescription) {
-        F::schemas(&mut description.schemas);
-        let mut schema = F::schema();
-        if let RefOr::T(Schema::Object(schema)) = &mut schema {
-            schema.additional_properties = None;
-        }
-        description.add_change(&[JSON], &schema);
-    }
-}
-
-impl<F: ToSchema> DescribeArgument for JsonBody<MergePatch<F>> {
-    fn describe(description: &mut OperationDescription) {
-        description.refer::<F>();
-        let name = format!("{}{PATCH_SUFFIX}", schema_name::<F>());
-        // The schema is derived from that of the fields when all schemas are known.
+        let (suffix, media_types): (_, &[_]) = if IS_PATCH {
+            (PATCH_SUFFIX, &["application/merge-patch+json", JSON])
+        } else {
+            (CHANGE_SUFFIX, &[JSON])
+        };
+        let parts = AllOfBuilder::new()
+            .description(Some(
+                "The fields of a change, and the version that it applies to.",
+            ))
+            .item(description.refer::<F>())
+            .item(description.refer::<ExpectedVersion>());
+        let name = format!("{}{suffix}", schema_name::<F>());
+        let schema = Schema::AllOf(parts.build());
+        description.schemas.push((name.clone(), schema.into()));
         let schema = RefOr::Ref(Ref::from_schema_name(name));
-        description.add_change(&["application/merge-patch+json", JSON], &schema);
+        description.add_change(media_types, &schema);
     }
 }
 

@@ -4,9 +4,11 @@ use std::convert::Infallible;
 
 use axum::extract::FromRequestParts;
 use http::{HeaderMap, HeaderValue, header, request::Parts};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
+use utoipa::ToSchema;
 
-use super::bodies::JsonObject;
+use super::bodies::{JsonObject, parse_fields};
 use crate::{
     http::{ApiError, ApiResult, ErrorCode},
     state::AppState,
@@ -19,6 +21,13 @@ const VERSION: &str = "version";
 pub(super) struct VersionPrecondition {
     header: Option<Vec<String>>,
     body: Option<String>,
+}
+
+/// The version that the body of a change names.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct ExpectedVersion {
+    /// The version that was read; the response is 409 if the resource has another one.
+    version: Option<String>,
 }
 
 impl FromRequestParts<AppState> for VersionPrecondition {
@@ -39,11 +48,10 @@ impl VersionPrecondition {
 
     /// Removes `version` from the body and adds it to the condition.
     pub(super) fn with_body(mut self, fields: &mut JsonObject) -> ApiResult<Self> {
-        self.body = match fields.remove(VERSION) {
-            None | Some(Value::Null) => None,
-            Some(Value::String(version)) => Some(version),
-            Some(_) => return Err(ApiError::field(VERSION, "must be the text that was read")),
-        };
+        let version = fields.remove_entry(VERSION).into_iter().collect();
+        let ExpectedVersion { version } = parse_fields(version)
+            .map_err(|_| ApiError::field(VERSION, "must be the text that was read"))?;
+        self.body = version;
         Ok(self)
     }
 
@@ -101,6 +109,8 @@ fn if_match(headers: &HeaderMap) -> Option<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn matches(if_match: Option<&'static str>, body: Value) -> bool {

@@ -146,7 +146,136 @@ export interface components {
              */
             widget: components["schemas"]["WidgetSettings"];
         };
-        /** @description The configuration of an agent. */
+        /** @description The fields of a change, and the version that it applies to. */
+        AgentFieldsChange: {
+            /**
+             * @description Origins that may use the widget; empty means any.
+             * @default []
+             */
+            allowedDomains: string[];
+            /**
+             * @description Public description of the agent's purpose.
+             * @default
+             */
+            description: string;
+            /**
+             * @description Product catalog of the agent.
+             * @default {
+             *       "enabled": false,
+             *       "feed": null,
+             *       "products": []
+             *     }
+             */
+            ecommerce: components["schemas"]["EcommerceSettings"];
+            /** @description The slug of the provider that is used when the first one fails. */
+            fallbackProvider?: string | null;
+            /**
+             * @description Features that are switched on or off in the widget.
+             * @default {
+             *       "enableEmailCapture": false,
+             *       "enableFileUpload": false,
+             *       "enableLeadCapture": false,
+             *       "enableMarkdown": true,
+             *       "enableRating": true
+             *     }
+             */
+            features: components["schemas"]["Features"];
+            /**
+             * @description System prompt; never shown to the public.
+             * @default You are a helpful assistant.
+             */
+            instructions: string;
+            /**
+             * @description Limits of messages, announced to clients and enforced.
+             * @default {
+             *       "maxMessageLength": 4000,
+             *       "rateLimitPerMinute": 30
+             *     }
+             */
+            limits: components["schemas"]["AgentLimits"];
+            /**
+             * Format: int32
+             * @description Maximum length of a reply, in tokens.
+             * @default 1024
+             */
+            maxOutputTokens: number;
+            /**
+             * @description Model; the default model of the provider if absent.
+             * @default null
+             */
+            model: string | null;
+            /** @description The name that visitors see. */
+            name: string;
+            /**
+             * @description Treatment of a running reply whose client disconnects.
+             * @default continue
+             */
+            onDisconnect: components["schemas"]["OnDisconnect"];
+            /**
+             * @description Placeholder of the input field.
+             * @default Type your message…
+             */
+            placeholderText: string;
+            /** @description The slug of its provider. */
+            provider?: string | null;
+            /**
+             * @description `true` if the public API can reach the agent.
+             * @default true
+             */
+            public: boolean;
+            /** @description The name in references, from which the id is derived; never changes. */
+            slug: string;
+            /**
+             * @description Activation status; only an active agent answers.
+             * @default active
+             */
+            status: components["schemas"]["ActivationStatus"];
+            /**
+             * Format: float
+             * @description Sampling temperature; that of the provider if absent.
+             * @default null
+             */
+            temperature: number | null;
+            /**
+             * @description Colors and shapes of the widget.
+             * @default {
+             *       "backgroundColor": "#ffffff",
+             *       "borderRadius": "12px",
+             *       "botMessageColor": "#f3f4f6",
+             *       "chatHeaderColor": "#2563eb",
+             *       "fontFamily": "system-ui, sans-serif",
+             *       "inputBackgroundColor": "#ffffff",
+             *       "primaryColor": "#2563eb",
+             *       "sendButtonColor": "#2563eb",
+             *       "textColor": "#111827",
+             *       "userMessageColor": "#2563eb"
+             *     }
+             */
+            theme: components["schemas"]["Theme"];
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
+            /**
+             * @description Greeting shown before the first message.
+             * @default Hello! How can I help you?
+             */
+            welcomeMessage: string;
+            /**
+             * @description Settings of the widget.
+             * @default {
+             *       "autoOpen": false,
+             *       "autoOpenDelay": 3000,
+             *       "offlineMessage": "We are away at the moment. Please try again later.",
+             *       "position": "bottom-right",
+             *       "showAvatar": true,
+             *       "showPoweredBy": true,
+             *       "showTimestamp": false,
+             *       "size": "medium",
+             *       "triggerText": "Chat with us"
+             *     }
+             */
+            widget: components["schemas"]["WidgetSettings"];
+        };
+        /** @description The fields of a change, and the version that it applies to. */
         AgentFieldsPatch: {
             /** @description Origins that may use the widget; empty means any. */
             allowedDomains?: string[] | null;
@@ -184,6 +313,8 @@ export interface components {
              */
             temperature?: number | null;
             theme?: null | components["schemas"]["Theme"];
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
             /** @description Greeting shown before the first message. */
             welcomeMessage?: string | null;
             widget?: null | components["schemas"]["WidgetSettings"];
@@ -208,15 +339,6 @@ export interface components {
              */
             rateLimitPerMinute: number;
         };
-        /** @description A reference to an agent; its slug and name are `null` if it no longer exists. */
-        AgentReference: {
-            /** @description The id of the agent. */
-            id: components["schemas"]["AgentId"];
-            /** @description The name that visitors see. */
-            name: string | null;
-            /** @description The slug of the agent. */
-            slug: string | null;
-        };
         /** @description The names of an agent and of the providers that it refers to. */
         AgentNames: {
             /** @description The slug of the provider that is used when the first one fails. */
@@ -227,6 +349,15 @@ export interface components {
             provider?: string | null;
             /** @description The name in references, from which the id is derived; never changes. */
             slug: string;
+        };
+        /** @description A reference to an agent; its slug and name are `null` if it no longer exists. */
+        AgentReference: {
+            /** @description The id of the agent. */
+            id: components["schemas"]["AgentId"];
+            /** @description The name that visitors see. */
+            name: string | null;
+            /** @description The slug of the agent. */
+            slug: string | null;
         };
         /** @description The settings of an agent that are the same in a document, in the store and in a worker. */
         AgentSettings: {
@@ -878,6 +1009,11 @@ export interface components {
             /** @description Keyed hashes of the visitor's id and address. */
             visitor: components["schemas"]["VisitorDigest"];
         };
+        /** @description The version that the body of a change names. */
+        ExpectedVersion: {
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
+        };
         /** @description Features of the widget that are switched on or off. */
         Features: {
             /**
@@ -951,7 +1087,19 @@ export interface components {
             /** @description The parts of the public API that it gives access to; an empty list means all. */
             scopes?: components["schemas"]["KeyScope"][];
         };
-        /** @description The configuration of an API key. */
+        /** @description The fields of a change, and the version that it applies to. */
+        KeyFieldsChange: {
+            expiresAt?: components["schemas"]["Timestamp"] | null;
+            /** @description The rate limits of the key. */
+            limits?: components["schemas"]["KeyLimits"];
+            /** @description The name, which no other key of the organization has. */
+            name: string;
+            /** @description The parts of the public API that it gives access to; an empty list means all. */
+            scopes?: components["schemas"]["KeyScope"][];
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
+        };
+        /** @description The fields of a change, and the version that it applies to. */
         KeyFieldsPatch: {
             expiresAt?: null | (components["schemas"]["Timestamp"] | null);
             limits?: null | components["schemas"]["KeyLimits"];
@@ -959,6 +1107,8 @@ export interface components {
             name?: string | null;
             /** @description The parts of the public API that it gives access to; an empty list means all. */
             scopes?: components["schemas"]["KeyScope"][] | null;
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
         };
         /**
          * @description An opaque id that begins with `key_`.
@@ -985,6 +1135,26 @@ export interface components {
              * @default null
              */
             conversationsPerMinute: number | null;
+        };
+        /** @description The body of a key rotation. */
+        KeyRotation: {
+            expiresAt?: components["schemas"]["Timestamp"] | null;
+            /**
+             * Format: int64
+             * @description The time for which the old key still works, in seconds: a day by default, at most 90 days.
+             */
+            overlapSeconds?: number | null;
+        };
+        /** @description The fields of a change, and the version that it applies to. */
+        KeyRotationChange: {
+            expiresAt?: components["schemas"]["Timestamp"] | null;
+            /**
+             * Format: int64
+             * @description The time for which the old key still works, in seconds: a day by default, at most 90 days.
+             */
+            overlapSeconds?: number | null;
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
         };
         /**
          * @description A permission of an API key (specification: Scopes).
@@ -1058,13 +1228,6 @@ export interface components {
             agent: string;
             /** @description The subjects of the agent, in a few words. */
             specialization?: string;
-        };
-        /** @description A member of a team. */
-        MemberFieldsPatch: {
-            /** @description The slug of the agent. */
-            agent?: string | null;
-            /** @description The subjects of the agent, in a few words. */
-            specialization?: string | null;
         };
         /** @description The probability that one member was meant. */
         MemberScore: {
@@ -1150,12 +1313,23 @@ export interface components {
             /** @description The name from which its id is derived; never changes. */
             slug: string;
         };
-        /** @description The configuration of an organization. */
+        /** @description The fields of a change, and the version that it applies to. */
+        OrganizationFieldsChange: {
+            /** @description The name that users see. */
+            name: string;
+            /** @description The name from which its id is derived; never changes. */
+            slug: string;
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
+        };
+        /** @description The fields of a change, and the version that it applies to. */
         OrganizationFieldsPatch: {
             /** @description The name that users see. */
             name?: string | null;
             /** @description The name from which its id is derived; never changes. */
             slug?: string | null;
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
         };
         /** @description An organization in a response. */
         OrganizationView: {
@@ -1442,7 +1616,22 @@ export interface components {
             /** @description The name in references, from which the id is derived; never changes. */
             slug: string;
         };
-        /** @description The configuration of a model provider. */
+        /** @description The fields of a change, and the version that it applies to. */
+        ProviderFieldsChange: {
+            /** @description The base URL of an OpenAI-compatible API. */
+            baseUrl?: string;
+            /** @description `true` if the model can continue the beginning of a reply. */
+            continuesPrefix?: boolean;
+            /** @description The model that computes embeddings. */
+            embeddingModel?: string | null;
+            /** @description The model of agents without a model of their own. */
+            model?: string;
+            /** @description The name in references, from which the id is derived; never changes. */
+            slug: string;
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
+        };
+        /** @description The fields of a change, and the version that it applies to. */
         ProviderFieldsPatch: {
             /** @description The base URL of an OpenAI-compatible API. */
             baseUrl?: string | null;
@@ -1454,6 +1643,8 @@ export interface components {
             model?: string | null;
             /** @description The name in references, from which the id is derived; never changes. */
             slug?: string | null;
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
         };
         /** @description A model provider in a response. */
         ProviderView: {
@@ -1682,7 +1873,28 @@ export interface components {
             /** @description Only active teams reply. */
             status?: components["schemas"]["ActivationStatus"];
         };
-        /** @description The configuration of a team. */
+        /** @description The fields of a change, and the version that it applies to. */
+        TeamFieldsChange: {
+            /** @description The slug of the agent that replies when no member matches. */
+            defaultAgent?: string | null;
+            /** @description The purpose of the team; not shown to visitors. */
+            description?: string;
+            /** @description The members, at most 100. */
+            members?: components["schemas"]["MemberFields"][];
+            /** @description The name that users see. */
+            name: string;
+            /** @description `true` if API keys may chat with it. */
+            public?: boolean;
+            /** @description The strategy by which a member is chosen. */
+            routing?: components["schemas"]["RoutingStrategy"];
+            /** @description The name in references, from which the id is derived; never changes. */
+            slug: string;
+            /** @description Only active teams reply. */
+            status?: components["schemas"]["ActivationStatus"];
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
+        };
+        /** @description The fields of a change, and the version that it applies to. */
         TeamFieldsPatch: {
             /** @description The slug of the agent that replies when no member matches. */
             defaultAgent?: string | null;
@@ -1698,6 +1910,8 @@ export interface components {
             /** @description The name in references, from which the id is derived; never changes. */
             slug?: string | null;
             status?: null | components["schemas"]["ActivationStatus"];
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
         };
         /**
          * @description An opaque id that begins with `team_`.
@@ -1899,12 +2113,14 @@ export interface components {
             role?: components["schemas"]["UserRole"] | null;
             state?: components["schemas"]["UserState"] | null;
         };
-        /** @description The fields of a user that can be changed. */
+        /** @description The fields of a change, and the version that it applies to. */
         UserFieldsPatch: {
             /** @description The name that other users see. */
             name?: string | null;
             role?: null | (components["schemas"]["UserRole"] | null);
             state?: null | (components["schemas"]["UserState"] | null);
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
         };
         /**
          * @description An opaque id that begins with `usr_`.
