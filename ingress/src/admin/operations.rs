@@ -3,7 +3,7 @@
 
 use axum::{
     Extension, Json, Router,
-    extract::{Query, RawQuery},
+    extract::Query,
     handler::Handler,
     routing::{MethodFilter, on},
 };
@@ -30,15 +30,13 @@ use super::{
     },
 };
 use crate::{
-    http::{ApiResult, ErrorCode},
-    openapi::{
-        parameters::{ResumeHeaders, ResumeQuery},
-        problems::{
-            BODY,
-            ProblemCase::{self, Coded, Plain},
-            REPLY,
-        },
+    http::{ApiResult, ErrorCode, query::QueryTexts},
+    openapi::problems::{
+        BODY,
+        ProblemCase::{self, Coded, Plain},
+        REPLY,
     },
+    reply::resume::{LastEventIdHeader, ResumeQuery},
     state::AppState,
 };
 
@@ -281,10 +279,15 @@ impl DescribeArgument for PathIds {}
 impl DescribeArgument for ResourceId {}
 impl DescribeArgument for HeaderMap {}
 
-impl DescribeArgument for RawQuery {
+impl DescribeArgument for LastEventIdHeader {
+    fn describe(description: &mut OperationDescription) {
+        description.add_parameters(Self::into_params(|| None));
+    }
+}
+
+impl DescribeArgument for QueryTexts<ResumeQuery> {
     fn describe(description: &mut OperationDescription) {
         description.add_parameters(ResumeQuery::into_params(|| None));
-        description.add_parameters(ResumeHeaders::into_params(|| None));
         description.problems.extend([
             Coded(ErrorCode::InvalidRequestData),
             Coded(ErrorCode::RangeNotSatisfiable),

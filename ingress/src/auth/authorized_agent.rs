@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, RawPathParams};
+use axum::extract::{FromRequestParts, Path};
 use http::{HeaderMap, request::Parts};
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::json;
 use switchboard_schemas::{
     agent::{ActivationStatus, Agent},
@@ -12,6 +13,7 @@ use switchboard_schemas::{
     client_text::SessionId,
     ids::{AgentId, OrgId},
 };
+use utoipa::IntoParams;
 
 use super::caller::{AccessPolicy, AuthorizedCaller};
 use crate::{
@@ -83,21 +85,26 @@ impl<P: AccessPolicy> FromRequestParts<AppState> for AuthorizedAgent<P> {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
         let caller = AuthorizedCaller::<P>::from_request_parts(parts, state).await?;
-        let ids = PathIds::read(parts).await?;
-        if ids.agent.trim().is_empty() {
+        let AgentPath { agent_id } = read_path(parts).await?;
+        if agent_id.trim().is_empty() {
             return Err(ApiError::new(
                 ErrorCode::InvalidAgentId,
                 "the path has no agent id",
             ));
         }
-        if P::HAS_SESSION && ids.session.trim().is_empty() {
+        let session = if P::HAS_SESSION {
+            read_path::<SessionPath>(parts).await?.session_id
+        } else {
+            String::new()
+        };
+        if P::HAS_SESSION && session.trim().is_empty() {
             return Err(ApiError::new(
                 ErrorCode::InvalidSessionId,
                 "the path has no session id",
             ));
         }
-        caller.check_agent(&ids.agent)?;
-        let agent = existing_agent(&ids.agent, state).await?;
+        caller.check_agent(&agent_id)?;
+        let agent = existing_agent(&agent_id, state).await?;
         check_organization(&agent, caller.org_id())?;
         if P::NEEDS_ACTIVE {
             check_active(&agent)?;
@@ -110,34 +117,37 @@ impl<P: AccessPolicy> FromRequestParts<AppState> for AuthorizedAgent<P> {
         Ok(Self {
             caller,
             agent,
-            session: ids.session,
+            session,
         })
     }
 }
 
-/// Decoded ids of the path; empty if missing.
-#[derive(Default)]
-struct PathIds {
-    agent: String,
-    session: String,
+/// The agent of a path; empty in a path without its segment.
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Path)]
+pub(crate) struct AgentPath {
+    /// The id of the agent. In the path of a conversation, it is an agent that replied in it.
+    #[serde(default)]
+    #[param(example = "agt_77777777777777777777777777")]
+    agent_id: String,
 }
 
-impl PathIds {
-    async fn read(parts: &mut Parts) -> ApiResult<Self> {
-        let not_text = |_| ApiError::new(ErrorCode::NotFound, "the path is not UTF-8");
-        let params = RawPathParams::from_request_parts(parts, &())
-            .await
-            .map_err(not_text)?;
-        let mut ids = Self::default();
-        for (name, value) in &params {
-            match name {
-                "agentId" => value.clone_into(&mut ids.agent),
-                "sessionId" => value.clone_into(&mut ids.session),
-                _ => {}
-            }
-        }
-        Ok(ids)
-    }
+/// The session of a path; empty in a path without its segment.
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Path)]
+pub(crate) struct SessionPath {
+    /// The id that the client chose for the session.
+    #[serde(default)]
+    #[param(example = "session-1")]
+    session_id: String,
+}
+
+async fn read_path<T: DeserializeOwned + Send>(parts: &mut Parts) -> ApiResult<T> {
+    let path = Path::from_request_parts(parts, &()).await;
+    let not_text = |_| ApiError::new(ErrorCode::NotFound, "the path is not UTF-8");
+    path.map(|Path(ids)| ids).map_err(not_text)
 }
 
 /// Returns the agent with this id, of any organization, or `AGENT_NOT_FOUND`.

@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, RawPathParams};
+use axum::extract::{FromRequestParts, Path};
 use http::{StatusCode, request::Parts};
+use serde::Deserialize;
 use switchboard_schemas::{agent::ActivationStatus, api_key::KeyScope, ids::TeamId, team::Team};
+use utoipa::IntoParams;
 
 use super::caller::{AccessPolicy, AuthorizedCaller};
 use crate::{
@@ -34,8 +36,10 @@ impl FromRequestParts<AppState> for AuthorizedTeam {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
         let caller = AuthorizedCaller::<TeamChat>::from_request_parts(parts, state).await?;
-        let id = team_id(parts).await.ok_or_else(not_found)?;
-        let team = state.catalog.team(&id).await?.ok_or_else(not_found)?;
+        let path = Path::<TeamPath>::from_request_parts(parts, state).await;
+        let Path(TeamPath { team_id }) = path.map_err(|_| not_found())?;
+        let team = state.catalog.team(&team_id).await?;
+        let team = team.ok_or_else(not_found)?;
         if team.org_id != *caller.org_id()
             || !team.public
             || team.status != ActivationStatus::Active
@@ -46,12 +50,14 @@ impl FromRequestParts<AppState> for AuthorizedTeam {
     }
 }
 
-async fn team_id(parts: &mut Parts) -> Option<TeamId> {
-    let params = RawPathParams::from_request_parts(parts, &()).await.ok()?;
-    params
-        .iter()
-        .find(|(name, _)| *name == "teamId")
-        .and_then(|(_, id)| id.parse().ok())
+/// The team of a path.
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Path)]
+pub(crate) struct TeamPath {
+    /// The id of the team.
+    #[param(value_type = String, example = "team_77777777777777777777777777")]
+    team_id: TeamId,
 }
 
 fn not_found() -> ApiError {

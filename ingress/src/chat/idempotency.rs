@@ -9,6 +9,7 @@ use switchboard_schemas::{
     time::Timestamp,
     turn::Turn,
 };
+use utoipa::IntoParams;
 
 use super::request::ChatBody;
 use crate::{
@@ -61,7 +62,7 @@ impl IdempotencyKey {
         owner: &str,
         body: &ChatBody,
     ) -> ApiResult<Option<Self>> {
-        let Some(key) = parse_key(headers)? else {
+        let Some(key) = IdempotencyKeyHeader::from_headers(headers)?.key else {
             return Ok(None);
         };
         let (sender, route) = (caller.sender_id().to_owned(), format!("{owner}/chat"));
@@ -142,20 +143,42 @@ impl fmt::Display for KeyRecord {
     }
 }
 
-fn parse_key(headers: &HeaderMap) -> ApiResult<Option<String>> {
-    let mut values = headers.get_all(HEADER).iter();
-    let Some(value) = values.next() else {
-        return Ok(None);
-    };
-    let text = std::str::from_utf8(value.as_bytes()).unwrap_or_default();
-    let is_short = (1..=KEY_CHARS_MAX).contains(&text.chars().count());
-    if values.next().is_some() || !is_short || text.chars().any(char::is_control) {
-        return Err(ApiError::field(
-            PARAM,
-            "must be one value of 1 to 255 printable characters",
-        ));
+/// The idempotency key as the client sent it.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+pub(crate) struct IdempotencyKeyHeader {
+    /// Makes retries safe for 24 hours: a request with the same key and body joins the reply of the
+    /// first one, and another body gets 422.
+    #[param(
+        rename = "Idempotency-Key",
+        value_type = String,
+        required = false,
+        min_length = 1,
+        max_length = 255,
+        pattern = "^[!-~]([ -~]*[!-~])?$",
+        example = "6f1c2a9e-order-1"
+    )]
+    key: Option<String>,
+}
+
+impl IdempotencyKeyHeader {
+    fn from_headers(headers: &HeaderMap) -> ApiResult<Self> {
+        let mut values = headers.get_all(HEADER).iter();
+        let Some(value) = values.next() else {
+            return Ok(Self { key: None });
+        };
+        let text = std::str::from_utf8(value.as_bytes()).unwrap_or_default();
+        let is_short = (1..=KEY_CHARS_MAX).contains(&text.chars().count());
+        if values.next().is_some() || !is_short || text.chars().any(char::is_control) {
+            return Err(ApiError::field(
+                PARAM,
+                "must be one value of 1 to 255 printable characters",
+            ));
+        }
+        Ok(Self {
+            key: Some(text.to_owned()),
+        })
     }
-    Ok(Some(text.to_owned()))
 }
 
 #[cfg(test)]

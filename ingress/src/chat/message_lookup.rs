@@ -2,8 +2,9 @@
 //! or the record of their acceptance. The caller's key is checked first; the page's origin is
 //! checked where an agent's page would stream or cancel the reply.
 
-use axum::extract::{FromRequestParts, RawPathParams};
+use axum::extract::{FromRequestParts, Path};
 use http::{HeaderMap, header, request::Parts};
+use serde::Deserialize;
 use switchboard_backends::store::{ReplyRecord, ReplyState};
 use switchboard_schemas::{
     api_key::KeyScope,
@@ -11,6 +12,7 @@ use switchboard_schemas::{
     ids::{AgentId, MessageId, OrgId},
     time::Timestamp,
 };
+use utoipa::IntoParams;
 
 use crate::{
     auth::{
@@ -37,6 +39,19 @@ impl AccessPolicy for MessageAccess {
     const NEEDS_ACTIVE: bool = false;
 }
 
+/// The message of a path.
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Path)]
+pub(crate) struct MessagePath {
+    /// The id of the reply, from `X-Message-Id`.
+    #[param(
+        value_type = String,
+        example = "msg_7777777777777777777777777777777777777777777777777777"
+    )]
+    message_id: MessageId,
+}
+
 /// A reply of the caller's organization.
 pub(crate) struct AuthorizedMessage {
     /// The organization that owns the message.
@@ -60,20 +75,13 @@ impl FromRequestParts<AppState> for AuthorizedMessage {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
         let caller = AuthorizedCaller::<MessageAccess>::from_request_parts(parts, state).await?;
-        let params = RawPathParams::from_request_parts(parts, &())
-            .await
-            .map_err(|_| not_found())?;
-        let id = params
-            .iter()
-            .find(|(name, _)| *name == "messageId")
-            .map(|(_, id)| id)
-            .unwrap_or_default();
-        let reply: MessageId = id.parse().map_err(|_| not_found())?;
+        let path = Path::<MessagePath>::from_request_parts(parts, state).await;
+        let Path(MessagePath { message_id }) = path.map_err(|_| not_found())?;
         // Decided by the id alone, so that response times do not reveal which messages exist.
-        if !caller.may_access(&reply.conversation()) {
+        if !caller.may_access(&message_id.conversation()) {
             return Err(not_found());
         }
-        let found = Self::find(state, caller.org_id(), reply).await?;
+        let found = Self::find(state, caller.org_id(), message_id).await?;
         caller.check_origin(&parts.headers, state)?;
         Ok(found)
     }

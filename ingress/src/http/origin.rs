@@ -5,6 +5,7 @@ use std::{fmt, net::Ipv6Addr, str::FromStr};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use switchboard_schemas::{secret::InstallationSecret, visitor_token::OriginHash};
+use utoipa::IntoParams;
 
 /// Maximum size of an entry in bytes; host names have at most 253.
 const ENTRY_BYTES_MAX: usize = 300;
@@ -44,13 +45,37 @@ struct WebOrigin {
     port: u16,
 }
 
+/// The origin of the page that sends the request.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+pub(crate) struct OriginHeader {
+    /// Set by browsers. If the agent has a list of allowed domains, other origins are rejected;
+    /// requests without the header are accepted.
+    #[param(rename = "Origin", value_type = String, required = false)]
+    origin: Option<SentOrigin>,
+}
+
+/// The origin of a request; `None` if it is not exactly one web origin.
+type SentOrigin = Option<WebOrigin>;
+
+impl OriginHeader {
+    fn from_headers(headers: &HeaderMap) -> Self {
+        let parse = || only_text(headers, header::ORIGIN).and_then(WebOrigin::parse);
+        Self {
+            origin: has_origin(headers).then(parse),
+        }
+    }
+}
+
 /// Returns true if the allowlist permits the request's origin.
 pub(crate) fn is_allowed(headers: &HeaderMap, allowed: &[String]) -> bool {
     // Programs send no origin; it distinguishes pages and does not authenticate.
-    if allowed.is_empty() || !has_origin(headers) {
+    let Some(parsed) = OriginHeader::from_headers(headers).origin else {
+        return true;
+    };
+    if allowed.is_empty() {
         return true;
     }
-    let parsed = only_text(headers, header::ORIGIN).and_then(WebOrigin::parse);
     let patterns = allowed
         .iter()
         .filter_map(|entry| entry.parse::<OriginPattern>().ok());

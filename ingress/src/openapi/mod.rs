@@ -7,7 +7,6 @@ mod examples;
 mod headers;
 mod links;
 pub(crate) mod metadata_schema;
-pub(crate) mod parameters;
 pub(crate) mod problems;
 #[cfg(test)]
 mod tests;

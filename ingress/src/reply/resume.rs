@@ -1,15 +1,64 @@
 //! Finds the offset at which a reader continues in a reply. Pure.
 
-use http::HeaderMap;
-use serde_json::json;
+use std::convert::Infallible;
 
-use crate::http::{
-    ApiError, ApiResult, ErrorCode,
-    query::{self, whole_number},
-};
+use axum::extract::FromRequestParts;
+use http::{HeaderMap, request::Parts};
+use serde::Deserialize;
+use serde_json::json;
+use utoipa::IntoParams;
+
+use crate::http::{ApiError, ApiResult, ErrorCode, query::whole_number};
 
 /// Header that browsers send when they reconnect: the id of the last event received.
 const LAST_EVENT_ID: &str = "last-event-id";
+
+/// The position from which a client resumes a reply.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ResumeQuery {
+    /// The number of bytes that the client has.
+    #[param(value_type = u64, required = false, minimum = 0, default = 0, example = 0)]
+    after: Option<String>,
+    /// The generation of those bytes (`X-Reply-Generation`). If the reply was restarted since, the
+    /// response is 409.
+    #[param(value_type = u64, required = false, minimum = 0)]
+    generation: Option<String>,
+}
+
+/// The header that browsers send when they reconnect.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+pub(crate) struct LastEventIdHeader {
+    /// The id of the last event that the client has: generation and byte. Takes precedence over the
+    /// query.
+    #[param(
+        rename = "Last-Event-ID",
+        value_type = String,
+        required = false,
+        pattern = r"^[0-9]+\.[0-9]+$",
+        example = "1.0"
+    )]
+    last_event_id: Option<String>,
+}
+
+impl<S: Sync> FromRequestParts<S> for LastEventIdHeader {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::from_headers(&parts.headers))
+    }
+}
+
+impl LastEventIdHeader {
+    fn from_headers(headers: &HeaderMap) -> Self {
+        let id = headers.get(LAST_EVENT_ID);
+        let text = id.map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned());
+        Self {
+            last_event_id: text,
+        }
+    }
+}
 
 /// Position of a reader in a reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,13 +83,12 @@ impl ResumePosition {
     /// Reads `after` and `generation` from the query. `Last-Event-ID` takes precedence, because a
     /// reconnecting browser repeats the query of its first request.
     pub(crate) fn parse(
-        query: &str,
-        headers: &HeaderMap,
+        query: &ResumeQuery,
+        header: &LastEventIdHeader,
         whole_characters: bool,
     ) -> ApiResult<Self> {
-        if let Some(id) = headers.get(LAST_EVENT_ID) {
-            let parts = id.to_str().ok().and_then(|id| id.split_once('.'));
-            let numbers = parts.and_then(|(generation, after)| {
+        if let Some(id) = &header.last_event_id {
+            let numbers = id.split_once('.').and_then(|(generation, after)| {
                 Some((whole_number(generation)?, whole_number(after)?))
             });
             let (generation, after) = numbers.ok_or_else(|| {
@@ -54,8 +102,9 @@ impl ResumePosition {
             });
         }
         Ok(Self {
-            after: parse_number(query, "after")?.unwrap_or_default(),
-            generation: parse_number(query, "generation")?.map(saturate_generation),
+            after: parse_number("after", query.after.as_deref())?.unwrap_or_default(),
+            generation: parse_number("generation", query.generation.as_deref())?
+                .map(saturate_generation),
             whole_characters,
         })
     }
@@ -103,13 +152,10 @@ fn boundary_before(text: &[u8], at: usize) -> usize {
         .unwrap_or_default()
 }
 
-fn parse_number(query: &str, name: &'static str) -> ApiResult<Option<u64>> {
-    let Some(value) = query::first_value(query, name) else {
-        return Ok(None);
-    };
-    whole_number(&value)
-        .map(Some)
-        .ok_or_else(|| ApiError::field(name, "must be a whole number"))
+fn parse_number(name: &'static str, text: Option<&str>) -> ApiResult<Option<u64>> {
+    let parse =
+        |text| whole_number(text).ok_or_else(|| ApiError::field(name, "must be a whole number"));
+    text.map(parse).transpose()
 }
 
 /// Saturates, because a number that is too large matches no generation.
@@ -122,8 +168,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::http::query::parse_query;
 
     const TEXT: &str = "Grüße";
+
+    fn parse_position(
+        query: &str,
+        headers: &HeaderMap,
+        whole_characters: bool,
+    ) -> ApiResult<ResumePosition> {
+        let header = LastEventIdHeader::from_headers(headers);
+        ResumePosition::parse(&parse_query(query)?, &header, whole_characters)
+    }
 
     fn at(
         after: u64,
@@ -187,7 +243,7 @@ mod tests {
 
     #[test]
     fn number_of_any_length_is_accepted() {
-        let parse = |query: &str| ResumePosition::parse(query, &HeaderMap::new(), false).unwrap();
+        let parse = |query: &str| parse_position(query, &HeaderMap::new(), false).unwrap();
         let position = parse("after=18446744073709551616&generation=99999999999");
         assert_eq!(
             (position.after, position.generation),
@@ -199,7 +255,7 @@ mod tests {
     fn last_event_id_overrides_the_query() {
         let mut headers = HeaderMap::new();
         let parse = |query: &str, headers: &HeaderMap| {
-            ResumePosition::parse(query, headers, true).map_err(|error| error.into_parts().param)
+            parse_position(query, headers, true).map_err(|error| error.into_parts().param)
         };
         let position = |after, generation| {
             Ok(ResumePosition {

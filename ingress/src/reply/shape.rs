@@ -2,6 +2,7 @@
 
 use http::{HeaderMap, HeaderName, header};
 use serde_json::Value;
+use utoipa::IntoParams;
 
 use crate::http::{ApiError, ApiResult};
 
@@ -29,7 +30,7 @@ impl ReplyShape {
             Value::Bool(stream) => Some(*stream),
             _ => return Err(ApiError::field("stream", "must be true or false")),
         };
-        if prefers_async(headers) {
+        if PreferHeader::from_headers(headers).respond_async {
             return Ok(Self::Later);
         }
         Ok(if stream == Some(false) {
@@ -54,17 +55,28 @@ impl ReplyShape {
     }
 }
 
-fn prefers_async(headers: &HeaderMap) -> bool {
-    let values = headers
-        .get_all(PREFER)
-        .iter()
-        .filter_map(|value| value.to_str().ok());
-    let names = values
-        .flat_map(|value| value.split(','))
-        .map(|preference| preference.split([';', '=']).next());
-    names
-        .flatten()
-        .any(|name| name.trim().eq_ignore_ascii_case(RESPOND_ASYNC))
+/// The preferences of a client.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+pub(crate) struct PreferHeader {
+    /// `respond-async` returns 202 at once instead of the reply.
+    #[param(rename = "Prefer", value_type = String, required = false)]
+    respond_async: bool,
+}
+
+impl PreferHeader {
+    fn from_headers(headers: &HeaderMap) -> Self {
+        let values = headers
+            .get_all(PREFER)
+            .iter()
+            .filter_map(|value| value.to_str().ok());
+        let mut names = values
+            .flat_map(|value| value.split(','))
+            .filter_map(|preference| preference.split([';', '=']).next());
+        Self {
+            respond_async: names.any(|name| name.trim().eq_ignore_ascii_case(RESPOND_ASYNC)),
+        }
+    }
 }
 
 /// Returns the accepted format with the greatest weight; ties go to the first one.

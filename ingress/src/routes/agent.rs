@@ -13,8 +13,8 @@ use switchboard_schemas::{
 use utoipa::ToSchema;
 
 use crate::{
-    auth::authorized_agent::{AgentRead, AuthorizedAgent},
-    openapi::{parameters::AgentPath, problems::AgentReadProblems},
+    auth::authorized_agent::{AgentPath, AgentRead, AuthorizedAgent},
+    openapi::problems::AgentReadProblems,
 };
 
 /// Public configuration of an agent.

@@ -11,17 +11,15 @@ use axum::{
 use switchboard_schemas::ids::RequestId;
 
 use crate::{
-    auth::authorized_agent::{AgentChat, AuthorizedAgent},
+    auth::authorized_agent::{AgentChat, AgentPath, AuthorizedAgent},
     chat::{
         bodies::ChatRequest,
+        idempotency::IdempotencyKeyHeader,
         pipeline::{ChatRecipient, IncomingChat, handle_chat},
     },
-    http::{ApiResult, ArrivedAt, RateLimitAddress},
-    openapi::{
-        parameters::{AgentPath, ChatHeaders, OriginHeader},
-        problems::AgentChatProblems,
-    },
-    reply::{acceptance::AcceptedMessage, view::ReplyView},
+    http::{ApiResult, ArrivedAt, RateLimitAddress, origin::OriginHeader},
+    openapi::problems::AgentChatProblems,
+    reply::{acceptance::AcceptedMessage, shape::PreferHeader, view::ReplyView},
     state::AppState,
 };
 
@@ -34,7 +32,7 @@ use crate::{
     summary = "Send a message to an agent",
     description = "Needs the scope `chat`. Messages with the same `sessionId` continue one conversation; a message that \
         comes while another is answered waits its turn.",
-    params(AgentPath, ChatHeaders, OriginHeader),
+    params(AgentPath, IdempotencyKeyHeader, PreferHeader, OriginHeader),
     request_body(content = ChatRequest, content_type = "application/json"),
     responses(
         (

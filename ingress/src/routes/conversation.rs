@@ -3,7 +3,7 @@
 
 use axum::{
     Extension, Json,
-    extract::{RawQuery, Request, State},
+    extract::{Request, State},
     response::{IntoResponse, Response},
 };
 use switchboard_schemas::{
@@ -13,20 +13,18 @@ use switchboard_schemas::{
 };
 
 use super::{
-    conversation_lookup::{find_conversation, parse_choice},
-    conversation_page::{ConversationView, MessagePage},
+    conversation_lookup::{ConversationQuery, SessionChoice, find_conversation},
+    conversation_page::{ConversationView, MessagePage, MessagePageQuery},
     conversation_patch::{ConversationChanges, ConversationPatch, ConversationUpdate, apply_patch},
 };
 use crate::{
-    auth::authorized_agent::{AuthorizedAgent, ConversationAccess},
+    auth::authorized_agent::{AgentPath, AuthorizedAgent, ConversationAccess, SessionPath},
     http::{
         ApiResult, RateLimitAddress,
         body::{self, BodyLimits},
+        query::QueryTexts,
     },
-    openapi::{
-        parameters::{ConversationChoice, ConversationPath, PageQuery},
-        problems::{ConversationChangeProblems, ConversationReadProblems},
-    },
+    openapi::problems::{ConversationChangeProblems, ConversationReadProblems},
     state::AppState,
 };
 
@@ -38,7 +36,7 @@ use crate::{
     tag = "Conversations",
     summary = "Read the history of a session",
     description = "Needs the scope `conversations`. Oldest first. `activeMessageId` names a reply that is being made.",
-    params(ConversationPath, PageQuery, ConversationChoice),
+    params(AgentPath, SessionPath, MessagePageQuery, ConversationQuery),
     responses(
         (status = 200, description = "The conversation and a page of it.", body = ConversationView),
         ConversationReadProblems,
@@ -46,12 +44,13 @@ use crate::{
 )]
 pub(crate) async fn get_conversation(
     State(state): State<AppState>,
-    RawQuery(query): RawQuery,
+    QueryTexts(page): QueryTexts<MessagePageQuery>,
+    QueryTexts(choice): QueryTexts<ConversationQuery>,
     address: RateLimitAddress,
     reached: AuthorizedAgent<ConversationAccess>,
 ) -> ApiResult<Response> {
-    let query = query.as_deref().unwrap_or_default();
-    let (page, named) = (MessagePage::parse(query), parse_choice(query));
+    let page = MessagePage::from_query(&page);
+    let named = SessionChoice::from_query(&choice);
     let org = reached.caller.org_id();
     let conversation = find_conversation(&state, &address, &reached, &named).await?;
     let messages = state
@@ -81,7 +80,7 @@ pub(crate) async fn get_conversation(
     tag = "Conversations",
     summary = "Change the metadata of a conversation",
     description = "Needs the scope `conversations`. All fields are optional; all of them are changed or none.",
-    params(ConversationPath, ConversationChoice),
+    params(AgentPath, SessionPath, ConversationQuery),
     request_body(content = ConversationChanges, content_type = "application/json"),
     responses(
         (status = 200, description = "The changed metadata.", body = ConversationUpdate),
@@ -92,14 +91,14 @@ pub(crate) async fn update_conversation(
     State(state): State<AppState>,
     Extension(request_id): Extension<RequestId>,
     address: RateLimitAddress,
-    RawQuery(query): RawQuery,
+    QueryTexts(choice): QueryTexts<ConversationQuery>,
     reached: AuthorizedAgent<ConversationAccess>,
     request: Request,
 ) -> ApiResult<Response> {
     let (parts, body) = request.into_parts();
     let body = body::read_body(&parts.headers, body, BodyLimits::public(&state.config)).await?;
     let changes = ConversationPatch::parse(&body)?;
-    let named = parse_choice(query.as_deref().unwrap_or_default());
+    let named = SessionChoice::from_query(&choice);
     let conversation = find_conversation(&state, &address, &reached, &named).await?;
     changes.check_together(&conversation.metadata)?;
     if !changes.is_empty() {

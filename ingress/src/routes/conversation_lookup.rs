@@ -2,16 +2,29 @@
 //! team or page visitor in which the agent answered. A visitor token reaches only the visitor's own
 //! conversation.
 
+use serde::Deserialize;
 use switchboard_schemas::{
     conversation::Conversation,
     ids::{ConversationId, OrgId},
 };
+use utoipa::IntoParams;
 
 use crate::{
     auth::authorized_agent::{AuthorizedAgent, ConversationAccess, conversation_not_found},
-    http::{ApiResult, RateLimitAddress, query},
+    http::{ApiResult, RateLimitAddress},
     state::AppState,
 };
+
+/// The choice between two conversations of one session.
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ConversationQuery {
+    /// The id of the conversation. Needed only if the agent itself and a team both have a
+    /// conversation with this session.
+    #[param(value_type = String, required = false)]
+    conversation_id: Option<String>,
+}
 
 /// Conversation requested by the `conversationId` query parameter.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,13 +37,11 @@ pub(super) enum SessionChoice {
     Nothing,
 }
 
-/// Parses `conversationId` from a query string.
-pub(super) fn parse_choice(query: &str) -> SessionChoice {
-    match query::first_value(query, "conversationId") {
-        None => SessionChoice::Any,
-        Some(id) => id
-            .parse()
-            .map_or(SessionChoice::Nothing, SessionChoice::One),
+impl SessionChoice {
+    /// Returns the choice that a query makes.
+    pub(super) fn from_query(query: &ConversationQuery) -> Self {
+        let id = query.conversation_id.as_ref();
+        id.map_or(Self::Any, |id| id.parse().map_or(Self::Nothing, Self::One))
     }
 }
 
@@ -126,6 +137,11 @@ async fn first_existing(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::query::parse_query;
+
+    fn parse_choice(query: &str) -> SessionChoice {
+        SessionChoice::from_query(&parse_query(query).unwrap())
+    }
 
     #[test]
     fn query_selects_one_any_or_no_conversation() {

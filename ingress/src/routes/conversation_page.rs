@@ -1,6 +1,6 @@
 //! JSON view of one page of a conversation, and the query that selects the page.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use switchboard_schemas::{
     agent::Agent,
@@ -9,15 +9,32 @@ use switchboard_schemas::{
     ids::{AgentId, ConversationId, MessageId},
     time::Timestamp,
 };
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
-use crate::{
-    http::query::{self, whole_number},
-    openapi::event_stream::UiSpec,
-};
+use crate::{http::query::whole_number, openapi::event_stream::UiSpec};
 
 const LIMIT_DEFAULT: u32 = 50;
 const LIMIT_MAX: u32 = 100;
+
+/// The page of the messages of a conversation.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct MessagePageQuery {
+    /// Messages to return: 50 by default, at most 100. Larger numbers count as 100, other values as
+    /// 50.
+    #[param(
+        value_type = u32,
+        required = false,
+        minimum = 1,
+        maximum = 100,
+        default = 50,
+        example = 20
+    )]
+    limit: Option<String>,
+    /// Messages to skip, oldest first. A value that is not a whole number counts as 0.
+    #[param(value_type = u64, required = false, minimum = 0, default = 0, example = 0)]
+    offset: Option<String>,
+}
 
 /// Range of messages in a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,17 +44,16 @@ pub(super) struct MessagePage {
 }
 
 impl MessagePage {
-    /// Parses a query string. Values that are not whole numbers are ignored, and the limit is
-    /// capped.
-    pub(super) fn parse(query: &str) -> Self {
-        let value =
-            |name: &str| query::first_value(query, name).and_then(|value| whole_number(&value));
-        let limit = value("limit")
+    /// Returns the range that a query selects. Values that are not whole numbers are ignored, and
+    /// the limit is capped.
+    pub(super) fn from_query(query: &MessagePageQuery) -> Self {
+        let number = |text: &Option<String>| text.as_deref().and_then(whole_number);
+        let limit = number(&query.limit)
             .filter(|limit| *limit >= 1)
             .unwrap_or(LIMIT_DEFAULT.into());
         Self {
             limit: u32::try_from(limit).unwrap_or(LIMIT_MAX).min(LIMIT_MAX),
-            offset: value("offset").unwrap_or_default(),
+            offset: number(&query.offset).unwrap_or_default(),
         }
     }
 }
@@ -182,6 +198,7 @@ impl<'a> MessageView<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::query::parse_query;
 
     #[test]
     fn page_is_parsed_from_whole_numbers_only() {
@@ -199,7 +216,7 @@ mod tests {
             ("limit&xlimit=3&offset=18446744073709551616", 50, u64::MAX),
         ] {
             assert_eq!(
-                MessagePage::parse(query),
+                MessagePage::from_query(&parse_query(query).unwrap()),
                 MessagePage { limit, offset },
                 "{query}"
             );

@@ -5,7 +5,7 @@ use std::{convert::identity, time::Duration};
 
 use axum::{
     Extension, Json,
-    extract::{RawQuery, State},
+    extract::State,
     response::{IntoResponse, Response},
 };
 use http::HeaderMap;
@@ -14,15 +14,17 @@ use switchboard_schemas::ids::RequestId;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    chat::message_lookup::AuthorizedMessage,
-    http::{ApiError, ApiResult, ArrivedAt},
-    openapi::{
-        parameters::{MessagePath, OriginHeader, ResumeHeaders, ResumeQuery},
-        problems::{MessageCancelProblems, MessageReadProblems, MessageStreamProblems},
-    },
+    chat::message_lookup::{AuthorizedMessage, MessagePath},
+    http::{ApiError, ApiResult, ArrivedAt, origin::OriginHeader, query::QueryTexts},
+    openapi::problems::{MessageCancelProblems, MessageReadProblems, MessageStreamProblems},
     reply::{
-        ResponseContext, cancellation::cancel_reply, respond, resume::ResumePosition,
-        shape::ReplyShape, stream::ReplyStream, view::ReplyView,
+        ResponseContext,
+        cancellation::cancel_reply,
+        respond,
+        resume::{LastEventIdHeader, ResumePosition, ResumeQuery},
+        shape::ReplyShape,
+        stream::ReplyStream,
+        view::ReplyView,
     },
     state::AppState,
 };
@@ -58,7 +60,7 @@ pub(crate) async fn get_message(
     tag = "Messages",
     summary = "Follow a reply from a byte offset",
     description = "Needs the scope `chat`. Live or stored, as text or as events; it always ends.",
-    params(MessagePath, ResumeQuery, ResumeHeaders, OriginHeader),
+    params(MessagePath, ResumeQuery, LastEventIdHeader, OriginHeader),
     responses(
         (status = 200, description = "The rest of the reply.", content((String = "text/plain"), (String = "text/event-stream"))),
         MessageStreamProblems,
@@ -68,17 +70,14 @@ pub(crate) async fn stream_message(
     State(state): State<AppState>,
     Extension(request_id): Extension<RequestId>,
     Extension(ArrivedAt(arrived)): Extension<ArrivedAt>,
-    RawQuery(query): RawQuery,
+    QueryTexts(query): QueryTexts<ResumeQuery>,
+    last_event_id: LastEventIdHeader,
     headers: HeaderMap,
     found: AuthorizedMessage,
 ) -> ApiResult<Response> {
     found.check_origin(&state, &headers).await?;
     let shape = ReplyShape::for_stream(&headers);
-    let position = ResumePosition::parse(
-        query.as_deref().unwrap_or_default(),
-        &headers,
-        shape == ReplyShape::Events,
-    )?;
+    let position = ResumePosition::parse(&query, &last_event_id, shape == ReplyShape::Events)?;
     let is_final = found.is_final();
     let reply_stream = ReplyStream::for_reader(state, found.org, found.reply)
         .resume_at(&position, is_final)

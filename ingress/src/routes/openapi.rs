@@ -8,8 +8,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use utoipa::IntoParams;
 
-use crate::openapi::{PublishedDocument, parameters::IfNoneMatchHeader};
+use crate::openapi::PublishedDocument;
 
 /// Cached but revalidated, because a new version may change the document.
 const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, no-cache");
@@ -45,7 +46,7 @@ pub(crate) fn serve_document(document: &PublishedDocument, headers: &HeaderMap) 
         ),
         (header::CACHE_CONTROL, CACHE_CONTROL),
     ];
-    let mut response = if has_copy(headers, &document.etag) {
+    let mut response = if IfNoneMatchHeader::from_headers(headers).matches(&document.etag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         (own, Body::from(document.body.clone())).into_response()
@@ -59,15 +60,31 @@ pub(crate) fn serve_document(document: &PublishedDocument, headers: &HeaderMap) 
     response
 }
 
-/// Returns true if `If-None-Match` lists the tag. The comparison is weak, because compressing
-/// proxies mark tags as weak.
-pub(super) fn has_copy(headers: &HeaderMap, etag: &str) -> bool {
-    let values = headers
-        .get_all(header::IF_NONE_MATCH)
-        .iter()
-        .filter_map(|value| value.to_str().ok());
-    let mut tags = values.flat_map(|value| value.split(',')).map(str::trim);
-    tags.any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag)
+/// The versions that a cache has.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+pub(crate) struct IfNoneMatchHeader {
+    /// The `ETag` of the cached copy.
+    #[param(rename = "If-None-Match", value_type = String, required = false)]
+    tags: Vec<String>,
+}
+
+impl IfNoneMatchHeader {
+    fn from_headers(headers: &HeaderMap) -> Self {
+        let values = headers.get_all(header::IF_NONE_MATCH).iter();
+        let texts = values.filter_map(|value| value.to_str().ok());
+        let tags = texts.flat_map(|text| text.split(','));
+        Self {
+            tags: tags.map(|tag| tag.trim().to_owned()).collect(),
+        }
+    }
+
+    /// Returns true if the cache has this version. The comparison is weak, because compressing
+    /// proxies mark tags as weak.
+    fn matches(&self, etag: &str) -> bool {
+        let mut tags = self.tags.iter();
+        tags.any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag)
+    }
 }
 
 #[cfg(test)]
@@ -79,7 +96,7 @@ mod tests {
         let has = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::IF_NONE_MATCH, value.parse().unwrap());
-            has_copy(&headers, "\"a\"")
+            IfNoneMatchHeader::from_headers(&headers).matches("\"a\"")
         };
         assert!(has("\"a\"") && has("\"b\", \"a\"") && has("W/\"a\"") && has("*"));
         assert!(!has("\"b\"") && !has("a") && !has(""));

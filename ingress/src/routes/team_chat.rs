@@ -12,17 +12,15 @@ use http::StatusCode;
 use switchboard_schemas::ids::RequestId;
 
 use crate::{
-    auth::authorized_team::AuthorizedTeam,
+    auth::authorized_team::{AuthorizedTeam, TeamPath},
     chat::{
         bodies::TeamChatRequest,
+        idempotency::IdempotencyKeyHeader,
         pipeline::{ChatRecipient, IncomingChat, handle_chat},
     },
     http::{ApiError, ApiResult, ArrivedAt, ErrorCode, RateLimitAddress},
-    openapi::{
-        parameters::{ChatHeaders, TeamPath},
-        problems::TeamChatProblems,
-    },
-    reply::{acceptance::AcceptedMessage, view::ReplyView},
+    openapi::problems::TeamChatProblems,
+    reply::{acceptance::AcceptedMessage, shape::PreferHeader, view::ReplyView},
     state::AppState,
 };
 
@@ -35,7 +33,7 @@ use crate::{
     summary = "Send a message to a team",
     description = "Needs the scope `chat`. The team's routing chooses who answers, and stays with it until the topic \
         changes. Where no code is listed for a status, the error has none.",
-    params(TeamPath, ChatHeaders),
+    params(TeamPath, IdempotencyKeyHeader, PreferHeader),
     request_body(content = TeamChatRequest, content_type = "application/json"),
     responses(
         (

@@ -25,8 +25,9 @@ use crate::{
         ApiError, ApiResult, ErrorCode,
         body::{self, BodyLimits},
         fields,
+        origin::OriginHeader,
     },
-    openapi::{parameters::OriginHeader, problems::VisitorTokenProblems},
+    openapi::problems::VisitorTokenProblems,
     state::AppState,
 };
 

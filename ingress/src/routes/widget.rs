@@ -12,8 +12,8 @@ use switchboard_schemas::{
 use utoipa::ToSchema;
 
 use crate::{
-    auth::authorized_agent::{AuthorizedAgent, WidgetRead},
-    openapi::{parameters::AgentPath, problems::AgentReadProblems},
+    auth::authorized_agent::{AgentPath, AuthorizedAgent, WidgetRead},
+    openapi::problems::AgentReadProblems,
 };
 
 /// Configuration of the embedded widget.

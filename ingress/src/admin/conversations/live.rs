@@ -3,8 +3,7 @@
 
 use std::convert::identity;
 
-use axum::{Extension, extract::RawQuery};
-use http::HeaderMap;
+use axum::Extension;
 use switchboard_schemas::ids::{MessageId, RequestId};
 
 use super::find;
@@ -16,9 +15,12 @@ use crate::{
         responses::EventStream,
     },
     chat::message_lookup::AuthorizedMessage,
-    http::{ApiResult, ArrivedAt},
+    http::{ApiResult, ArrivedAt, query::QueryTexts},
     reply::{
-        ResponseContext, respond, resume::ResumePosition, shape::ReplyShape, stream::ReplyStream,
+        ResponseContext, respond,
+        resume::{LastEventIdHeader, ResumePosition, ResumeQuery},
+        shape::ReplyShape,
+        stream::ReplyStream,
     },
 };
 
@@ -28,8 +30,8 @@ pub(in crate::admin) async fn follow(
     path: PathIds,
     Extension(request_id): Extension<RequestId>,
     Extension(ArrivedAt(arrived)): Extension<ArrivedAt>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
+    QueryTexts(query): QueryTexts<ResumeQuery>,
+    last_event_id: LastEventIdHeader,
 ) -> ApiResult<EventStream> {
     let org = subject.id;
     let conversation = find(&state, &org, path.get("id")).await?;
@@ -39,7 +41,7 @@ pub(in crate::admin) async fn follow(
         return Err(not_found("message"));
     }
     let found = AuthorizedMessage::find(&state, &org, reply).await?;
-    let position = ResumePosition::parse(query.as_deref().unwrap_or_default(), &headers, true)?;
+    let position = ResumePosition::parse(&query, &last_event_id, true)?;
     let is_final = found.is_final();
     let reply_stream = ReplyStream::for_reader(state, found.org, found.reply)
         .resume_at(&position, is_final)
