@@ -167,6 +167,34 @@ async fn provider_key_is_sealed_and_kept_when_omitted() {
 }
 
 #[tokio::test]
+async fn provider_key_is_removed_when_its_server_changes() {
+    let world = World::new().await;
+    let with_address = |key: Option<&str>, address: &str| {
+        let mut organization = acme(key);
+        organization["providers"][0]["baseUrl"] = address.into();
+        organization
+    };
+    let first = "https://models.example/v1";
+    for (address, is_kept) in [
+        ("https://models.example:443/other", true),
+        ("https://MODELS.example/v1", true),
+        ("http://models.example/v1", false),
+        ("https://models.example:8443/v1", false),
+        ("https://models.example.attacker.example/v1", false),
+    ] {
+        apply(&world, &with_address(Some("sk-secret"), first)).await;
+        apply(&world, &with_address(None, address)).await;
+        assert_eq!(!provider(&world).await.1.is_empty(), is_kept, "{address}");
+    }
+    apply(
+        &world,
+        &with_address(Some("sk-other"), "https://other.example/v1"),
+    )
+    .await;
+    assert!(!provider(&world).await.1.is_empty());
+}
+
+#[tokio::test]
 async fn invalid_document_names_the_path_and_writes_nothing() {
     let world = World::new().await;
     let entries = world.catalog_entries().await;

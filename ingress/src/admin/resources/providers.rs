@@ -33,7 +33,8 @@ pub(in crate::admin) struct ProviderFields {
     /// The base URL of an OpenAI-compatible API.
     #[serde(default = "default_base_url")]
     pub(in crate::admin) base_url: String,
-    /// The provider's key. Absent, the stored key stays; empty, it is removed. Never shown.
+    /// The provider's key. Absent, the stored key stays, unless `baseUrl` changes to another scheme,
+    /// host or port; empty, it is removed. Never shown.
     #[serde(default, skip_serializing)]
     #[schema(value_type = Option<String>, write_only)]
     pub(in crate::admin) api_key: Option<SecretString>,
@@ -137,15 +138,20 @@ impl Resource for ProviderResource {
         let EntryPlanner { context, org, .. } = planner;
         let id = ProviderId::derive(&context.secret, org, &fields.slug);
         let stored = context.catalog.get(EntryKind::Provider, id.as_str());
+        let base_url = fields.base_url.trim_end_matches('/');
         let stored_key = match stored.await? {
-            Some(CatalogEntry::Provider { sealed_key, .. }) => sealed_key,
+            // Otherwise who may change the address could have the key sent to a server of theirs.
+            Some(CatalogEntry::Provider {
+                provider,
+                sealed_key,
+            }) if is_same_server(&provider.base_url, base_url) => sealed_key,
             _ => Vec::new(),
         };
         let provider = Provider {
             id,
             org_id: (*org).clone(),
             slug: fields.slug.clone(),
-            base_url: fields.base_url.trim_end_matches('/').to_owned(),
+            base_url: base_url.to_owned(),
             model: fields.model.clone(),
             embedding_model: fields.embedding_model.clone(),
             continues_prefix: fields.continues_prefix,
@@ -155,6 +161,22 @@ impl Resource for ProviderResource {
             sealed_key: seal_key(planner, fields.api_key.as_ref(), stored_key)?,
         })
     }
+}
+
+/// Returns true if both addresses have the same scheme, host and port.
+fn is_same_server(one: &str, other: &str) -> bool {
+    let server = |address: &str| -> Option<(String, String, u16)> {
+        let uri: http::Uri = address.parse().ok()?;
+        let default_port = if uri.scheme_str()? == "https" {
+            443
+        } else {
+            80
+        };
+        let port = uri.port_u16().unwrap_or(default_port);
+        let (scheme, host) = (uri.scheme_str()?, uri.host()?);
+        Some((scheme.to_owned(), host.to_ascii_lowercase(), port))
+    };
+    server(one).is_some_and(|one| server(other) == Some(one))
 }
 
 /// Seals a provider's key. An equal stored key is kept, because every sealing yields different

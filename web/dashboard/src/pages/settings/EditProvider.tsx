@@ -20,6 +20,11 @@ const NEW: ProviderFields = {
   continuesPrefix: false,
 };
 
+/** Returns true if both addresses have the same scheme, host and port; the service removes a key otherwise. */
+function isSameServer(one: string, other: string): boolean {
+  return URL.canParse(one) && URL.canParse(other) && new URL(one).origin === new URL(other).origin;
+}
+
 export function EditProvider({ provider, onClose }: { provider: Provider | undefined; onClose: () => void }) {
   const org = useSession().organization.id;
   const client = useQueryClient();
@@ -84,7 +89,11 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
             label="API key"
             autoComplete="off"
             placeholder={provider?.hasApiKey && !isKeyGone ? 'A key is stored; type to replace it' : 'None'}
-            description="Stored encrypted and never shown."
+            description={
+              provider?.hasApiKey && !isSameServer(provider.baseUrl, fields.baseUrl)
+                ? 'The stored key belongs to another server and will be removed. Enter the key of this one.'
+                : 'Stored encrypted and never shown.'
+            }
             value={apiKey}
             error={fieldError('apiKey')}
             onChange={(event) => setApiKey(event.currentTarget.value)}
