@@ -12,7 +12,9 @@ use switchboard_schemas::{agent::Product, catalog_product::CatalogProduct};
 use super::{
     FoundProduct, PRODUCTS_FOUND_MAX, PriceLimits, ProductQuery, ProductSearchError, ProductsFound,
     details::with_details,
-    query::{IndexQuery, ParsedQuery, ProductAttributes, all_words, attribute_name},
+    query::{
+        IndexQuery, ParsedQuery, ProductAttributes, all_words, attribute_name, listed_products,
+    },
     typed_price::{self, TypedPrice},
     vocabulary::ShopVocabulary,
 };
@@ -108,7 +110,37 @@ impl ProductIndex {
         Ok(ProductsFound { typed, ..found })
     }
 
+    /// Returns the products that have all words. If there are none and the text lists several
+    /// products, each of them is searched alone.
     fn find_products(&self, query: &ProductQuery) -> Result<ProductsFound, ProductSearchError> {
+        let listed = listed_products(&query.text);
+        if listed.is_empty() {
+            return self.find_product(query, usize::MAX);
+        }
+        let found = self.find_product(query, 1)?;
+        if found.total > 0 {
+            return Ok(found);
+        }
+        let of_listed = |text| {
+            let query = ProductQuery {
+                text,
+                ..query.clone()
+            };
+            self.find_product(&query, usize::MAX)
+        };
+        let found: Vec<_> = listed
+            .into_iter()
+            .map(of_listed)
+            .collect::<Result<_, _>>()?;
+        Ok(alternating(&found, query.limit))
+    }
+
+    /// Returns the matches of the first of at most `searches` index queries that has any.
+    fn find_product(
+        &self,
+        query: &ProductQuery,
+        searches: usize,
+    ) -> Result<ProductsFound, ProductSearchError> {
         let connection = self.connection.lock();
         let labels = IndexAttributes {
             names: &self.attributes,
@@ -122,7 +154,7 @@ impl ProductIndex {
         if request.is_empty() {
             return all_products(&connection, range, limit);
         }
-        for question in request.index_queries() {
+        for question in request.index_queries().take(searches) {
             let total = count_matches(&connection, &question.matching, range)?;
             if total > 0 {
                 let products = ranked_products(&connection, &question, range, (total, limit))?;
@@ -134,6 +166,24 @@ impl ProductIndex {
             }
         }
         Ok(ProductsFound::default())
+    }
+}
+
+/// Returns the best products of all searches, then the second best ones, and so on.
+fn alternating(found: &[ProductsFound], limit: usize) -> ProductsFound {
+    let mut products: Vec<FoundProduct> = Vec::new();
+    for rank in 0..limit.min(PRODUCTS_FOUND_MAX) {
+        for product in found.iter().filter_map(|found| found.products.get(rank)) {
+            if products.len() < limit && !products.contains(product) {
+                products.push(product.clone());
+            }
+        }
+    }
+    let total = found.iter().map(|found| found.total).sum();
+    ProductsFound {
+        products,
+        total,
+        ..ProductsFound::default()
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use super::{ProductQuery, index::filter_word, vocabulary::ShopVocabulary};
 use crate::text::{
     folding::fold,
-    stop_words::{is_purpose_word, is_query_stop_word},
+    stop_words::{is_conjunction, is_purpose_word, is_query_stop_word},
     tokens::{TextPart, character_pairs, letter_digit_pieces, split_parts, unify_spelling},
 };
 
@@ -19,6 +19,9 @@ const QUERY_CHARS_MAX: usize = 400;
 const GROUPS_MAX: usize = 6;
 /// Rarest groups of which some may be missing; each further group doubles the work of the index.
 const OPTIONAL_GROUPS_MAX: usize = 4;
+
+/// Largest number of products that one query lists.
+const PRODUCTS_NAMED_MAX: usize = 4;
 
 /// A lookup of the attributes that products have.
 pub(super) trait ProductAttributes {
@@ -220,6 +223,29 @@ impl WordGroup {
             format!("({})", words.join(" OR "))
         }
     }
+}
+
+/// Returns the names of the products that a text lists, such as `red mug and the oak shelf`. A text
+/// in which one part has a single word names one product: `red and blue shoes`.
+pub(super) fn listed_products(text: &str) -> Vec<String> {
+    let text: String = text.chars().take(QUERY_CHARS_MAX).collect();
+    let mut names: Vec<Vec<String>> = Vec::new();
+    for phrase in text.split([',', ';', '+', '&', '\n']) {
+        for part in all_words(phrase).split(|word| is_conjunction(word)) {
+            if part.iter().all(|word| is_query_stop_word(word)) {
+                continue;
+            }
+            let (wanted, purposes) = split_purpose(&part.join(" "));
+            if !purposes.is_empty() || wanted.len() == 1 {
+                return Vec::new();
+            }
+            names.push(wanted);
+        }
+    }
+    if !(2..=PRODUCTS_NAMED_MAX).contains(&names.len()) {
+        return Vec::new();
+    }
+    names.iter().map(|words| words.join(" ")).collect()
 }
 
 /// Returns the words of a text without stop words, unless there are only stop words.

@@ -358,3 +358,53 @@ fn folders_of_the_product_url_are_searched() {
         assert_eq!(index.search(&query(word)).unwrap().total, 0, "{word}");
     }
 }
+
+#[test]
+fn query_that_lists_products_finds_each() {
+    let shop = [
+        "Red mug",
+        "Oak shelf",
+        "Red oak shelf",
+        "Red oak table",
+        "Blue mug",
+        "Blue shoes",
+        "Red shoes",
+        "Red mug and pine shelf",
+    ]
+    .map(|title| product(title, "10 EUR", "", &[]));
+    let index = index(&shop);
+    for (text, first) in [
+        ("red mug and the oak shelf", ["Red mug", "Oak shelf"]),
+        (
+            "Do you have an oak shelf, or a blue mug?",
+            ["Oak shelf", "Blue mug"],
+        ),
+        ("red mug + blue mug", ["Red mug", "Blue mug"]),
+        (
+            "red oak table und blue shoes",
+            ["Red oak table", "Blue shoes"],
+        ),
+        ("mug blue et oak shelves", ["Blue mug", "Oak shelf"]),
+    ] {
+        let found = index.search(&query(text)).unwrap();
+        assert_eq!(titles(&found)[..2], first, "{text}");
+    }
+    // One product has all words, or a part has only one word.
+    for (text, only) in [
+        ("red mug and pine shelf", &["Red mug and pine shelf"][..]),
+        ("red and blue shoes", &["Blue shoes", "Red shoes"]),
+    ] {
+        let found = index.search(&query(text)).unwrap();
+        let mut titles = titles(&found);
+        titles.sort_unstable();
+        assert_eq!(titles, only, "{text}");
+    }
+    let two = ProductQuery {
+        limit: 2,
+        ..query("red mug and the oak shelf")
+    };
+    assert_eq!(
+        titles(&index.search(&two).unwrap()),
+        ["Red mug", "Oak shelf"]
+    );
+}

@@ -35,6 +35,11 @@ const PURPOSE_WORDS: [&str; 15] = [
     "without", "для", "с",
 ];
 
+/// Conjunctions between two products that a query names.
+const CONJUNCTIONS: [&str; 15] = [
+    "and", "e", "ed", "en", "et", "i", "lub", "o", "oder", "or", "oraz", "ou", "u", "und", "y",
+];
+
 /// Returns true for a folded word that is a stop word of messages in any language.
 pub(crate) fn is_message_stop_word(word: &str) -> bool {
     MESSAGE_STOP_WORD_SET.contains(word)
@@ -48,4 +53,9 @@ pub(crate) fn is_query_stop_word(word: &str) -> bool {
 /// Returns true for a word after which a query names the purpose of a product.
 pub(crate) fn is_purpose_word(word: &str) -> bool {
     PURPOSE_WORDS.contains(&word)
+}
+
+/// Returns true for a folded word that connects two products of a query.
+pub(crate) fn is_conjunction(word: &str) -> bool {
+    CONJUNCTIONS.contains(&word)
 }
