@@ -2,9 +2,9 @@
 //! start.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, File, OpenOptions, Permissions},
     io::Write,
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -29,7 +29,7 @@ pub(crate) struct DataDir {
 }
 
 impl DataDir {
-    /// Creates the directory if it is missing and locks it.
+    /// Creates the directory if it is missing, makes it and its files private, and locks it.
     ///
     /// Fails if it is not writable or another process holds the lock.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
@@ -47,6 +47,11 @@ impl DataDir {
         let lock = make
             .and_then(|()| File::create(path.join(LOCK_FILE)))
             .with_context(unusable)?;
+        if let Err(error) = make_private(path) {
+            // A directory of another user, such as a mounted volume: new files are private anyway.
+            let path = whole.display();
+            tracing::warn!(%error, %path, "data directory stays readable for other users");
+        }
         if lock.try_lock().is_err() {
             bail!(
                 "another process uses the data directory {}: stop it, or set {VARIABLE}",
@@ -98,6 +103,19 @@ impl DataDir {
     }
 }
 
+/// Removes all rights of other users from a directory and the files in it, which an administrator
+/// or an older version may have created with more.
+fn make_private(directory: &Path) -> std::io::Result<()> {
+    fs::set_permissions(directory, Permissions::from_mode(PRIVATE_DIRECTORY_MODE))?;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            fs::set_permissions(entry.path(), Permissions::from_mode(PRIVATE_MODE))?;
+        }
+    }
+    Ok(())
+}
+
 /// Writes a temporary file and renames it, so that a crash leaves the old file or the new one.
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     let beside = path.with_extension("new");
@@ -114,8 +132,6 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     #[test]
@@ -125,6 +141,21 @@ mod tests {
         assert!(DataDir::open(directory.path()).is_err());
         drop(first);
         assert!(DataDir::open(directory.path()).is_ok());
+    }
+
+    #[test]
+    fn directory_and_files_of_others_become_private() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("store.db");
+        fs::write(&file, "").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+        fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
+        let _data = DataDir::open(directory.path()).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(
+            (mode(directory.path()), mode(&file)),
+            (PRIVATE_DIRECTORY_MODE, PRIVATE_MODE)
+        );
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod terminal;
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use rustix::fs::Mode;
 
 use crate::{
     commands::{
@@ -70,6 +71,8 @@ enum CliCommand {
 }
 
 fn main() -> ExitCode {
+    // Databases and secrets are readable by their owner only, also in a shared directory.
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
     let arguments = CliArguments::parse();
     let config = match ServiceConfig::load(arguments.config.as_deref()) {
         Ok(config) => config,

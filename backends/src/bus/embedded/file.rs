@@ -48,6 +48,9 @@ pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     // An acknowledged record also survives a power failure; group commit pays for the sync once
     // per batch.
     connection.pragma_update(None, "synchronous", "full")?;
+    // Overwrite expired records, which contain messages of visitors.
+    connection.pragma_update(None, "secure_delete", true)?;
+    connection.pragma_update(None, "journal_size_limit", 0)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)
 }
