@@ -24,4 +24,8 @@ pub struct Provider {
     /// so that a reply whose worker died continues where it stopped.
     #[serde(default)]
     pub continues_prefix: bool,
+    /// `true` if the operator of the installation chose the base URL, which then may lead to a
+    /// private network.
+    #[serde(default)]
+    pub chosen_by_operator: bool,
 }

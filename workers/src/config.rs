@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use switchboard_backends::products::config::ProductsConfig;
+use switchboard_schemas::network::IpNetwork;
 
 use crate::memory;
 
@@ -38,6 +39,9 @@ pub struct WorkersConfig {
     pub provider_retry_delay_min_ms: u64,
     /// Longest pause between two calls of one provider, unless it asks for more.
     pub provider_retry_delay_max_ms: u64,
+    /// Private networks in which organizations may have providers. The operator's own providers
+    /// may be anywhere.
+    pub provider_private_networks: Vec<IpNetwork>,
     /// Largest body of one provider response, in bytes on the wire.
     pub provider_body_bytes_max: usize,
     /// Largest text of one reply, in bytes.
@@ -122,6 +126,7 @@ impl Default for WorkersConfig {
             provider_retries_max: 2,
             provider_retry_delay_min_ms: 200,
             provider_retry_delay_max_ms: 2_000,
+            provider_private_networks: Vec::new(),
             provider_body_bytes_max: 32 << 20,
             reply_bytes_max: 262_144,
             tool_rounds_max: 5,

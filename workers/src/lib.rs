@@ -4,7 +4,8 @@
 //! finished offsets; [`routing`] chooses the agent for a team's message; [`inference`] generates a
 //! reply and gives the turn its final state; [`model`] calls providers, of which [`demo_model`] is
 //! the built-in one; [`tools`] may be called by models, and [`products`] is the catalog that they
-//! search. [`config`] contains all bounds, [`metrics`] all metrics.
+//! search; [`outgoing`] confines connections. [`config`] contains all bounds, [`metrics`] all
+//! metrics.
 
 pub mod config;
 mod dead_letter;
@@ -17,6 +18,7 @@ mod job_loop;
 mod memory;
 pub mod metrics;
 mod model;
+mod outgoing;
 mod plain_text;
 mod playground_history;
 pub mod products;

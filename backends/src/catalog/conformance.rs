@@ -129,6 +129,7 @@ pub(super) fn provider(org: &OrgId, sealed_key: &[u8]) -> CatalogEntry {
         model: "small".into(),
         embedding_model: None,
         continues_prefix: true,
+        chosen_by_operator: true,
     };
     CatalogEntry::Provider {
         provider,

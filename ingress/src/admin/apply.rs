@@ -21,7 +21,7 @@ use super::{
     entries::{WrittenEntry, label},
     errors::ValidateFields,
     permissions::ManageOrganizations,
-    planner::EntryPlanner,
+    planner::{ChangeAuthor, EntryPlanner},
     resources::{
         agents::AgentResource, providers::ProviderResource, resource::Resource, teams::TeamResource,
     },
@@ -134,6 +134,7 @@ async fn plan_organization(
     let planner = EntryPlanner {
         context,
         org: &org,
+        author: ChangeAuthor::Operator,
         declared: document.declared_slugs(),
     };
     let mut entries = vec![planner.organization(&document.slug, &document.name)];

@@ -195,6 +195,23 @@ async fn provider_key_is_removed_when_its_server_changes() {
 }
 
 #[tokio::test]
+async fn base_url_with_query_fragment_or_credentials_is_refused() {
+    let world = World::new().await;
+    for base_url in [
+        "https://models.example/v1?x=",
+        "https://models.example/v1#",
+        "https://user:password@models.example/v1",
+    ] {
+        let mut organization = acme(None);
+        organization["providers"][0]["baseUrl"] = base_url.into();
+        let answer = apply(&world, &organization).await;
+        assert_eq!(answer.status, 400, "{base_url}");
+        let param = &answer.json()["param"];
+        assert_eq!(param, "organizations[0].providers[0].baseUrl", "{base_url}");
+    }
+}
+
+#[tokio::test]
 async fn invalid_document_names_the_path_and_writes_nothing() {
     let world = World::new().await;
     let entries = world.catalog_entries().await;

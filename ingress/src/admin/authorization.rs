@@ -19,6 +19,7 @@ use switchboard_schemas::{
 use super::{
     entries::{find, not_found},
     permissions::Permission,
+    planner::ChangeAuthor,
 };
 use crate::{
     accounts::{SignedIn, has_session_cookie},
@@ -126,6 +127,14 @@ impl Administrator {
     /// Returns whether the caller holds the admin token.
     pub(super) const fn is_installation(&self) -> bool {
         matches!(self.identity, CallerIdentity::Installation)
+    }
+
+    /// Returns the caller as the author of a change.
+    pub(super) const fn author(&self) -> ChangeAuthor {
+        match self.identity {
+            CallerIdentity::Installation => ChangeAuthor::Operator,
+            CallerIdentity::Person(_) => ChangeAuthor::Member,
+        }
     }
 
     /// Returns the caller in the form of the audit log.

@@ -15,7 +15,7 @@ use super::{
     authorization::Admin,
     bodies::{JsonObject, RequestBody, fields_of},
     entries::{find, other_kind},
-    planner::EntryPlanner,
+    planner::{ChangeAuthor, EntryPlanner},
     preconditions::{VersionPrecondition, changed_meanwhile},
     resources::{references::ResourceReferences, resource::Resource},
 };
@@ -51,7 +51,8 @@ pub(super) async fn edit_entry<R: Resource>(
             let _write_lock = state.apply.write_lock.lock().await;
             let found = find(state, org, R::KIND, id).await?;
             precondition.check(found.version)?;
-            let entry = edited::<R>(state, org, &found.entry, edit, &references).await?;
+            let planner = EntryPlanner::of_one(&state.apply, org, admin.administrator.author());
+            let entry = edited::<R>(&planner, &found.entry, edit, &references).await?;
             if entry == found.entry {
                 return Ok(found);
             }
@@ -75,13 +76,14 @@ pub(super) async fn edit_entry<R: Resource>(
     }
 }
 
-/// Returns the entry with the changes of `draft`, without saving it.
+/// Returns the entry with the changes of `draft` by a member, without saving it.
 pub(super) async fn drafted<R: Resource>(
     state: &AppState,
     org: &OrgId,
     id: &str,
     draft: Option<JsonObject>,
 ) -> ApiResult<CatalogEntry> {
+    let planner = EntryPlanner::of_one(&state.apply, org, ChangeAuthor::Member);
     if id == UNSAVED {
         let draft = draft.ok_or_else(|| {
             ApiError::field(
@@ -89,7 +91,6 @@ pub(super) async fn drafted<R: Resource>(
                 "is required for a resource that has not been saved yet",
             )
         })?;
-        let planner = EntryPlanner::of_one(&state.apply, org);
         return Ok(R::plan(&planner, &R::Fields::from_fields(draft)?, None).await?);
     }
     let found = find(state, org, R::KIND, id).await?.entry;
@@ -100,19 +101,17 @@ pub(super) async fn drafted<R: Resource>(
     // version is accepted.
     draft.remove("version");
     let references = ResourceReferences::load(&state.apply, org, R::KIND).await?;
-    edited::<R>(state, org, &found, &ResourceEdit::Merge(draft), &references).await
+    edited::<R>(&planner, &found, &ResourceEdit::Merge(draft), &references).await
 }
 
 async fn edited<R: Resource>(
-    state: &AppState,
-    org: &OrgId,
+    planner: &EntryPlanner<'_>,
     current: &CatalogEntry,
     edit: &ResourceEdit,
     references: &ResourceReferences,
 ) -> ApiResult<CatalogEntry> {
     let fields = R::Fields::from_fields(new_fields::<R>(current, edit, references)?)?;
-    let planner = EntryPlanner::of_one(&state.apply, org);
-    let entry = R::plan(&planner, &fields, Some(current)).await?;
+    let entry = R::plan(planner, &fields, Some(current)).await?;
     // Ids are derived from slugs.
     if entry.id() == current.id() {
         Ok(entry)

@@ -66,22 +66,33 @@ pub(super) struct DeclaredSlugs<'a> {
     pub(super) agents: Vec<&'a str>,
 }
 
+/// The author of a change of the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ChangeAuthor {
+    /// The operator of the installation.
+    Operator,
+    /// A member of the organization.
+    Member,
+}
+
 /// A planner of catalog entries of one organization.
 pub(super) struct EntryPlanner<'a> {
     /// The catalog and the secrets.
     pub(super) context: &'a ApplyContext,
     /// The organization of the entries.
     pub(super) org: &'a OrgId,
+    pub(super) author: ChangeAuthor,
     /// Resources that can be referred to before they are written.
     pub(super) declared: DeclaredSlugs<'a>,
 }
 
 impl<'a> EntryPlanner<'a> {
     /// Creates a planner of one resource, which refers to stored resources only.
-    pub(super) fn of_one(context: &'a ApplyContext, org: &'a OrgId) -> Self {
+    pub(super) fn of_one(context: &'a ApplyContext, org: &'a OrgId, author: ChangeAuthor) -> Self {
         Self {
             context,
             org,
+            author,
             declared: DeclaredSlugs::default(),
         }
     }

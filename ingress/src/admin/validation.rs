@@ -48,9 +48,7 @@ fn check_feed(feed: &ProductFeed) -> Result<(), ValidationError> {
     if !is_web_address(&feed.url) || feed.url.len() > FEED_URL_BYTES_MAX {
         return Err(ValidationError::new("url", WEB_ADDRESS_RULE));
     }
-    let uri = feed.url.parse::<http::Uri>().ok();
-    let authority = uri.as_ref().and_then(http::Uri::authority);
-    if authority.is_some_and(|authority| authority.as_str().contains('@')) {
+    if has_credentials(&feed.url) {
         let reason = "must not contain a user or a password, because responses show it";
         return Err(ValidationError::new("url", reason));
     }
@@ -144,6 +142,13 @@ pub(super) fn is_web_address(text: &str) -> bool {
     let is_web =
         |uri: http::Uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some();
     text.parse().is_ok_and(is_web)
+}
+
+/// Returns true for a URL with a user or a password.
+pub(super) fn has_credentials(url: &str) -> bool {
+    let uri = url.parse::<http::Uri>().ok();
+    let authority = uri.as_ref().and_then(http::Uri::authority);
+    authority.is_some_and(|authority| authority.as_str().contains('@'))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 mod audit_log;
 mod cross_site;
+mod provider_addresses;
 mod roles;
 mod sessions;
 mod sign_in;

@@ -87,6 +87,7 @@ mod tests {
             api_key: None,
             model: "small-embeddings".into(),
             continues_prefix: false,
+            reach: crate::outgoing::AddressReach::Any,
         };
         let embedder = ProviderEmbeddings::new(ModelClient::new(&quick()).unwrap(), endpoint);
         let vectors = embedder.embed(&["a".into(), "b".into()]).await;

@@ -24,6 +24,8 @@ use secrecy::SecretString;
 
 pub(crate) use prompt::{ModelPrompt, PromptMessage, PromptRole};
 
+use crate::outgoing::AddressReach;
+
 #[derive(Clone, Debug)]
 pub(crate) struct ModelEndpoint {
     /// Base URL of the API, without a trailing slash.
@@ -33,6 +35,8 @@ pub(crate) struct ModelEndpoint {
     pub(crate) model: String,
     /// True if the provider continues an assistant message that ends the prompt.
     pub(crate) continues_prefix: bool,
+    /// Addresses to which the base URL may lead: any, if the operator chose it.
+    pub(crate) reach: AddressReach,
 }
 
 impl ModelEndpoint {
@@ -55,6 +59,9 @@ pub(crate) enum CallError {
         /// Cause as the operating system or TLS reports it.
         cause: String,
     },
+    /// The address leads to a network that the operator has not allowed.
+    #[error("provider is in a network that is not public (workers.provider_private_networks)")]
+    AddressRefused,
     /// Status 429, 408 or 5xx.
     #[error("provider is overloaded or failing, status {status}")]
     Overloaded {

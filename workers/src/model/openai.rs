@@ -5,13 +5,14 @@
 //! reads error bodies without a bound. Ours maps the status, and reads at most the bounded
 //! beginning of a refusal to detect a prompt that is too long.
 
-use std::{pin::Pin, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use async_openai::{Client, config::Config, error::OpenAIError, middleware::HttpRequestFactory};
 use futures::{Stream, StreamExt};
 use http::{HeaderMap, HeaderValue, header};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
+use switchboard_schemas::network::IpNetwork;
 
 use super::{
     CallError, ModelEndpoint, ModelPrompt, PromptMessage, PromptRole,
@@ -19,7 +20,10 @@ use super::{
     prompt::{ToolDeclaration, ToolOffer},
     refusal,
 };
-use crate::config::WorkersConfig;
+use crate::{
+    config::WorkersConfig,
+    outgoing::{AddressReach, CheckedResolver, SystemLookup, UrlRefusal, check_host},
+};
 
 /// Idle connections kept for each provider.
 const IDLE_CONNECTIONS_MAX: usize = 64;
@@ -29,10 +33,12 @@ const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) type ChunkStream =
     Pin<Box<dyn Stream<Item = Result<CompletionChunk, CallError>> + Send>>;
 
-/// Calls providers; one connection pool for all of them.
+/// Calls providers, with a connection pool for those of the operator and one for all others.
 #[derive(Clone)]
 pub(crate) struct ModelClient {
-    http: reqwest::Client,
+    unconfined: reqwest::Client,
+    confined: reqwest::Client,
+    allowed: Arc<[IpNetwork]>,
     body_bytes_max: usize,
 }
 
@@ -40,16 +46,29 @@ impl ModelClient {
     /// Creates a client with the bounds of the configuration. Fails if no TLS provider is
     /// installed.
     pub(crate) fn new(config: &WorkersConfig) -> Result<Self, reqwest::Error> {
-        let http = reqwest::Client::builder()
-            .connect_timeout(Duration::from_millis(config.connect_timeout_ms))
-            .tcp_nodelay(true)
-            // A redirect would carry the prompt to a host that nobody configured.
-            .redirect(reqwest::redirect::Policy::none())
-            .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
-            .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)
-            .build()?;
+        let client = || {
+            reqwest::Client::builder()
+                .connect_timeout(Duration::from_millis(config.connect_timeout_ms))
+                .tcp_nodelay(true)
+                // A redirect would carry the prompt to a host that nobody configured.
+                .redirect(reqwest::redirect::Policy::none())
+                .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+                .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)
+        };
+        let allowed: Arc<[IpNetwork]> = config.provider_private_networks.clone().into();
+        let resolver = CheckedResolver {
+            lookup: Arc::new(SystemLookup),
+            reach: AddressReach::Public,
+            allowed: Arc::clone(&allowed),
+        };
         Ok(Self {
-            http,
+            unconfined: client().build()?,
+            // A proxy would resolve names itself.
+            confined: client()
+                .no_proxy()
+                .dns_resolver(Arc::new(resolver))
+                .build()?,
+            allowed,
             body_bytes_max: config.provider_body_bytes_max,
         })
     }
@@ -83,13 +102,24 @@ impl ModelClient {
             .boxed())
     }
 
+    /// Returns the HTTP client that may connect to the endpoint.
+    fn http_client(&self, endpoint: &ModelEndpoint) -> Result<reqwest::Client, CallError> {
+        if endpoint.reach == AddressReach::Any {
+            return Ok(self.unconfined.clone());
+        }
+        check_host(&endpoint.base_url, endpoint.reach, &self.allowed)
+            .map_err(|_| CallError::AddressRefused)?;
+        Ok(self.confined.clone())
+    }
+
     fn client_for(
         &self,
         endpoint: &ModelEndpoint,
         accept: &'static str,
         is_answer: fn(&HeaderMap) -> bool,
     ) -> Result<Client<EndpointConfig>, CallError> {
-        let (http, body_bytes_max) = (self.http.clone(), self.body_bytes_max);
+        let http = self.http_client(endpoint)?;
+        let (client, body_bytes_max) = (http.clone(), self.body_bytes_max);
         let service = tower::service_fn(move |factory: HttpRequestFactory| {
             let http = http.clone();
             async move {
@@ -104,7 +134,7 @@ impl ModelClient {
             }
         });
         Ok(
-            Client::build(self.http.clone(), EndpointConfig::new(endpoint, accept)?)
+            Client::build(client, EndpointConfig::new(endpoint, accept)?)
                 .with_http_service(service),
         )
     }
@@ -309,6 +339,9 @@ impl CallError {
                 .downcast_ref::<Self>()
                 .cloned()
                 .unwrap_or(Self::BrokenOff),
+            OpenAIError::Reqwest(error) if UrlRefusal::find_in(error).is_some() => {
+                Self::AddressRefused
+            }
             OpenAIError::Reqwest(error) if error.is_builder() => Self::Refused { status: 400 },
             OpenAIError::Reqwest(error) if error.is_connect() || error.is_request() => {
                 Self::Unreachable {

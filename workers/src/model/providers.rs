@@ -10,6 +10,7 @@ use switchboard_backends::{
 use switchboard_schemas::{agent::Agent, ids::ProviderId};
 
 use super::ModelEndpoint;
+use crate::outgoing::AddressReach;
 
 /// The installation's own model endpoint.
 #[derive(Clone, Debug)]
@@ -104,13 +105,17 @@ impl ProviderResolver {
                 }
             }
         };
-        let model = model.unwrap_or(&provider.model);
-        Some(new_endpoint(
-            &provider.base_url,
+        Some(ModelEndpoint {
+            base_url: provider.base_url.clone(),
             api_key,
-            model,
-            provider.continues_prefix,
-        ))
+            model: model.unwrap_or(&provider.model).to_owned(),
+            continues_prefix: provider.continues_prefix,
+            reach: if provider.chosen_by_operator {
+                AddressReach::Any
+            } else {
+                AddressReach::Public
+            },
+        })
     }
 
     /// Returns the installation's provider and its fallbacks.
@@ -120,27 +125,14 @@ impl ProviderResolver {
         });
         let endpoints = chain.enumerate().map(|(place, provider)| {
             let model = model.filter(|_| place == 0).unwrap_or(&provider.model);
-            new_endpoint(
-                &provider.base_url,
-                provider.api_key.clone(),
-                model,
-                provider.continues_prefix,
-            )
+            ModelEndpoint {
+                base_url: provider.base_url.clone(),
+                api_key: provider.api_key.clone(),
+                model: model.to_owned(),
+                continues_prefix: provider.continues_prefix,
+                reach: AddressReach::Any,
+            }
         });
         endpoints.collect()
-    }
-}
-
-fn new_endpoint(
-    base_url: &str,
-    api_key: Option<SecretString>,
-    model: &str,
-    continues_prefix: bool,
-) -> ModelEndpoint {
-    ModelEndpoint {
-        base_url: base_url.to_owned(),
-        api_key,
-        model: model.to_owned(),
-        continues_prefix,
     }
 }

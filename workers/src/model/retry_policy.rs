@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | unreachable, 429, 5xx | same provider after a pause, then the fallback | unavailable |
 //! | broken off, error inside the stream | the same | error |
+//! | address refused | the fallback | unavailable |
 //! | silent | the fallback if there is one, else the same provider | timeout |
 //! | 401, 402, 403, 404 | the fallback: it has its own key and model | error |
 //! | longer than the context | none: the caller builds a shorter prompt | error |
@@ -63,6 +64,7 @@ pub(crate) fn next_step(error: &CallError, state: CallState, limits: RetryLimits
             retry_pause(error, state, limits).map(|_| Duration::ZERO)
         }
         CallError::Silent
+        | CallError::AddressRefused
         | CallError::Refused { .. }
         | CallError::TooLong { .. }
         | CallError::NotAnAnswer => None,
@@ -78,9 +80,10 @@ pub(crate) fn next_step(error: &CallError, state: CallState, limits: RetryLimits
 
 pub(crate) const fn public_failure(error: &CallError) -> ReplyFailure {
     match error {
-        CallError::Unreachable { .. } | CallError::Overloaded { .. } => {
-            ReplyFailure::ModelUnavailable
-        }
+        // A refused address looks like one that does not answer, so that nothing can be scanned.
+        CallError::Unreachable { .. }
+        | CallError::AddressRefused
+        | CallError::Overloaded { .. } => ReplyFailure::ModelUnavailable,
         CallError::Silent => ReplyFailure::ModelTimeout,
         CallError::Refused { .. }
         | CallError::TooLong { .. }

@@ -9,11 +9,16 @@ use switchboard_schemas::{conversation::FinishReason, reply_event::ReplyFailure}
 use tokio::time::Instant;
 
 use super::{
-    ModelEndpoint, ModelPrompt, PromptMessage, PromptRole,
+    CallError, ModelEndpoint, ModelPrompt, PromptMessage, PromptRole,
     generation::{AnswerEnd, AnswerGeneration, GenerationResult, PushResult, TextSink},
     openai::ModelClient,
+    prompt::ToolOffer,
 };
-use crate::testing::{Act, Piece, Provider, complete, quick};
+use crate::{
+    config::WorkersConfig,
+    outgoing::AddressReach,
+    testing::{Act, Piece, Provider, complete, quick},
+};
 
 struct CollectingSink {
     text: String,
@@ -45,6 +50,7 @@ fn endpoint(provider: &Provider, continues_prefix: bool) -> ModelEndpoint {
         api_key: Some("sk-x".into()),
         model: "m".into(),
         continues_prefix,
+        reach: crate::outgoing::AddressReach::Any,
     }
 }
 
@@ -234,6 +240,52 @@ async fn unreachable_provider_is_unavailable() {
     assert_eq!(
         ask(vec![gone], "").await.0.end,
         Err(ReplyFailure::ModelUnavailable)
+    );
+}
+
+/// Calls `base_url`, which a member of an organization chose.
+async fn ask_confined(client: &ModelClient, base_url: String) -> Result<(), CallError> {
+    let endpoint = ModelEndpoint {
+        base_url,
+        api_key: None,
+        model: "m".into(),
+        continues_prefix: false,
+        reach: AddressReach::Public,
+    };
+    let prompt = ModelPrompt {
+        messages: vec![PromptMessage::text(PromptRole::User, "hello")],
+        tools: Vec::new(),
+        may_call: false,
+        temperature: None,
+        max_tokens: 10,
+    };
+    let stream = client.start_stream(&endpoint, &prompt, "", ToolOffer::None);
+    stream.await.map(drop)
+}
+
+#[tokio::test]
+async fn confined_provider_is_not_called_in_private_networks() {
+    let provider = Provider::start(vec![complete(&["Hello"])]).await;
+    let client = ModelClient::new(&quick()).unwrap();
+    for host in ["127.0.0.1", "2130706433", "[::ffff:127.0.0.1]", "localhost"] {
+        let base_url = provider.base_url.replace("127.0.0.1", host);
+        let outcome = ask_confined(&client, base_url).await;
+        assert_eq!(outcome, Err(CallError::AddressRefused), "{host}");
+    }
+    assert_eq!(provider.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn confined_provider_is_called_in_allowed_networks() {
+    let provider = Provider::start(vec![complete(&["Hello"])]).await;
+    let config = WorkersConfig {
+        provider_private_networks: vec!["127.0.0.0/8".parse().unwrap()],
+        ..quick()
+    };
+    let client = ModelClient::new(&config).unwrap();
+    assert_eq!(
+        ask_confined(&client, provider.base_url.clone()).await,
+        Ok(())
     );
 }
 

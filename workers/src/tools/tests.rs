@@ -228,6 +228,7 @@ async fn run_on(acts: Vec<Act>, config: WorkersConfig, continues_prefix: bool) -
         api_key: None,
         model: "m".into(),
         continues_prefix,
+        reach: crate::outgoing::AddressReach::Any,
     };
     let client = ModelClient::new(&config).unwrap();
     let metrics = WorkerMetrics::register(&Registry::new()).unwrap();

@@ -299,3 +299,39 @@ async fn user_is_created_once_changed_by_version_and_removed() {
         assert_eq!(answer.status, status, "{method}");
     }
 }
+
+#[tokio::test]
+async fn provider_address_is_the_operators_if_the_operator_chose_it() {
+    let world = World::with(unthrottled()).await;
+    let (editor, _) = person(&world, "editor@example.org", "editor").await;
+    let local = json!({ "slug": "local", "baseUrl": "http://127.0.0.1:9/v1", "model": "m" });
+    let created = admin(&world, "POST", "/providers", local).await.expect(201);
+    let path = format!("/providers/{}", created["id"].as_str().unwrap());
+    let is_operators = async || {
+        let entries = world.catalog_entries().await;
+        entries.iter().any(|entry| match entry {
+            CatalogEntry::Provider { provider, .. } => provider.chosen_by_operator,
+            _ => false,
+        })
+    };
+    assert!(is_operators().await);
+    for (change, expected) in [
+        (json!({ "model": "other" }), true),
+        (json!({ "baseUrl": "http://127.0.0.1:9/v2" }), false),
+        (json!({ "baseUrl": "http://127.0.0.1:9/v1" }), false),
+    ] {
+        let answer = editor.send("PATCH", &of(&path), change.clone()).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        assert_eq!(is_operators().await, expected, "{change}");
+    }
+    // Another change by the operator does not adopt the member's address.
+    for (change, expected) in [
+        (json!({ "model": "third" }), false),
+        (json!({ "baseUrl": "http://127.0.0.1:9/v3" }), true),
+    ] {
+        admin(&world, "PATCH", &path, change.clone())
+            .await
+            .expect(200);
+        assert_eq!(is_operators().await, expected, "{change}");
+    }
+}

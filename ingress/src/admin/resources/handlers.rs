@@ -70,7 +70,8 @@ pub(in crate::admin) async fn create_in<R: Resource, S: PermissionSubject>(
     let entry = loop {
         {
             let _write_lock = state.apply.write_lock.lock().await;
-            let entry = R::plan(&EntryPlanner::of_one(&state.apply, org), fields, None).await?;
+            let planner = EntryPlanner::of_one(&state.apply, org, admin.administrator.author());
+            let entry = R::plan(&planner, fields, None).await?;
             if let Some(taken) = state.apply.catalog.get(R::KIND, entry.id()).await? {
                 let detail = "a resource with this slug exists already";
                 let details = serde_json::json!({ "id": taken.id() });

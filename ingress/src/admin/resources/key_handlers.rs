@@ -81,7 +81,8 @@ pub(in crate::admin) async fn create(
     let fields = body.parse(&admin.state).await?;
     let context = &admin.state.apply;
     let _write_lock = context.write_lock.lock().await;
-    refuse_taken_name(&EntryPlanner::of_one(context, admin.org()), &fields.name).await?;
+    let planner = EntryPlanner::of_one(context, admin.org(), admin.administrator.author());
+    refuse_taken_name(&planner, &fields.name).await?;
     let text = ApiKeyText::generate();
     let key = new_key(context, admin.org(), fields, &text);
     if let Some((taken, _)) = find_concurrently_created(context, &key).await? {

@@ -18,8 +18,8 @@ use crate::admin::{
     bodies::JsonObject,
     errors::{ValidateFields, ValidationError},
     permissions::Configure,
-    planner::{ApplyError, EntryPlanner},
-    validation::{WEB_ADDRESS_RULE, check_slug, is_web_address},
+    planner::{ApplyError, ChangeAuthor, EntryPlanner},
+    validation::{WEB_ADDRESS_RULE, check_slug, has_credentials, is_web_address},
 };
 
 pub(in crate::admin) struct ProviderResource;
@@ -33,8 +33,8 @@ pub(in crate::admin) struct ProviderFields {
     /// The base URL of an OpenAI-compatible API.
     #[serde(default = "default_base_url")]
     pub(in crate::admin) base_url: String,
-    /// The provider's key. Absent, the stored key stays, unless `baseUrl` changes to another scheme,
-    /// host or port; empty, it is removed. Never shown.
+    /// The provider's key. Absent, the stored key stays, unless `baseUrl` changes to another
+    /// scheme, host or port; empty, it is removed. Never shown.
     #[serde(default, skip_serializing)]
     #[schema(value_type = Option<String>, write_only)]
     pub(in crate::admin) api_key: Option<SecretString>,
@@ -72,9 +72,7 @@ fn default_model() -> String {
 impl ValidateFields for ProviderFields {
     fn validate(&self) -> Result<(), ValidationError> {
         check_slug(&self.slug)?;
-        if !is_web_address(&self.base_url) {
-            return Err(ValidationError::new("baseUrl", WEB_ADDRESS_RULE));
-        }
+        check_base_url(&self.base_url)?;
         if self.model.trim().is_empty() {
             return Err(ValidationError::new("model", "must not be blank"));
         }
@@ -133,9 +131,14 @@ impl Resource for ProviderResource {
     async fn plan(
         planner: &EntryPlanner<'_>,
         fields: &ProviderFields,
-        _: Option<&CatalogEntry>,
+        current: Option<&CatalogEntry>,
     ) -> Result<CatalogEntry, ApplyError> {
-        let EntryPlanner { context, org, .. } = planner;
+        let EntryPlanner {
+            context,
+            org,
+            author,
+            ..
+        } = planner;
         let id = ProviderId::derive(&context.secret, org, &fields.slug);
         let stored = context.catalog.get(EntryKind::Provider, id.as_str());
         let base_url = fields.base_url.trim_end_matches('/');
@@ -147,6 +150,13 @@ impl Resource for ProviderResource {
             }) if is_same_server(&provider.base_url, base_url) => sealed_key,
             _ => Vec::new(),
         };
+        // A change of something else does not make a member's address the operator's.
+        let chosen_by_operator = match current {
+            Some(CatalogEntry::Provider { provider, .. }) if provider.base_url == base_url => {
+                provider.chosen_by_operator
+            }
+            _ => *author == ChangeAuthor::Operator,
+        };
         let provider = Provider {
             id,
             org_id: (*org).clone(),
@@ -155,12 +165,27 @@ impl Resource for ProviderResource {
             model: fields.model.clone(),
             embedding_model: fields.embedding_model.clone(),
             continues_prefix: fields.continues_prefix,
+            chosen_by_operator,
         };
         Ok(CatalogEntry::Provider {
             provider,
             sealed_key: seal_key(planner, fields.api_key.as_ref(), stored_key)?,
         })
     }
+}
+
+/// Checks a base URL, to which the paths of the API are appended.
+fn check_base_url(base_url: &str) -> Result<(), ValidationError> {
+    let reason = if !is_web_address(base_url) {
+        WEB_ADDRESS_RULE
+    } else if base_url.contains(['?', '#']) {
+        "must not contain ? or #, because paths are appended to it"
+    } else if has_credentials(base_url) {
+        "must not contain a user or a password, because responses show it"
+    } else {
+        return Ok(());
+    };
+    Err(ValidationError::new("baseUrl", reason))
 }
 
 /// Returns true if both addresses have the same scheme, host and port.

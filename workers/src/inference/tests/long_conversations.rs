@@ -142,6 +142,7 @@ async fn failed_summary_is_retried() {
         api_key: None,
         model: "m".into(),
         continues_prefix: false,
+        reach: crate::outgoing::AddressReach::Any,
     };
     for number in 0..6 {
         talk(&world, number).await;

@@ -1,16 +1,15 @@
 //! Fetches a feed URL without proxy or cookies. Redirect targets are checked like the first URL;
 //! the reader bounds time and size.
 
-use std::{error::Error, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use http::{StatusCode, header};
 use reqwest::{Client, Response, redirect::Policy};
 use switchboard_backends::products::{FeedRefresh, config::ProductsConfig};
 use switchboard_schemas::network::IpNetwork;
 
-use super::{
-    address::{AddressReach, UrlRefusal, check_url, may_reach},
-    resolver::{CheckedResolver, HostLookup},
+use crate::outgoing::{
+    AddressReach, CheckedResolver, HostLookup, UrlRefusal, check_feed_url, may_reach,
 };
 
 /// Most redirects of one fetch.
@@ -88,7 +87,7 @@ impl FeedFetcher {
         url: &str,
         last: Option<&FeedRefresh>,
     ) -> Result<FeedResponse, FetchError> {
-        let mut target = check_url(url, &self.allowed)?;
+        let mut target = check_feed_url(url, &self.allowed)?;
         for _ in 0..=REDIRECTS_MAX {
             let response = self.send_request(&target.0, target.1, last).await?;
             let status = response.status();
@@ -105,7 +104,7 @@ impl FeedFetcher {
             let next = location
                 .and_then(|location| target.0.join(location).ok())
                 .ok_or(FetchError::Status(status))?;
-            target = check_url(next.as_str(), &self.allowed)?;
+            target = check_feed_url(next.as_str(), &self.allowed)?;
         }
         Err(FetchError::Redirects)
     }
@@ -166,12 +165,5 @@ fn check_response(response: Response) -> Result<FeedResponse, FetchError> {
 
 /// Maps a library error to one without addresses, which would reveal internal networks.
 fn classify_error(error: &reqwest::Error) -> FetchError {
-    let mut cause: Option<&(dyn Error + 'static)> = error.source();
-    while let Some(inner) = cause {
-        if let Some(refused) = inner.downcast_ref::<UrlRefusal>() {
-            return FetchError::Refused(*refused);
-        }
-        cause = inner.source();
-    }
-    FetchError::Unreachable
+    UrlRefusal::find_in(error).map_or(FetchError::Unreachable, FetchError::Refused)
 }

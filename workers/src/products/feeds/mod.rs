@@ -2,14 +2,12 @@
 //! feed replaces all products of its agent; a failed fetch keeps them and records the reason.
 //!
 //! Reading order: [`FeedScheduler`] scans for due feeds; `schedule` computes due times and claims a
-//! fetch for one process, `queue` chooses the next feed; `refresh` makes one fetch; `fetch`,
-//! `resolver` and `address` confine it to the public web.
+//! fetch for one process, `queue` chooses the next feed; `refresh` makes one fetch; `fetch`
+//! confines it to the public web.
 
-mod address;
 mod fetch;
 mod queue;
 mod refresh;
-mod resolver;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -36,9 +34,9 @@ use self::{
     fetch::FeedFetcher,
     queue::{DueFeed, FeedQueue},
     refresh::FeedRefresher,
-    resolver::{HostLookup, SystemLookup},
     schedule::{FetchAttempt, due_since},
 };
+use crate::outgoing::{HostLookup, SystemLookup};
 
 /// Longest time for storing products and the result, beside the fetch.
 const STORE_TIME_MAX: Duration = Duration::from_secs(20);

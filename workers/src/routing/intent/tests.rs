@@ -337,6 +337,7 @@ async fn model_that(act: Act) -> (Provider, ModelEndpoint) {
         api_key: None,
         model: "router".into(),
         continues_prefix: false,
+        reach: crate::outgoing::AddressReach::Any,
     };
     (provider, endpoint)
 }

@@ -79,6 +79,7 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
           />
           <TextInput
             label="Base URL"
+            description="A public address. The operator must allow private networks."
             required
             withAsterisk={false}
             value={fields.baseUrl}
