@@ -23,6 +23,8 @@ const REJECTED_ROWS_REPORTED: usize = 20;
 const ROW_BYTES_MAX: usize = 256 << 10;
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 const UTF16_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
+/// First bytes of gzip and ZIP files.
+const COMPRESSION_MARKS: [&[u8]; 2] = [b"\x1f\x8b", b"PK\x03\x04"];
 
 /// The reason why a feed is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -198,7 +200,12 @@ fn recognize(
             "the feed is in UTF-16; save it as UTF-8",
         ));
     }
-    if beginning.len() < UTF8_MARK.len() && UTF8_MARK.starts_with(beginning) {
+    // A mark can arrive in several pieces.
+    let mut marks = UTF16_MARKS
+        .iter()
+        .chain(COMPRESSION_MARKS.iter())
+        .chain([&UTF8_MARK]);
+    if marks.any(|mark| beginning.len() < mark.len() && mark.starts_with(beginning)) {
         return Ok(None);
     }
     let marked = if beginning.starts_with(UTF8_MARK) {
@@ -227,7 +234,11 @@ fn recognize(
                 "the feed is XML or HTML; only CSV and JSON are taken",
             ));
         }
-        FeedFormat::Auto if beginning.starts_with(b"\x1f\x8b") || beginning.starts_with(b"PK") => {
+        FeedFormat::Auto
+            if COMPRESSION_MARKS
+                .iter()
+                .any(|mark| beginning.starts_with(mark)) =>
+        {
             return Err(FeedError::Unreadable(
                 "the feed is compressed; only plain CSV and JSON are taken",
             ));

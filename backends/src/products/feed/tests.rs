@@ -281,6 +281,25 @@ fn feed_is_bounded_in_rows_and_row_size() {
     ));
 }
 
+#[test]
+fn compressed_feed_is_recognized_in_any_pieces() {
+    let compressed =
+        FeedError::Unreadable("the feed is compressed; only plain CSV and JSON are taken");
+    for feed in [
+        &b"\x1f\x8b"[..],
+        b"\x1f\x8b\x08",
+        b"PK\x03\x04",
+        b"PK\x03\x04\x14",
+    ] {
+        for piece in [1, 3, usize::MAX] {
+            let result = read_in_pieces(feed, piece, 10);
+            assert_eq!(result, Err(compressed.clone()), "{feed:?} {piece}");
+        }
+    }
+    let (products, _) = read_in_pieces(b"PK,title\n1,Tea\n", 1, 10).unwrap();
+    assert_eq!(products.len(), 1);
+}
+
 proptest! {
     #[test]
     fn arbitrary_bytes_have_one_result_in_any_pieces(bytes: Vec<u8>, piece in 1_usize..9) {
