@@ -1,6 +1,8 @@
 //! Conversations longer than a prompt: the model gets the newest messages and a summary, and
 //! administrators see what was left out.
 
+use std::ops::Range;
+
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -23,12 +25,12 @@ fn summaries(organization: &Organization) -> usize {
         .count()
 }
 
-/// Number of turns, more than the window holds; the first message has a script of its own.
-async fn talk(organization: &Organization) {
+/// Sends these turns; the first message has a script of its own.
+async fn talk(organization: &Organization, turns: Range<usize>) {
     organization.script(Script::says(
         "Certainly, here is a sentence about lamps and how they are made.",
     ));
-    for turn in 0..TURNS {
+    for turn in turns {
         let marker = if turn == 0 { "[[first]] " } else { "" };
         let words =
             "please tell me more about lamps that are blue and small and stand on desks ".repeat(2);
@@ -62,7 +64,7 @@ async fn long_conversation_is_sent_as_a_window_and_a_summary() {
     // Only the question of a summary contains an earlier message.
     organization.script_for("first", Script::says("Ada likes blue lamps."));
     let (client, agent) = (organization.client(), organization.shop());
-    talk(&organization).await;
+    talk(&organization, 0..TURNS).await;
     eventually("a summary was made", PATIENCE, async || {
         (summaries(&organization) > 0).then_some(())
     })
@@ -144,9 +146,11 @@ async fn failed_summary_does_not_affect_the_reply() {
         .shop(json!({}))
         .apply(&service)
         .await;
-    let first = Script::in_turn(vec![Script::says("Hello."), Script::refuses(400)]);
-    organization.script_for("first", first);
-    talk(&organization).await;
+    organization.script_for("first", Script::says("Hello."));
+    talk(&organization, 0..1).await;
+    // From now on, only the question of a summary contains the first message.
+    organization.script_for("first", Script::refuses(400));
+    talk(&organization, 1..TURNS).await;
     assert!(summaries(&organization) > 0);
     let transcript = transcript(&service, &organization).await;
     let last = transcript.as_array().unwrap().last().unwrap();
