@@ -17,6 +17,9 @@ pub struct IngressConfig {
     pub trusted_proxies: Vec<IpNetwork>,
     /// Maximum number of open connections; further ones wait in the kernel.
     pub connections_max: usize,
+    /// Maximum number of open connections of one address that is not a trusted proxy; 0: three
+    /// quarters of all.
+    pub connections_per_address_max: usize,
     /// Invalid keys, and separately invalid admin tokens, per address and minute; 0: unlimited.
     pub failed_authentications_per_minute: u32,
     /// Unknown sessions that one address may request from an organization per minute; 0: unlimited.
@@ -109,6 +112,7 @@ impl Default for IngressConfig {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             trusted_proxies: Vec::new(),
             connections_max: 16_384,
+            connections_per_address_max: 0,
             failed_authentications_per_minute: 100,
             unknown_sessions_per_minute: 600,
             visitor_token_lifetime_ms: 900_000,
@@ -188,6 +192,14 @@ impl IngressConfig {
         zeros
             .map(|(key, _)| format!("ingress.{key} must not be 0"))
             .collect()
+    }
+
+    /// Returns the maximum number of open connections of one address.
+    pub(crate) fn connections_per_address(&self) -> usize {
+        match self.connections_per_address_max {
+            0 => self.connections_max.div_ceil(4).saturating_mul(3),
+            some => some,
+        }
     }
 
     pub(crate) const fn publish_timeout(&self) -> Duration {

@@ -298,7 +298,8 @@ async fn read_own_body<T: DeserializeOwned>(
 ) -> ApiResult<(HeaderMap, T)> {
     let (parts, body) = request.into_parts();
     check_same_site(&parts.method, &parts.uri, &parts.headers, &state.config)?;
-    let body = body::read_body(&parts.headers, body, BodyLimits::public(&state.config)).await?;
+    let body =
+        body::read_body(&parts.headers, body, BodyLimits::credentials(&state.config)).await?;
     Ok((parts.headers, body::parse_body(&body)?))
 }
 

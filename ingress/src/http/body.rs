@@ -21,7 +21,18 @@ pub(crate) struct BodyLimits {
     pub(crate) timeout: Duration,
 }
 
+/// Maximum size of a body with credentials, in bytes: everybody can send one.
+const CREDENTIALS_BYTES_MAX: usize = 4 << 10;
+
 impl BodyLimits {
+    /// Returns the limits of sign-in, one-time links, passwords and visitor tokens.
+    pub(crate) fn credentials(config: &IngressConfig) -> Self {
+        Self {
+            bytes_max: CREDENTIALS_BYTES_MAX.min(config.body_bytes_max),
+            timeout: config.body_timeout(),
+        }
+    }
+
     /// Returns the limits of the public API.
     pub(crate) const fn public(config: &IngressConfig) -> Self {
         Self {

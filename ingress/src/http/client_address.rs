@@ -75,7 +75,12 @@ fn truncate_address(address: IpAddr) -> String {
 }
 
 fn rate_limit_key(address: IpAddr) -> String {
-    mask_address(address.to_canonical(), COUNTED_BITS_V4, COUNTED_BITS_V6).to_string()
+    counted_network(address).to_string()
+}
+
+/// Returns the network that counts as one client.
+pub(crate) fn counted_network(address: IpAddr) -> IpAddr {
+    mask_address(address.to_canonical(), COUNTED_BITS_V4, COUNTED_BITS_V6)
 }
 
 /// Parses one hop; some proxies add a port.

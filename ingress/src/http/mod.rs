@@ -2,7 +2,7 @@
 //! addresses and layers.
 
 pub(crate) use self::{
-    client_address::{PeerAddress, RateLimitAddress},
+    client_address::{PeerAddress, RateLimitAddress, counted_network},
     error::{ApiError, ApiResult, ErrorCode},
     observe::ArrivedAt,
 };

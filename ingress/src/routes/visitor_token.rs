@@ -95,7 +95,8 @@ pub(crate) async fn create_visitor_token(
     request: Request,
 ) -> ApiResult<Response> {
     let (parts, body) = request.into_parts();
-    let body = body::read_body(&parts.headers, body, BodyLimits::public(&state.config)).await?;
+    let body =
+        body::read_body(&parts.headers, body, BodyLimits::credentials(&state.config)).await?;
     let body: VisitorTokenRequest = body::parse_body(&body)?;
     let id = fields::text_value(AGENT_ID, &body.agent_id)?.unwrap_or_default();
     if id.trim().is_empty() {

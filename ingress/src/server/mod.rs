@@ -31,6 +31,7 @@ use tokio_util::{
 };
 use tower::ServiceExt;
 
+mod address_limit;
 mod connection_timer;
 pub(crate) mod router;
 mod socket;
@@ -38,6 +39,7 @@ mod socket;
 mod tests;
 
 use self::{
+    address_limit::AddressConnections,
     connection_timer::{ConnectionTimer, TimerExpiry},
     router::{admin_router, public_router, router},
     socket::ClientSocket,
@@ -288,19 +290,23 @@ async fn accept_connections(
     connections: &TaskTracker,
 ) {
     let places = Arc::new(Semaphore::new(server.state.config.connections_max));
+    let addresses = Arc::new(AddressConnections::new(&server.state.config));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {
             return;
         };
         match listener.accept().await {
             Ok((stream, peer)) => {
+                let Some(admitted) = addresses.admit(peer.ip()) else {
+                    continue;
+                };
                 let server = Arc::clone(server);
                 connections.spawn(async move {
                     let open = server.state.metrics.connections_open.clone();
                     open.inc();
                     server.serve_connection(stream, peer).await;
                     open.dec();
-                    drop(place);
+                    drop((place, admitted));
                 });
             }
             Err(error) => {

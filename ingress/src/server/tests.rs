@@ -6,7 +6,7 @@ use std::{net::SocketAddr, time::Duration};
 use switchboard_schemas::{conversation::ReplyStatus, reply_event::Frame, topics::Topic};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
@@ -196,6 +196,29 @@ async fn connection_above_the_limit_waits_for_a_closed_one() {
         .unwrap();
     assert!(read_all(&mut silent).await.is_empty());
     assert!(read_all(&mut waiting).await.starts_with("HTTP/1.1 404"));
+}
+
+#[tokio::test]
+async fn connections_of_one_address_leave_room_for_another() {
+    let config = IngressConfig {
+        connections_max: 4,
+        ..IngressConfig::default()
+    };
+    let running = RunningServer::start(config).await;
+    let _silent = [
+        running.connect().await,
+        running.connect().await,
+        running.connect().await,
+    ];
+    assert!(read_all(&mut running.connect().await).await.is_empty());
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let mut other = socket.connect(running.address).await.unwrap();
+    other
+        .write_all(b"GET /nothing HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        .await
+        .unwrap();
+    assert!(read_all(&mut other).await.starts_with("HTTP/1.1 404"));
 }
 
 #[tokio::test]
