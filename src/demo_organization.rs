@@ -37,7 +37,14 @@ pub(crate) async fn prepare(
     config: &ServiceConfig,
     installation: &OpenInstallation,
 ) -> anyhow::Result<Option<DemoAccess>> {
-    let Some(data_dir) = installation.data_dir.as_ref().filter(|_| config.demo) else {
+    // The demo answers everybody who can reach it, at the cost of the operator's model, and the
+    // summary of the start contains a sign-in link.
+    let is_private = config.ingress.listen.ip().is_loopback();
+    let Some(data_dir) = installation
+        .data_dir
+        .as_ref()
+        .filter(|_| config.demo && is_private)
+    else {
         return Ok(None);
     };
     let org = OrgId::derive(&installation.secret, ORGANIZATION);

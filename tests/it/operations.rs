@@ -235,6 +235,27 @@ async fn unusable_embedding_model_stops_the_start() {
 }
 
 #[tokio::test]
+async fn service_of_a_network_has_no_demo_and_prints_no_secret() {
+    let directory = tempfile::tempdir().unwrap();
+    let (port, ops) = (free_port(), format!("127.0.0.1:{}", free_port()));
+    let (listen, data) = (format!("0.0.0.0:{port}"), directory.path().join("data"));
+    let environment = [
+        ("SWITCHBOARD__INGRESS__LISTEN", listen.as_str()),
+        ("SWITCHBOARD__OPS__LISTEN", &ops),
+        ("SWITCHBOARD__DATA_DIR", data.to_str().unwrap()),
+        ("SWITCHBOARD__DEMO", "true"),
+    ];
+    let process = command(directory.path(), "open", &["serve"], &environment).start();
+    let log = eventually("the service runs", PATIENCE, async || {
+        Some(process.log()).filter(|log| log.contains("switchboard admin link"))
+    })
+    .await;
+    assert!(!log.contains("Bearer") && !log.contains('#'), "{log}");
+    let client = Client::new(&format!("http://127.0.0.1:{port}"));
+    client.get("/demo").await.assert_status(404);
+}
+
+#[tokio::test]
 async fn second_process_on_the_same_data_is_refused() {
     let service = SharedService::get().await;
     if service.profile == Profile::Cluster {
