@@ -32,6 +32,8 @@ const READERS: usize = 4;
 const QUEUE_WAIT: Duration = Duration::from_secs(3);
 /// Timeout of waiting for another process that holds the file.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
+/// Timeout of waiting for readers that need the write-ahead log; writes wait meanwhile.
+const LOG_TRUNCATION_WAIT: Duration = Duration::from_millis(200);
 /// Maximum number of prepared statements per connection, more than any backend has.
 const STATEMENTS_MAX: usize = 48;
 
@@ -70,6 +72,8 @@ impl SqliteDatabase {
         }
         let writer = connect(path)?;
         migrate(&writer, migrations)?;
+        // A process that was killed leaves deleted text in the log.
+        truncate_log(&connect(path)?)?;
         let (writes, jobs) = mpsc::channel(WRITE_QUEUE_MAX);
         thread::Builder::new()
             .name("sqlite-writer".into())
@@ -140,6 +144,24 @@ impl SqliteDatabase {
             None => Err(unavailable(&"the read could not begin")),
         }
     }
+}
+
+impl SqliteDatabase {
+    /// Empties the write-ahead log, which still contains what was deleted. Tries for
+    /// [`LOG_TRUNCATION_WAIT`] if a reader needs the log; otherwise the next call does it.
+    pub(crate) async fn truncate_log(&self) {
+        let readers = Arc::clone(&self.readers);
+        let truncated = task::spawn_blocking(move || truncate_log(&readers.connect()?)).await;
+        if let Ok(Err(error)) = truncated {
+            tracing::warn!(%error, "write-ahead log not emptied");
+        }
+    }
+}
+
+fn truncate_log(connection: &Connection) -> Result<(), StoreError> {
+    connection.busy_timeout(LOG_TRUNCATION_WAIT)?;
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    Ok(())
 }
 
 impl ReaderPool {
@@ -392,12 +414,11 @@ mod tests {
                 Ok(connection.execute(statement, [WORDS]).map(|_| ())?)
             };
             database.write(run).await.unwrap();
-            Connection::open(&path)
-                .unwrap()
-                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
-                .unwrap();
+            database.truncate_log().await;
             assert_eq!(holds_words(), is_there, "{statement}");
         }
+        let log = path.with_file_name("numbers.db-wal");
+        assert_eq!(std::fs::metadata(log).unwrap().len(), 0);
     }
 
     #[test]

@@ -65,6 +65,7 @@ pub(super) async fn delete(
     database
         .write(move |connection| put_tombstone(connection, &deletion, &found))
         .await?;
+    database.truncate_log().await;
     Ok(true)
 }
 
