@@ -6,17 +6,41 @@ use std::fmt;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// Minimum length of the secret, in bytes.
+/// Minimum length of an operator's secret, in bytes. The admin token gives access to all
+/// organizations, and only its length protects it against guesses from many addresses.
 pub const SECRET_BYTES_MIN: usize = 16;
 
 /// The installation secret. It is never printed.
 #[derive(Clone)]
 pub struct InstallationSecret(Vec<u8>);
 
-/// The error for a secret shorter than [`SECRET_BYTES_MIN`].
+/// Part of the placeholders that examples contain in place of a secret.
+const PLACEHOLDER: &str = "changeme";
+
+/// The error for a secret that is easy to guess.
 #[derive(Debug, thiserror::Error)]
-#[error("the installation secret must have at least {SECRET_BYTES_MIN} bytes")]
-pub struct SecretTooShort;
+pub enum WeakSecret {
+    /// It is shorter than [`SECRET_BYTES_MIN`].
+    #[error("must have at least {SECRET_BYTES_MIN} bytes")]
+    TooShort,
+    /// It is a placeholder of an example.
+    #[error("is a placeholder; use for instance the output of `openssl rand -hex 32`")]
+    Placeholder,
+}
+
+/// Checks that an operator's secret is long enough and no placeholder.
+///
+/// # Errors
+/// The reason for which it is easy to guess.
+pub fn check_strength(secret: &str) -> Result<(), WeakSecret> {
+    if secret.len() < SECRET_BYTES_MIN {
+        Err(WeakSecret::TooShort)
+    } else if secret.to_ascii_lowercase().contains(PLACEHOLDER) {
+        Err(WeakSecret::Placeholder)
+    } else {
+        Ok(())
+    }
+}
 
 impl InstallationSecret {
     /// Creates a secret from random bytes.
@@ -25,13 +49,13 @@ impl InstallationSecret {
     }
 
     /// Parses a secret as an operator writes it.
-    pub fn parse(text: &str) -> Result<Self, SecretTooShort> {
+    ///
+    /// # Errors
+    /// It is easy to guess.
+    pub fn parse(text: &str) -> Result<Self, WeakSecret> {
         let text = text.trim();
-        if text.len() < SECRET_BYTES_MIN {
-            Err(SecretTooShort)
-        } else {
-            Ok(Self(text.as_bytes().to_vec()))
-        }
+        check_strength(text)?;
+        Ok(Self(text.as_bytes().to_vec()))
     }
 
     /// Derives a key for one purpose, which reveals nothing about the keys of other purposes.

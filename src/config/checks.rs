@@ -1,17 +1,14 @@
 //! Validation of the configuration before anything starts. All errors are reported together, each
 //! with its key.
 
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
 use switchboard_backends::config::{BackendProfile, BusConfig, RedisConfig, ScyllaConfig};
 use switchboard_ingress::config::IngressConfig;
-use switchboard_schemas::secret::InstallationSecret;
+use switchboard_schemas::secret::{InstallationSecret, check_strength};
 use switchboard_workers::config::WorkersConfig;
 
 use super::{AdminConfig, ModelConfig, OpsConfig, TopLevelConfig};
 
-/// Minimum length of the admin token in bytes. The token gives access to all organizations, and
-/// only its length protects it against guesses from many addresses.
-const ADMIN_TOKEN_BYTES_MIN: usize = 16;
 const NAMESPACE_CHARACTERS_MAX: usize = 32;
 
 pub(super) fn check_top_level(top: &TopLevelConfig, errors: &mut Vec<String>) {
@@ -59,11 +56,10 @@ pub(super) fn check_admin(
     errors: &mut Vec<String>,
 ) {
     let Some(admin) = admin else { return };
-    let is_short = |token: &SecretString| token.expose_secret().len() < ADMIN_TOKEN_BYTES_MIN;
-    if admin.token.as_ref().is_some_and(is_short) {
-        errors.push(format!(
-            "admin.token: at least {ADMIN_TOKEN_BYTES_MIN} bytes, for instance of `openssl rand -hex 32`"
-        ));
+    if let Some(token) = &admin.token
+        && let Err(error) = check_strength(token.expose_secret())
+    {
+        errors.push(format!("admin.token: {error}"));
     }
     let Some(address) = admin.listen else { return };
     if ingress.is_some_and(|ingress| ingress.listen == address) {

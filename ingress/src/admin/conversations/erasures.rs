@@ -47,7 +47,7 @@ const VISITOR_BYTES_MAX: usize = 1024;
 
 /// The visitor of an erasure, by id, e-mail address or both.
 #[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::admin) struct ErasedVisitor {
     /// The id of the visitor that the widget sent.
     visitor_id: Option<String>,

@@ -159,3 +159,16 @@ async fn conversation_of_another_organization_is_not_found() {
         (&json!(4), &json!([]))
     );
 }
+
+#[tokio::test]
+async fn erasure_with_an_unknown_field_is_refused() {
+    let world = World::new().await;
+    let visitor = json!({ "visitorId": "v 1", "visitorEmial": "ada@shop.example" });
+    let answer = world
+        .admin("POST", &org_path("/erasures"), &[], visitor)
+        .await;
+    assert_eq!(
+        (answer.status.as_u16(), &answer.json()["param"]),
+        (400, &json!("visitorEmial"))
+    );
+}
