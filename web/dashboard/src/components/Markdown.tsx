@@ -6,8 +6,9 @@ import { Fragment, type ReactNode } from 'react';
 /** Maximum nesting of quotes and lists. */
 const DEPTH_MAX = 4;
 
+// No part of it may begin at every character and read to the end of the line, which would be quadratic.
 const INLINE =
-  /`([^`\n]+)`|\*\*([^\n]+?)\*\*|(?<![\w*])[*_]((?:`[^`\n]+`|[^*_`\n])+)[*_](?!\w)|\[([^\]\n]+)\]\(([^\s)]+)\)|(https?:\/\/[^\s<>()]+[^\s<>().,;:!?])/g;
+  /`([^`\n]+)`|\*\*([^\n]+?)\*\*|(?<![\w*])[*_]((?:`[^`\n]+`|[^*_`\n])+)[*_](?!\w)|\[([^[\]\n]+)\]\(((?:[^\s()]|\([^\s()]*\))+)\)|(https?:\/\/[^\s<>()]+[^\s<>().,;:!?])/g;
 
 export function Markdown({ text }: { text: string }) {
   return <div className="markdown">{blocks(text.split('\n'), 0)}</div>;
