@@ -306,6 +306,37 @@ async fn lost_frames_are_read_from_the_log() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn lost_text_is_read_although_heartbeats_arrive() {
+    let world = World::new().await;
+    let answer = world
+        .chat(async |job| {
+            let (reply, frames) = (
+                reply_of(&job),
+                reply_frames(&["a", "b"], ReplyStatus::Completed),
+            );
+            world.append_frame(&reply, frames[0].clone());
+            world.drop_pushes(true);
+            world.append_frame(&reply, frames[1].clone());
+            world.drop_pushes(false);
+            world.relay.faults.forget_calls();
+            for _ in 0..3 {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                world.push(switchboard_schemas::reply_event::IngressEnvelope::Reply(
+                    reply.clone(),
+                    heartbeat(1),
+                ));
+            }
+            let reads = world.relay.faults.call_count("read_frames");
+            assert!(reads > 0, "the log was not read in three seconds");
+            for frame in &frames[2..] {
+                world.append_frame(&reply, frame.clone());
+            }
+        })
+        .await;
+    assert_eq!((answer.text.as_str(), answer.whole), ("ab", true));
+}
+
+#[tokio::test(start_paused = true)]
 async fn reply_without_pushed_frames_is_read_from_the_log() {
     let world = World::new().await;
     world.drop_pushes(true);

@@ -297,7 +297,10 @@ impl ReplyStream {
             }
             ReplySignal::Heartbeat { attempt } => {
                 self.assembly.record_attempt(attempt);
-                AssemblyStep::Nothing
+                self.timeouts.record_sign_of_life(now);
+                // The next poll is not postponed: a heartbeat does not show that the frames before
+                // it have arrived.
+                return None;
             }
             ReplySignal::Frame(frame) => self.assembly.apply_frame(frame, FrameSource::Push),
         };
