@@ -50,6 +50,9 @@ struct LogState {
     /// already.
     unacknowledged: Vec<Frame>,
     claim: ClaimRecord,
+    /// False once the claim was put into a relay that did not know it. Such a relay does not know
+    /// either that another attempt has stored the reply.
+    was_known_always: bool,
     /// False if the last call failed.
     reachable: bool,
     /// Start of the last call that renewed the lease; at first, creation of this writer.
@@ -60,7 +63,7 @@ impl LogState {
     /// Makes the next call restore the claim and send the whole reply again.
     fn forget_relay_state(&mut self) {
         self.unacknowledged.clear();
-        self.claim = ClaimRecord::Lost;
+        (self.claim, self.was_known_always) = (ClaimRecord::Lost, false);
         (self.head, self.text_bytes) = (None, 0);
     }
 }
@@ -107,6 +110,7 @@ impl ReplyWriter {
             text_bytes: logged.text.len(),
             unacknowledged: Vec::new(),
             claim: ClaimRecord::Writing,
+            was_known_always: true,
             reachable: true,
             renewed_at: Instant::now(),
         };
@@ -139,7 +143,8 @@ impl ReplyWriter {
     ) -> Self {
         let mut this = Self::new(relay, token, push_to, bytes_max, LoggedReply::default());
         let log = this.log.get_mut();
-        (log.claim, log.reachable) = (ClaimRecord::Lost, false);
+        log.forget_relay_state();
+        log.reachable = false;
         this
     }
 
@@ -226,11 +231,13 @@ impl ReplyWriter {
         FinalizeResult::Unavailable
     }
 
-    /// Returns true if only this writer can store the reply: it is finalized by the first attempt,
-    /// and the lease has not ended since, as it does while the process is suspended.
+    /// Returns true if only this writer can store the reply: it is finalized by the first attempt
+    /// with the claim that the relay granted, and the lease has not ended since, as it does while
+    /// the process is suspended.
     pub(crate) async fn holds_finalized_reply(&self) -> bool {
         let log = self.log.lock().await;
         self.token.attempt == 1
+            && log.was_known_always
             && log.claim == ClaimRecord::Finalized
             && log.renewed_at.elapsed() < LEASE
     }

@@ -140,6 +140,31 @@ async fn process_suspended_while_it_finalizes_asks_the_store() {
 }
 
 #[tokio::test]
+async fn attempt_restored_in_an_empty_relay_keeps_the_stored_text() {
+    let hanging = Act::Stream(vec![Piece::Text("two"), Piece::Hang]);
+    let world = World::new(vec![hanging, complete(&["one"])], false).await;
+    let job = world.job("hi");
+    // One worker cannot reach the relay, the other one can.
+    let faults = &world.relay.faults;
+    faults.inject_times("claim_reply", Fault::Refuse, 3);
+    faults.inject("restore_claim", Fault::Refuse);
+    let overtake = async {
+        eventually("the model is called", async || {
+            world.provider.requests().len() == 1
+        })
+        .await;
+        let overtaking = world.patient();
+        assert!(finished(&World::run_on(&overtaking, &job).await));
+        world.lose_relay_data();
+        faults.clear("restore_claim");
+    };
+    let inference = world.patient_for(2_500);
+    let (end, ()) = tokio::join!(World::run_on(&inference, &job), overtake);
+    assert!(finished(&end), "{end:?}");
+    assert_eq!(world.messages(&job).await[1].content, "one");
+}
+
+#[tokio::test]
 async fn reply_that_is_not_stored_is_not_announced() {
     let world = World::new(vec![complete(&["one"]), complete(&["two"])], false).await;
     let job = world.job("hi");
