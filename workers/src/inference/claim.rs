@@ -61,7 +61,10 @@ pub(super) async fn claim_reply(
             message_count,
             queue_wait,
         }) => {
-            let writer = restore_reply(inference, job, token, &task).await?;
+            let mut writer = restore_reply(inference, job, token, &task).await?;
+            if request.maybe_held {
+                writer.expect_other_attempts();
+            }
             Ok(ClaimedReply {
                 writer,
                 task,

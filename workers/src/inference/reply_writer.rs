@@ -50,9 +50,9 @@ struct LogState {
     /// already.
     unacknowledged: Vec<Frame>,
     claim: ClaimRecord,
-    /// False once the claim was put into a relay that did not know it. Such a relay does not know
-    /// either that another attempt has stored the reply.
-    was_known_always: bool,
+    /// False if another attempt may store the reply and the relay would not know it: the claim was
+    /// put into a relay that had lost it, or another worker may run without a claim.
+    is_exclusive: bool,
     /// False if the last call failed.
     reachable: bool,
     /// Start of the last call that renewed the lease; at first, creation of this writer.
@@ -63,7 +63,7 @@ impl LogState {
     /// Makes the next call restore the claim and send the whole reply again.
     fn forget_relay_state(&mut self) {
         self.unacknowledged.clear();
-        (self.claim, self.was_known_always) = (ClaimRecord::Lost, false);
+        (self.claim, self.is_exclusive) = (ClaimRecord::Lost, false);
         (self.head, self.text_bytes) = (None, 0);
     }
 }
@@ -110,7 +110,7 @@ impl ReplyWriter {
             text_bytes: logged.text.len(),
             unacknowledged: Vec::new(),
             claim: ClaimRecord::Writing,
-            was_known_always: true,
+            is_exclusive: true,
             reachable: true,
             renewed_at: Instant::now(),
         };
@@ -146,6 +146,11 @@ impl ReplyWriter {
         log.forget_relay_state();
         log.reachable = false;
         this
+    }
+
+    /// Records that another worker may be working on this reply without a claim.
+    pub(crate) fn expect_other_attempts(&mut self) {
+        self.log.get_mut().is_exclusive = false;
     }
 
     pub(crate) const fn token(&self) -> &ClaimToken {
@@ -231,13 +236,13 @@ impl ReplyWriter {
         FinalizeResult::Unavailable
     }
 
-    /// Returns true if only this writer can store the reply: it is finalized by the first attempt
-    /// with the claim that the relay granted, and the lease has not ended since, as it does while
-    /// the process is suspended.
+    /// Returns true if only this writer can store the reply: the first attempt has finalized it
+    /// with an exclusive claim, whose lease has not ended since, as it does while the process is
+    /// suspended.
     pub(crate) async fn holds_finalized_reply(&self) -> bool {
         let log = self.log.lock().await;
         self.token.attempt == 1
-            && log.was_known_always
+            && log.is_exclusive
             && log.claim == ClaimRecord::Finalized
             && log.renewed_at.elapsed() < LEASE
     }

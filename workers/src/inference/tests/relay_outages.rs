@@ -103,6 +103,18 @@ async fn attempts_without_the_relay_store_one_text() {
 }
 
 #[tokio::test]
+async fn inherited_job_stores_the_text_that_was_settled_before() {
+    let world = World::new(vec![complete(&["one"]), complete(&["two"])], false).await;
+    let job = world.job("hi");
+    world.relay.faults.set_down(true);
+    die_before_storing(&world, &job).await;
+    world.relay.faults.set_down(false);
+    assert!(finished(&world.run_inherited(&job).await));
+    assert_eq!(world.messages(&job).await[1].content, "one");
+    assert_eq!(World::replies(&world.events(3).await), ["one"]);
+}
+
+#[tokio::test]
 async fn overtaken_attempt_tells_the_relay_the_stored_end() {
     let mut world = World::new(vec![complete(&["one"]), complete(&["other"])], false).await;
     let mut job = world.job("hi");
