@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Client, End, Organization, OrganizationDocument, PATIENCE, Reply, Script, TestService,
-    eventually,
+    eventually, send,
 };
 
 /// Recounted totals of an agent, a team or the organization.
@@ -336,6 +336,26 @@ async fn totals_by_agent_team_and_csv_agree_with_the_whole() {
         table.header("content-type"),
         Some("text/csv; charset=utf-8")
     );
+    let file = table.header("content-disposition").unwrap();
+    assert!(
+        file.starts_with("attachment; filename=") && file.ends_with(".csv\""),
+        "{file}"
+    );
+    for (accept, is_csv) in [
+        ("text/csv", true),
+        ("*/*", false),
+        ("text/html, text/csv", false),
+    ] {
+        let path = organization.admin_path(&format!("/analytics{range}"));
+        let request = admin.request(reqwest::Method::GET, &path);
+        let answer = send(request.header("accept", accept)).await;
+        assert_eq!(
+            answer.text == table.text,
+            is_csv,
+            "{accept}: {}",
+            answer.text
+        );
+    }
     let mut lines = table.text.lines();
     let head: Vec<&str> = lines.next().unwrap().split(',').collect();
     let column = |name: &str| head.iter().position(|column| *column == name).unwrap();
@@ -352,6 +372,20 @@ async fn totals_by_agent_team_and_csv_agree_with_the_whole() {
             .sum();
         assert_eq!(*reported, sum, "{name}");
     }
+    for (list, id) in [
+        ("teams", organization.team("front")),
+        ("agents", organization.agent("coffee")),
+    ] {
+        let path = organization.admin_path(&format!("/{list}/{id}"));
+        assert_eq!(admin.delete(&path).await.status, 204);
+    }
+    let without = report(&admin, &organization, "").await;
+    assert_eq!(without["totals"], whole["totals"], "deleted agents count");
+    let agents = without["agents"].as_array().unwrap();
+    assert!(
+        agents.iter().any(|agent| agent["agentName"].is_null()),
+        "{agents:?}"
+    );
 }
 
 #[tokio::test]

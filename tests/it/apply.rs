@@ -30,7 +30,8 @@ async fn response_mirrors_the_document_with_ids() {
     let keys = organization.answer["organizations"][0]["keys"]
         .as_array()
         .unwrap();
-    assert_eq!(keys.len(), 2);
+    let names: Vec<_> = keys.iter().map(|key| &key["name"]).collect();
+    assert_eq!(names, ["all", "site"]);
     assert!(
         keys.iter()
             .all(|key| key["id"].as_str().unwrap().starts_with("key_"))
@@ -110,29 +111,38 @@ async fn invalid_document_changes_nothing() {
         (
             "agents",
             json!({"slug": "b", "name": "B", "provider": "unknown"}),
+            "agents[1].provider",
         ),
         (
             "teams",
             json!({"slug": "t", "name": "T", "members": [{"agent": "unknown", "specialization": ""}]}),
+            "teams[1].members[0].agent",
         ),
         (
             "agents",
             json!({"slug": "b", "name": "B", "status": "asleep"}),
+            "agents[1].status",
         ),
-        ("keys", json!({"name": "k", "scopes": ["everything"]})),
+        (
+            "agents",
+            json!({"slug": "b", "name": "B", "allowedDomains": ["*.com"]}),
+            "agents[1].allowedDomains[0]",
+        ),
+        (
+            "keys",
+            json!({"name": "k", "scopes": ["everything"]}),
+            "keys[2].scopes[0]",
+        ),
     ];
-    for (list, mistake) in mistakes {
+    for (list, mistake, param) in mistakes {
         let mut document = good.clone();
         document["organizations"][0][list]
             .as_array_mut()
             .unwrap()
             .push(mistake);
         let answer = organization.service().apply(&document).await;
-        answer.assert_status(400);
-        assert_eq!(
-            answer.header("content-type"),
-            Some("application/problem+json")
-        );
+        let problem = answer.assert_problem(400, Some("INVALID_REQUEST_DATA"));
+        assert_eq!(problem["param"], format!("organizations[0].{param}"));
     }
     let path = organization.path("");
     assert_eq!(

@@ -187,6 +187,7 @@ async fn wrongly_typed_json_is_invalid_request_data() {
         ("sessionId", json!("")),
         ("sessionId", json!("  ")),
         ("sessionId", json!(7)),
+        ("sessionId", json!(null)),
         ("sessionId", json!("a\nb")),
         ("sessionId", json!("s".repeat(257))),
         ("visitorId", json!("a\u{0}")),

@@ -69,11 +69,12 @@ async fn cancel_of_a_final_reply_returns_it_unchanged() {
             (200, &json!("completed"))
         );
     }
-    let unknown = format!("/api/public/messages/msg_{}/cancel", "0".repeat(52));
-    client
-        .post(&unknown, &json!({}))
-        .await
-        .assert_problem(404, Some("MESSAGE_NOT_FOUND"));
+    for unknown in [&format!("msg_{}", "0".repeat(52)), "msg_x", "%20"] {
+        client
+            .cancel(unknown)
+            .await
+            .assert_problem(404, Some("MESSAGE_NOT_FOUND"));
+    }
 }
 
 #[tokio::test]

@@ -55,9 +55,10 @@ async fn chat(client: &Client, agent: &str, origin: Option<&str>, body: &'static
 #[tokio::test]
 async fn missing_key_is_reported_before_everything_else() {
     let service = SharedService::get().await;
-    chat(&service.client(), "", None, BAD_JSON)
-        .await
-        .assert_problem(401, Some("MISSING_API_KEY"));
+    let answer = chat(&service.client(), "", None, BAD_JSON).await;
+    answer.assert_problem(401, Some("MISSING_API_KEY"));
+    assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+    assert_eq!(answer.header("ratelimit-policy"), None);
 }
 
 #[tokio::test]
@@ -86,6 +87,7 @@ async fn expired_key_is_reported_before_rate_limit_and_scope() {
         )
         .await;
         answer.assert_problem(401, Some("EXPIRED_API_KEY"));
+        assert_eq!(answer.header("ratelimit"), None, "it is not counted");
     }
 }
 
@@ -184,6 +186,10 @@ async fn inactive_agent_is_reported_before_a_non_public_one() {
     )
     .await;
     answer.assert_problem(403, Some("AGENT_INACTIVE"));
+    let agent = organization.agent("off-hidden");
+    let path = format!("/api/public/agents/{agent}/conversations/s");
+    let read = organization.client().get(&path).await;
+    read.assert_problem(403, Some("AGENT_NOT_PUBLIC"));
 }
 
 #[tokio::test]

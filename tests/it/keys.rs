@@ -4,7 +4,8 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::support::{
-    Answer, Client, Organization, OrganizationDocument, Script, TestService, send, shop_saying,
+    ADMIN_TOKEN, Answer, Client, Organization, OrganizationDocument, Script, TestService, send,
+    shop_saying,
 };
 
 async fn read(client: &Client, path: &str, headers: &[(&str, &str)]) -> Answer {
@@ -67,15 +68,19 @@ async fn checksum_is_necessary_and_not_sufficient() {
     for wrong in [
         exchanged.as_str(),
         "svc_live_000000000000000000000000002AYiR0",
+        "x",
+        "svc_live_",
+        &key.to_lowercase(),
+        &key.replacen("svc_live_", "", 1),
     ] {
         if wrong != key {
-            organization
-                .service()
-                .client()
-                .with_key(wrong)
-                .get(&path)
-                .await
-                .assert_problem(401, Some("INVALID_API_KEY"));
+            let client = organization.service().client().with_key(wrong);
+            let answer = client.get(&path).await;
+            answer.assert_problem(401, Some("INVALID_API_KEY"));
+            assert!(
+                wrong.len() < 12 || !answer.text.contains(wrong),
+                "a key is never echoed"
+            );
         }
     }
 }
@@ -160,18 +165,37 @@ async fn deleted_key_can_be_recreated_with_another_value() {
 async fn admin_api_needs_the_admin_token_and_accepts_no_api_key() {
     let organization = shop_saying("ok").await;
     let service = organization.service();
-    let document = json!({"organizations": []});
-    for client in [
-        service.client(),
-        organization.client(),
-        service.client().with_key("wrong"),
+    let public_key = format!("Bearer {}", organization.key_text("all"));
+    let token = format!("Bearer {ADMIN_TOKEN}x");
+    let agent = organization.admin_path(&format!("/agents/{}", organization.shop()));
+    for (method, path) in [
+        (Method::POST, "/api/admin/apply".to_owned()),
+        (Method::GET, "/api/admin/organizations".to_owned()),
+        (Method::POST, "/api/admin/organizations".to_owned()),
+        (Method::GET, organization.admin_path("")),
+        (Method::DELETE, organization.admin_path("")),
+        (Method::GET, organization.admin_path("/agents")),
+        (Method::POST, organization.admin_path("/keys")),
+        (Method::PATCH, agent.clone()),
+        (Method::PUT, agent.clone()),
+        (Method::DELETE, agent.clone()),
+        (Method::PUT, format!("{agent}/products")),
+        (Method::GET, format!("{agent}/products/items")),
     ] {
-        let answer = client.post("/api/admin/apply", &document).await;
-        answer.assert_status(401);
-        assert_eq!(
-            answer.header("content-type"),
-            Some("application/problem+json")
-        );
+        for (header, code) in [
+            ("", "MISSING_API_KEY"),
+            ("Bearer", "MISSING_API_KEY"),
+            (&format!("Basic {ADMIN_TOKEN}"), "MISSING_API_KEY"),
+            ("Bearer wrong", "INVALID_API_KEY"),
+            (&token, "INVALID_API_KEY"),
+            (&public_key, "INVALID_API_KEY"),
+        ] {
+            let request = service.client().request(method.clone(), &path);
+            let request = request.header("authorization", header).json(&json!({}));
+            let answer = send(request).await;
+            answer.assert_problem(401, Some(code));
+            assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+        }
     }
 }
 

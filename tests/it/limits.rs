@@ -6,7 +6,8 @@ use futures::future::join_all;
 use serde_json::json;
 
 use crate::support::{
-    Answer, Client, Organization, OrganizationDocument, TestService, shop_with_settings,
+    ADMIN_TOKEN, Answer, Client, Organization, OrganizationDocument, TestService,
+    shop_with_settings,
 };
 
 async fn with_limits(limits: serde_json::Value) -> Organization {
@@ -51,7 +52,8 @@ async fn agent_and_team_chat_share_one_bucket() {
             .await
             .into_answer(),
     ] {
-        refused.assert_problem(429, Some("RATE_LIMITED"));
+        let problem = refused.assert_problem(429, Some("RATE_LIMITED"));
+        assert_eq!(problem["details"], json!({"bucket": "chat", "limit": 3}));
         assert!(
             (1..=60).contains(&retry_after(&refused)),
             "{:?}",
@@ -194,6 +196,10 @@ async fn agent_limit_counts_each_visitor() {
     let refused = send("s3", Some("ada")).await;
     refused.assert_problem(429, Some("RATE_LIMITED"));
     assert!(retry_after(&refused) >= 1);
+    let policy = refused.header("ratelimit-policy").unwrap();
+    assert!(policy.ends_with(", \"visitor\";q=2;w=60"), "{policy}");
+    let named_alike = send("ada", None).await;
+    assert_eq!(named_alike.status, 200, "a session named like a visitor");
     assert_eq!(send("s4", Some("bob")).await.status, 200, "another visitor");
     assert_eq!(
         send("s5", None).await.status,
@@ -216,6 +222,7 @@ async fn guessing_address_is_refused_and_its_neighbors_are_not() {
     .await;
     let organization = OrganizationDocument::new()
         .shop(json!({}))
+        .key("unused", &[])
         .apply(&service)
         .await;
     let agent = organization.path("");
@@ -239,19 +246,41 @@ async fn guessing_address_is_refused_and_its_neighbors_are_not() {
     let refused = get(&bad, &agent, "203.0.113.1").await;
     refused.assert_problem(429, Some("RATE_LIMITED"));
     assert!((1..=60).contains(&retry_after(&refused)));
+    assert_eq!(refused.header("ratelimit"), None);
+    let unused = Client::new(url).with_key(organization.key_text("unused"));
+    get(&unused, &agent, "203.0.113.1")
+        .await
+        .assert_problem(429, Some("RATE_LIMITED"));
     get(&bad, &agent, "203.0.113.2")
         .await
         .assert_problem(401, Some("INVALID_API_KEY"));
+    assert_eq!(get(&good, &agent, "203.0.113.2").await.status, 200);
+    assert_eq!(
+        get(&good, &agent, "203.0.113.1").await.status,
+        200,
+        "a key in use"
+    );
 
+    let organizations = "/api/admin/organizations";
+    for (token, status) in [("a", 401), ("b", 401), ("c", 401), (ADMIN_TOKEN, 429)] {
+        let client = Client::new(&service.admin_urls()[0]).with_key(token);
+        let answer = get(&client, organizations, "203.0.113.5").await;
+        assert_eq!(answer.status, status, "{token}: {}", answer.text);
+    }
+
+    organization.chat("known", "hi").await.complete();
     let unknown = format!("{agent}/conversations/guess");
     for _ in 0..3 {
         get(&good, &unknown, "203.0.113.3")
             .await
             .assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
     }
-    get(&good, &unknown, "203.0.113.3")
-        .await
-        .assert_problem(429, Some("RATE_LIMITED"));
+    for session in ["guess", "known"] {
+        let path = format!("{agent}/conversations/{session}");
+        get(&good, &path, "203.0.113.3")
+            .await
+            .assert_problem(429, Some("RATE_LIMITED"));
+    }
     get(&good, &unknown, "203.0.113.4")
         .await
         .assert_problem(404, Some("CONVERSATION_NOT_FOUND"));

@@ -100,12 +100,14 @@ async fn origins_are_not_checked_on_reads() {
 #[tokio::test]
 async fn preflight_needs_no_key_and_lists_what_is_allowed() {
     let organization = shop_saying("ok").await;
-    for (method, route) in [
-        ("POST", "/chat"),
-        ("GET", "/widget"),
-        ("PATCH", "/conversations/s"),
+    for (method, path) in [
+        ("POST", organization.path("/chat")),
+        ("GET", organization.path("/widget")),
+        ("PATCH", organization.path("/conversations/s")),
+        ("POST", "/api/public/teams/team_x/chat".to_owned()),
+        ("POST", "/api/public/messages/msg_x/cancel".to_owned()),
+        ("POST", "/api/widget/token".to_owned()),
     ] {
-        let path = organization.path(route);
         let request = organization
             .service()
             .client()
@@ -144,6 +146,7 @@ async fn preflight_needs_no_key_and_lists_what_is_allowed() {
             );
         }
         assert_eq!(answer.header("access-control-allow-credentials"), None);
+        assert_eq!(answer.header("access-control-max-age"), Some("7200"));
         assert!(
             answer
                 .header("vary")
@@ -152,6 +155,11 @@ async fn preflight_needs_no_key_and_lists_what_is_allowed() {
                 .contains("origin")
         );
     }
+    let admin = organization.service().client();
+    let admin = admin.request(Method::OPTIONS, "/api/admin/apply");
+    let answer = send(admin.header("origin", "https://page.example")).await;
+    assert_eq!(answer.status, 405, "{}", answer.text);
+    assert_eq!(answer.header("access-control-allow-origin"), None);
 }
 
 #[tokio::test]
@@ -205,6 +213,15 @@ async fn forbidden_page_can_read_the_reason() {
     assert_eq!(
         answer.header("access-control-allow-origin"),
         Some("https://shop.example")
+    );
+    let (_, answer) = status(&organization, "shop", None).await;
+    assert_eq!(
+        (
+            answer.header("access-control-allow-origin"),
+            answer.header("vary")
+        ),
+        (None, Some("Origin")),
+        "a cache could serve this response to a page"
     );
 }
 

@@ -180,15 +180,17 @@ async fn rating_must_be_a_json_number_from_1_to_5() {
         json!({}),
         json!(-1),
         json!(0),
+        json!(0.99),
+        json!(5.01),
         json!(6),
     ];
     for rating in bad {
         let answer = client.patch(&path, &json!({"rating": rating})).await;
         answer.assert_problem(400, Some("INVALID_RATING"));
     }
-    assert_eq!(
-        client.patch(&path, &json!({"rating": 1.0})).await.status,
-        200
-    );
-    assert_eq!(metadata(&organization).await["rating"], 1.0);
+    for good in [json!(1.0), json!(3.5), json!(5)] {
+        let answer = client.patch(&path, &json!({"rating": good})).await;
+        answer.assert_status(200);
+        assert_eq!(metadata(&organization).await["rating"], good);
+    }
 }

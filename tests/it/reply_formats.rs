@@ -102,7 +102,15 @@ async fn failure_ends_an_event_stream_with_an_error_event() {
     let organization = shop_with(Script::says("half a rep").ends(End::Cut)).await;
     let events = organization.chat_events("s", "hi").await;
     assert_eq!(events.names().last(), Some(&"error"), "{:?}", events.events);
-    assert_eq!(events.only("error")["code"], "MODEL_ERROR");
+    let error = events.only("error");
+    assert_eq!(
+        (&error["code"], &error["status"]),
+        (&json!("MODEL_ERROR"), &json!(502))
+    );
+    assert_eq!(
+        error["requestId"],
+        events.headers["x-request-id"].to_str().unwrap()
+    );
     assert!(events.ended_cleanly);
 }
 

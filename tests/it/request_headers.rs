@@ -20,6 +20,7 @@ fn key_spellings(key: &str) -> Vec<(Headers, Option<&'static str>)> {
         (vec![header(format!("Bearer\t{key}"))], None),
         (vec![header(format!("Bearer {key} "))], None),
         (vec![bearer(), bearer()], None),
+        (vec![plain(key)], None),
         (vec![header("Basic dTpw".to_owned()), plain(key)], None),
         (vec![header(String::new())], missing),
         (vec![header("Bearer".to_owned())], missing),

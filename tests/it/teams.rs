@@ -225,6 +225,8 @@ async fn blank_team_id_is_404_and_only_invalid_json_has_a_400_code() {
     let path = organization.team_path();
     for body in [
         json!([]),
+        json!({"sessionId": "s"}),
+        json!({"message": "hi"}),
         json!({"message": 5, "sessionId": "s"}),
         json!({"message": "hi", "sessionId": "a\nb"}),
     ] {

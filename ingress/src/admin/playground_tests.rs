@@ -6,13 +6,9 @@ use serde_json::{Value, json};
 use switchboard_schemas::{
     conversation::ReplyStatus,
     conversation_job::{ConversationJob, ReplyJob},
-    ids::{AgentId, TeamId},
-    playground::{
-        AgentPlaygroundRun, PlaygroundMessage, PlaygroundRouting, RoutedAgent, TeamPlaygroundJob,
-        TeamPlaygroundRun,
-    },
+    ids::AgentId,
+    playground::{AgentPlaygroundRun, PlaygroundMessage, PlaygroundRouting, RoutedAgent},
     reply_event::IngressEnvelope,
-    routing::{MemberScore, RoutingFacts, RoutingStage},
     routing_job::RoutingJob,
     topics::Topic,
     versioned,
@@ -132,60 +128,6 @@ async fn oversized_draft_is_rejected() {
         "{}",
         refused.text
     );
-}
-
-#[tokio::test]
-async fn team_run_shows_names_and_a_score_for_each_member() {
-    let world = World::new().await;
-    let draft = json!({
-        "slug": "desk", "name": "Desk",
-        "members": [{"agent": "shop", "specialization": "tea"}]
-    });
-    let body = json!({"message": "tea?", "draft": draft});
-    let work = async {
-        world.published().await;
-        let payload = world.published_records().last().unwrap().payload.clone();
-        let RoutingJob::Playground(TeamPlaygroundJob {
-            run_id,
-            org_id: org,
-            ..
-        }) = versioned::decode(&payload).unwrap()
-        else {
-            panic!("no playground run")
-        };
-        let text = world.playground_run(&run_id).await;
-        let run: TeamPlaygroundRun = serde_json::from_str(&text).unwrap();
-        assert_eq!(
-            (run.message.as_str(), &run.team.id),
-            ("tea?", &TeamId::derive(&secret(), &org, "desk"))
-        );
-        let scores = vec![MemberScore {
-            agent_id: agent_id(),
-            permille: 731,
-        }];
-        let facts = Some(RoutingFacts {
-            stage: RoutingStage::Words,
-            took_ms: 3,
-            scores,
-        });
-        let chosen = RoutedAgent {
-            agent_id: agent_id(),
-            reason: "asks about tea".into(),
-            facts,
-        };
-        world.push(IngressEnvelope::Playground(
-            run_id,
-            PlaygroundRouting::Agent(Box::new(chosen)),
-        ));
-    };
-    let answer = tokio::join!(admin(&world, "/teams/new/try", &body), work).0;
-    let shop = json!({"id": agent_id(), "slug": "shop", "name": "Shop"});
-    let member =
-        json!({"agent": shop, "specialization": "tea", "canAnswer": true, "permille": 731});
-    let expected = json!({
-        "agent": shop, "reason": "asks about tea", "stage": "words", "tookMs": 3, "members": [member]
-    });
-    assert_eq!((answer.status, answer.json()), (StatusCode::OK, expected));
 }
 
 #[tokio::test]

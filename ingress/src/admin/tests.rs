@@ -1,13 +1,11 @@
 //! Tests of single resources over embedded backends: responses, errors and concurrent editors.
 
 mod keys;
-mod versions;
 
 use http::header;
 use serde_json::{Value, json};
-use switchboard_schemas::ids::OrgId;
 
-use crate::testing::{Answer, World, agent_id, org_id, secret};
+use crate::testing::{Answer, World, agent_id, org_id};
 
 async fn admin(world: &World, method: &str, path: &str, body: Value) -> Answer {
     admin_with(world, method, path, &[], body).await
@@ -42,34 +40,6 @@ async fn create(world: &World, list: &str, thing: Value) -> Value {
     );
     assert_eq!(answer.headers[header::LOCATION], path.as_str());
     shown
-}
-
-#[tokio::test]
-async fn every_route_needs_the_admin_token() {
-    let world = World::new().await;
-    for (method, path) in [
-        ("GET", String::new()),
-        ("POST", String::new()),
-        ("GET", of("")),
-        ("DELETE", of("")),
-        ("GET", of("/agents")),
-        ("POST", of("/keys")),
-        ("PATCH", shop()),
-        ("PUT", shop()),
-        ("DELETE", shop()),
-    ] {
-        let path = format!("/api/admin/organizations{path}");
-        assert_eq!(
-            world.send_with(method, &path, &[], "").await.problem(),
-            (401, "MISSING_API_KEY".into()),
-            "{path}"
-        );
-        assert_eq!(
-            world.send(method, &path, "").await.problem(),
-            (401, "INVALID_API_KEY".into()),
-            "{path}"
-        );
-    }
 }
 
 #[tokio::test]
@@ -247,141 +217,6 @@ async fn array_is_refused_where_an_object_is_expected() {
 }
 
 #[tokio::test]
-async fn resources_of_another_organization_are_not_found() {
-    let world = World::new().await;
-    let other = admin(
-        &world,
-        "POST",
-        "",
-        json!({ "slug": "other", "name": "Other" }),
-    )
-    .await;
-    let other = other.expect(201)["id"].as_str().unwrap().to_owned();
-    let key = create(&world, "keys", json!({ "name": "k" })).await["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let unknown = OrgId::derive(&secret(), "unknown");
-    let entries = world.catalog_entries().await;
-    for org in [other.as_str(), unknown.as_str(), "org_", "acme"] {
-        for (method, path, body) in [
-            ("GET", format!("/agents/{}", agent_id()), Value::Null),
-            (
-                "PATCH",
-                format!("/agents/{}", agent_id()),
-                json!({ "name": "Taken" }),
-            ),
-            (
-                "PUT",
-                format!("/agents/{}", agent_id()),
-                json!({ "slug": "shop", "name": "Taken" }),
-            ),
-            ("DELETE", format!("/agents/{}", agent_id()), Value::Null),
-            ("GET", format!("/keys/{key}"), Value::Null),
-            ("DELETE", format!("/keys/{key}"), Value::Null),
-            ("POST", format!("/keys/{key}/rotate"), json!({})),
-            // An id of another kind.
-            ("GET", format!("/teams/{}", agent_id()), Value::Null),
-        ] {
-            let answer = admin(&world, method, &format!("/{org}{path}"), body).await;
-            assert_eq!(
-                answer.problem(),
-                (404, "NOT_FOUND".into()),
-                "{method} {org}{path}"
-            );
-        }
-    }
-    assert_eq!(world.catalog_entries().await, entries);
-    assert_eq!(
-        admin(&world, "GET", &format!("/{other}/agents"), Value::Null)
-            .await
-            .json()["items"],
-        json!([])
-    );
-}
-
-#[tokio::test]
-async fn existing_resource_is_not_created_again() {
-    let world = World::new().await;
-    create(&world, "keys", json!({ "name": "k" })).await;
-    for (path, body) in [
-        (String::new(), json!({ "slug": "acme", "name": "Again" })),
-        (of("/agents"), json!({ "slug": "shop", "name": "Again" })),
-        (of("/keys"), json!({ "name": "k" })),
-    ] {
-        assert_eq!(
-            admin(&world, "POST", &path, body).await.problem(),
-            (409, "CONFLICT".into()),
-            "{path}"
-        );
-    }
-    assert_eq!(
-        admin(&world, "GET", &shop(), Value::Null).await.json()["name"],
-        "Shop"
-    );
-}
-
-#[tokio::test]
-async fn referenced_resource_is_not_deleted() {
-    let world = World::new().await;
-    let provider = create(&world, "providers", json!({ "slug": "main" })).await;
-    assert_eq!(
-        admin(
-            &world,
-            "PATCH",
-            &shop(),
-            json!({ "fallbackProvider": "main" })
-        )
-        .await
-        .status,
-        200
-    );
-    let team = create(
-        &world,
-        "teams",
-        json!({ "slug": "t", "name": "T", "members": [{ "agent": "shop" }] }),
-    )
-    .await;
-    let provider = of(&format!("/providers/{}", provider["id"].as_str().unwrap()));
-    let team_path = of(&format!("/teams/{}", team["id"].as_str().unwrap()));
-    for (path, user) in [
-        (
-            &provider,
-            json!({ "kind": "agent", "id": agent_id(), "slug": "shop" }),
-        ),
-        (
-            &shop(),
-            json!({ "kind": "team", "id": team["id"], "slug": "t" }),
-        ),
-    ] {
-        let answer = admin(&world, "DELETE", path, Value::Null).await;
-        assert_eq!(answer.problem(), (409, "CONFLICT".into()));
-        assert_eq!(
-            answer.json()["details"],
-            json!({ "usedBy": [user], "total": 1 })
-        );
-    }
-    let organization = admin(&world, "DELETE", &of(""), Value::Null).await;
-    assert_eq!(
-        (
-            organization.problem().0,
-            &organization.json()["details"]["total"]
-        ),
-        (409, &json!(4))
-    );
-    for path in [&team_path, &shop(), &provider] {
-        let answer = admin(&world, "DELETE", path, Value::Null).await;
-        assert_eq!(
-            (answer.status.as_u16(), answer.text.as_str()),
-            (204, ""),
-            "{path}"
-        );
-        assert_eq!(admin(&world, "GET", path, Value::Null).await.status, 404);
-        assert_eq!(admin(&world, "DELETE", path, Value::Null).await.status, 404);
-    }
-}
-
-#[tokio::test]
 async fn lists_are_pages_by_slug() {
     let world = World::new().await;
     for slug in ["c", "a", "b"] {
@@ -435,4 +270,64 @@ async fn changes_are_announced_and_store_outages_reported() {
         let answer = admin(&world, method, &path, json!({})).await;
         assert_eq!(answer.problem(), (503, "UNAVAILABLE".into()), "{method}");
     }
+}
+
+#[tokio::test]
+async fn change_of_an_outdated_version_is_refused() {
+    let world = World::new().await;
+    let read = admin(&world, "GET", &shop(), Value::Null).await;
+    let (etag, version) = (
+        read.headers[header::ETAG].to_str().unwrap(),
+        read.json()["version"].clone(),
+    );
+    let changed = admin_with(
+        &world,
+        "PATCH",
+        &shop(),
+        &[("if-match", etag)],
+        json!({ "name": "One" }),
+    )
+    .await;
+    assert_eq!(changed.status, 200);
+    assert_ne!(changed.json()["version"], version);
+    for (headers, body) in [
+        (vec![("if-match", etag)], json!({ "name": "Two" })),
+        (vec![], json!({ "name": "Two", "version": version })),
+    ] {
+        let refused = admin_with(&world, "PATCH", &shop(), &headers, body).await;
+        assert_eq!(refused.problem(), (409, "CONFLICT".into()));
+        assert_eq!(
+            refused.json()["details"]["version"],
+            changed.json()["version"]
+        );
+    }
+    assert_eq!(
+        admin_with(
+            &world,
+            "DELETE",
+            &shop(),
+            &[("if-match", etag)],
+            Value::Null
+        )
+        .await
+        .status,
+        409
+    );
+    assert_eq!(
+        admin(&world, "GET", &shop(), Value::Null).await.json()["name"],
+        "One"
+    );
+    let current = changed.headers[header::ETAG].to_str().unwrap();
+    assert_eq!(
+        admin_with(
+            &world,
+            "DELETE",
+            &shop(),
+            &[("if-match", current)],
+            Value::Null
+        )
+        .await
+        .status,
+        204
+    );
 }

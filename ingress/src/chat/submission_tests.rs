@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use switchboard_backends::relay::QueueSlots;
 use switchboard_schemas::{agent::OnDisconnect, conversation::ReplyStatus, topics::Topic};
 
 use crate::testing::{Answer, World, reply_frames, reply_of};
@@ -35,21 +34,6 @@ async fn send_and_answer(world: &World, key: &str) -> Answer {
         }
     };
     tokio::join!(send(world, key, BODY), work).0
-}
-
-#[tokio::test]
-async fn duplicate_reads_the_existing_reply_without_a_publish() {
-    let world = World::new().await;
-    let first = send_and_answer(&world, "key").await;
-    let again = send(&world, "key", BODY).await;
-    assert_eq!(
-        (first.text.as_str(), again.text.as_str(), again.whole),
-        ("once", "once", true)
-    );
-    assert_eq!(first.headers["x-message-id"], again.headers["x-message-id"]);
-    assert_eq!(world.jobs(Topic::Jobs).len(), 1);
-    let other = send(&world, "key", r#"{"message":"ho","sessionId":"s"}"#).await;
-    assert_eq!(other.problem(), (422, "IDEMPOTENCY_KEY_REUSED".to_owned()));
 }
 
 #[tokio::test]
@@ -175,33 +159,4 @@ async fn relay_outage_rejects_only_requests_with_a_key() {
     let path = World::agent_path("/chat");
     let chat = world.send("POST", &path, BODY);
     assert_eq!(tokio::join!(chat, published).0.text, "ok");
-}
-
-#[tokio::test]
-async fn tenth_message_of_a_conversation_is_429() {
-    let world = World::new().await;
-    let waiting = world.fill_queue(9).await;
-    let refused = world.send("POST", &World::agent_path("/chat"), BODY).await;
-    assert_eq!(refused.problem(), (429, "RATE_LIMITED".to_owned()));
-    assert!(
-        refused.headers["retry-after"]
-            .to_str()
-            .unwrap()
-            .parse::<u32>()
-            .unwrap()
-            >= 1
-    );
-    assert!(world.jobs(Topic::Jobs).is_empty());
-    world
-        .relay
-        .void_publish(&waiting[0], "nonce")
-        .await
-        .unwrap();
-    assert_eq!(
-        world
-            .chat_answered(reply_frames(&["ok"], ReplyStatus::Completed))
-            .await
-            .status,
-        200
-    );
 }

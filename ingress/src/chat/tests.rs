@@ -9,21 +9,12 @@ use switchboard_schemas::{
     conversation::{Message, MessageAuthor, ReplyFacts, ReplyStatus, TokenUsage},
     conversation_job::ConversationJob,
     ids::MessageId,
-    reply_event::{Frame, FrameBody, ReplyEnd, ReplyFailure, ReplySignal},
+    reply_event::{Frame, FrameBody, ReplySignal},
     time::Timestamp,
     topics::Topic,
 };
 
 use crate::testing::{World, end_of, head, org_id, reply_frames, reply_of};
-
-fn end_frame(seq: u64, end: ReplyEnd) -> Frame {
-    Frame {
-        attempt: 1,
-        generation: 1,
-        seq,
-        body: FrameBody::End(Box::new(end)),
-    }
-}
 
 const fn heartbeat(attempt: u32) -> ReplySignal {
     ReplySignal::Heartbeat { attempt }
@@ -79,37 +70,6 @@ async fn store_reply(world: &World, reply: &MessageId, text: &str) {
 }
 
 #[tokio::test]
-async fn reply_arrives_complete_with_its_headers() {
-    let world = World::new().await;
-    let answer = world
-        .chat_answered(reply_frames(&["Hé", "llo"], ReplyStatus::Completed))
-        .await;
-    assert_eq!(
-        (answer.status.as_u16(), answer.text.as_str(), answer.whole),
-        (200, "Héllo", true)
-    );
-    let header = |name: &str| answer.headers[name].to_str().unwrap();
-    assert_eq!(header("content-type"), "text/plain; charset=utf-8");
-    assert_eq!(header("cache-control"), "no-store, no-transform");
-    assert_eq!(
-        (
-            header("x-accel-buffering"),
-            header("x-model"),
-            header("x-reply-generation")
-        ),
-        ("no", "demo", "1")
-    );
-    let ConversationJob::Reply(job) = world.jobs(Topic::Jobs).remove(0) else {
-        panic!("a reply job is expected")
-    };
-    assert_eq!(
-        header("x-conversation-id"),
-        job.turn.conversation_id.as_str()
-    );
-    assert_eq!(header("x-message-id"), job.turn.reply_id().as_str());
-}
-
-#[tokio::test]
 async fn job_is_complete_and_keyed_by_its_conversation() {
     let world = World::new().await;
     world
@@ -135,29 +95,6 @@ async fn job_is_complete_and_keyed_by_its_conversation() {
         ("hi", "s", 1)
     );
     assert!(job.turn.reply_to.is_some() && job.turn.key_id.is_some());
-}
-
-#[tokio::test]
-async fn structured_data_before_the_text_is_in_the_headers() {
-    let world = World::new().await;
-    let mut frames = reply_frames(&["a"], ReplyStatus::Completed);
-    for frame in &mut frames[1..] {
-        frame.seq += 1;
-    }
-    let ui = FrameBody::Ui(json!({ "type": "product-grid", "data": [] }));
-    frames.insert(
-        1,
-        Frame {
-            seq: 2,
-            body: ui,
-            ..frames[0].clone()
-        },
-    );
-    let answer = world.chat_answered(frames).await;
-    assert_eq!(
-        answer.headers["x-ui-spec"],
-        r#"{"data":[],"type":"product-grid"}"#
-    );
 }
 
 /// Headers that the server adds below the router.
@@ -209,45 +146,6 @@ async fn short_names_leave_most_header_bytes_to_the_products() {
 }
 
 #[tokio::test]
-async fn failure_before_the_first_byte_is_an_http_error() {
-    for (status, failure, expected) in [
-        (
-            ReplyStatus::Failed,
-            Some(ReplyFailure::ModelError),
-            (502, "MODEL_ERROR"),
-        ),
-        (
-            ReplyStatus::Failed,
-            Some(ReplyFailure::ModelUnavailable),
-            (503, "UNAVAILABLE"),
-        ),
-        (
-            ReplyStatus::Failed,
-            Some(ReplyFailure::ModelTimeout),
-            (504, "MODEL_TIMEOUT"),
-        ),
-        (ReplyStatus::Cancelled, None, (409, "CONFLICT")),
-    ] {
-        let world = World::new().await;
-        let end = ReplyEnd {
-            failure,
-            ..end_of("", status)
-        };
-        let answer = world
-            .chat_answered(vec![
-                reply_frames(&[], status)[0].clone(),
-                end_frame(2, end),
-            ])
-            .await;
-        assert_eq!(answer.problem(), (expected.0, expected.1.to_owned()));
-        assert_eq!(
-            answer.headers.contains_key("retry-after"),
-            expected.0 == 503
-        );
-    }
-}
-
-#[tokio::test]
 async fn completed_reply_without_text_is_an_empty_response() {
     let world = World::new().await;
     let answer = world
@@ -257,18 +155,6 @@ async fn completed_reply_without_text_is_an_empty_response() {
         (answer.status.as_u16(), answer.text.as_str(), answer.whole),
         (200, "", true)
     );
-}
-
-#[tokio::test]
-async fn reply_that_fails_after_its_first_byte_breaks_the_transfer() {
-    for status in [ReplyStatus::Incomplete, ReplyStatus::Cancelled] {
-        let world = World::new().await;
-        let answer = world.chat_answered(reply_frames(&["half"], status)).await;
-        assert_eq!(
-            (answer.status.as_u16(), answer.text.as_str(), answer.whole),
-            (200, "half", false)
-        );
-    }
 }
 
 #[tokio::test]
@@ -456,21 +342,6 @@ async fn heartbeats_keep_a_queued_message_waiting() {
 }
 
 #[tokio::test]
-async fn unpublished_message_is_rejected_and_voided() {
-    let world = World::new().await;
-    world.bus.faults.set_down(true);
-    let answer = world
-        .send(
-            "POST",
-            &World::agent_path("/chat"),
-            r#"{"message":"hi","sessionId":"s"}"#,
-        )
-        .await;
-    assert_eq!(answer.problem(), (503, "UNAVAILABLE".to_owned()));
-    assert_eq!(world.voided_publishes().len(), 1);
-}
-
-#[tokio::test]
 async fn slow_client_receives_every_byte_from_the_log() {
     let world = World::new().await;
     let parts: Vec<String> = (0..500).map(|number| format!("{number} ")).collect();
@@ -484,12 +355,4 @@ async fn slow_client_receives_every_byte_from_the_log() {
         world.counter("switchboard_replies_pulled_total") > 0,
         "its queue overflowed"
     );
-}
-
-#[tokio::test]
-async fn chunks_are_whole_characters_as_sent_by_the_worker() {
-    let world = World::new().await;
-    let frames = reply_frames(&["🦀", "é"], ReplyStatus::Completed);
-    assert!(matches!(&frames[1].body, FrameBody::Text { text, .. } if text == "🦀"));
-    assert_eq!(world.chat_answered(frames).await.text, "🦀é");
 }

@@ -1,7 +1,5 @@
 //! Message lookup, reply formats, resumption and cancellation over embedded backends.
 
-mod cancellation;
-
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -9,28 +7,15 @@ use switchboard_backends::testing::Faults;
 use switchboard_schemas::{
     agent::OnDisconnect,
     conversation::{Conversation, ReplyStatus},
-    conversation_job::ConversationJob,
     ids::MessageId,
-    reply_event::{
-        Frame, FrameBody, IngressEnvelope, ReplyEnd, ReplyFailure, ReplySignal, ToolProgress,
-        ToolStatus,
-    },
+    reply_event::Frame,
     topics::Topic,
 };
 
-use crate::testing::{Answer, World, end_of, org_id, reply_frames, reply_of};
+use crate::testing::{Answer, World, org_id, reply_frames, reply_of};
 
 const BODY: &str = r#"{"message":"hi","sessionId":"s"}"#;
 const DEADLINE: Duration = Duration::from_secs(10);
-
-fn frame(seq: u64, body: FrameBody) -> Frame {
-    Frame {
-        attempt: 1,
-        generation: 1,
-        seq,
-        body,
-    }
-}
 
 impl World {
     async fn ask(
@@ -114,22 +99,6 @@ fn events(answer: &Answer) -> Vec<(String, Value)> {
 }
 
 #[tokio::test]
-async fn accepted_message_is_known_before_a_worker_claims_it() {
-    let world = World::new().await;
-    let reply = world.accepted().await;
-    let answer = world.message(&reply, "").await;
-    assert_eq!(
-        (answer.status.as_u16(), &answer.json()["status"]),
-        (200, &json!("queued"))
-    );
-    assert_eq!(answer.json()["agentName"], "Shop");
-    let ConversationJob::Reply(job) = world.jobs(Topic::Jobs).remove(0) else {
-        panic!("a reply job is expected")
-    };
-    assert_eq!(job.turn.reply_to, None, "no ingress waits");
-}
-
-#[tokio::test]
 async fn reply_is_known_while_its_final_state_is_stored() {
     let world = World::new().await;
     let conversation = world.put_conversation(org_id()).await;
@@ -161,22 +130,6 @@ async fn reply_is_known_while_its_final_state_is_stored() {
 }
 
 #[tokio::test]
-async fn unrecorded_acceptance_has_no_202_and_no_job() {
-    let world = World::new().await;
-    world.store.faults.set_down(true);
-    let answer = world
-        .ask(
-            "POST",
-            &World::agent_path("/chat"),
-            &[("prefer", "respond-async")],
-            BODY,
-        )
-        .await;
-    assert_eq!(answer.problem(), (503, "UNAVAILABLE".into()));
-    assert!(world.jobs(Topic::Jobs).is_empty());
-}
-
-#[tokio::test]
 async fn event_stream_continues_without_the_store() {
     let world = World::new().await;
     world.store.faults.set_down(true);
@@ -186,130 +139,6 @@ async fn event_stream_continues_without_the_store() {
             reply_frames(&["a"], ReplyStatus::Completed),
         )
         .await;
-    assert_eq!(events(&answer).last().unwrap().0, "done");
-}
-
-#[tokio::test]
-async fn json_success_is_completed_or_canceled() {
-    for (status, failure, expected) in [
-        (ReplyStatus::Completed, None, 200),
-        (ReplyStatus::Cancelled, None, 200),
-        (ReplyStatus::Incomplete, Some(ReplyFailure::ModelError), 502),
-        (
-            ReplyStatus::Incomplete,
-            Some(ReplyFailure::ModelUnavailable),
-            502,
-        ),
-        (
-            ReplyStatus::Incomplete,
-            Some(ReplyFailure::ModelTimeout),
-            504,
-        ),
-        (ReplyStatus::Failed, Some(ReplyFailure::ModelTimeout), 504),
-    ] {
-        let world = World::new().await;
-        let mut frames = reply_frames(&["half"], status);
-        frames[2].body = FrameBody::End(Box::new(ReplyEnd {
-            failure,
-            ..end_of("half", status)
-        }));
-        let answer = world.chat_in(("accept", "application/json"), frames).await;
-        assert_eq!(answer.status.as_u16(), expected, "{status:?} {failure:?}");
-        let (body, reply) = (answer.json(), reply_of(&world.jobs(Topic::Jobs)[0]));
-        let (id, told) = if expected == 200 {
-            assert_eq!(
-                (&body["content"], &body["agentName"]),
-                (&json!("half"), &json!("Shop"))
-            );
-            (&body["messageId"], &body["status"])
-        } else {
-            (&body["details"]["messageId"], &body["details"]["status"])
-        };
-        assert_eq!((id, told), (&json!(reply), &json!(status)));
-    }
-}
-
-#[tokio::test]
-async fn event_stream_has_structured_data_and_tool_events() {
-    let world = World::new().await;
-    let mut frames = reply_frames(&["a"], ReplyStatus::Cancelled);
-    let spec = json!({ "type": "product-grid", "data": [] });
-    let tool = ToolProgress {
-        name: "search".into(),
-        status: ToolStatus::Started,
-    };
-    frames.insert(1, frame(2, FrameBody::Tool(tool)));
-    frames.insert(2, frame(3, FrameBody::Ui(spec.clone())));
-    for later in &mut frames[3..] {
-        later.seq += 2;
-    }
-    let answer = world.chat_in(("accept", "text/event-stream"), frames).await;
-    assert_eq!((answer.status.as_u16(), answer.whole), (200, true));
-    let events = events(&answer);
-    let names: Vec<_> = events.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["start", "tool", "ui", "delta", "done"]);
-    assert_eq!(
-        events[1].1,
-        json!({ "name": "search", "status": "started" })
-    );
-    assert_eq!(events[2].1, spec);
-    assert_eq!(
-        (&events[3].1["offset"], &events[4].1["status"]),
-        (&json!(0), &json!("cancelled"))
-    );
-    assert!(answer.text.contains("\nid: 1.1\n"), "{}", answer.text);
-}
-
-#[tokio::test]
-async fn failure_is_an_error_event_with_a_clean_end() {
-    let world = World::new().await;
-    let end = ReplyEnd {
-        failure: Some(ReplyFailure::ModelUnavailable),
-        ..end_of("", ReplyStatus::Failed)
-    };
-    let frames = vec![frame(1, FrameBody::End(Box::new(end)))];
-    let answer = world.chat_in(("accept", "text/event-stream"), frames).await;
-    assert!(answer.whole);
-    let (name, problem) = events(&answer).remove(0);
-    assert_eq!(
-        (name.as_str(), &problem["code"], &problem["status"]),
-        ("error", &json!("UNAVAILABLE"), &json!(503))
-    );
-    assert_eq!(
-        problem["requestId"],
-        answer.headers["x-request-id"].to_str().unwrap()
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn comments_keep_a_waiting_event_stream_alive() {
-    let world = World::new().await;
-    let path = World::agent_path("/chat");
-    let work = async {
-        world.published().await;
-        let reply = reply_of(&world.jobs(Topic::Jobs)[0]);
-        for _ in 0..34 {
-            world.push(IngressEnvelope::Reply(
-                reply.clone(),
-                ReplySignal::Heartbeat { attempt: 1 },
-            ));
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
-        let frames = reply_frames(&["late"], ReplyStatus::Completed);
-        world.append_frames(&reply, frames);
-    };
-    let asked = world.ask("POST", &path, &[("accept", "text/event-stream")], BODY);
-    let (answer, ()) = tokio::join!(asked, work);
-    let comments = answer
-        .text
-        .split("\n\n")
-        .filter(|block| block.starts_with(':'))
-        .count();
-    assert_eq!(
-        comments,
-        1 + 3,
-        "one comment at once and one every ten seconds"
-    );
     assert_eq!(events(&answer).last().unwrap().0, "done");
 }
 
@@ -380,51 +209,58 @@ async fn new_generation_breaks_a_reader_and_is_never_appended() {
 }
 
 #[tokio::test]
-async fn page_of_another_origin_can_neither_follow_nor_cancel() {
+async fn cancellation_reaches_the_relay_and_spares_final_messages() {
     let world = World::new().await;
-    world
-        .edit_agent(|agent| agent.settings.allowed_domains = vec!["shop.example".into()])
-        .await;
     let reply = world.accepted().await;
-    let foreign = [("origin", "https://evil.example")];
-    let path = format!("/api/public/messages/{reply}");
-    for (method, rest) in [("GET", "/stream"), ("POST", "/cancel")] {
-        let answer = world
-            .ask(method, &format!("{path}{rest}"), &foreign, "")
+    let path = format!("/api/public/messages/{reply}/cancel");
+    world.relay.faults.set_down(true);
+    assert_eq!(
+        world.send("POST", &path, "").await.problem(),
+        (503, "UNAVAILABLE".into())
+    );
+    world.relay.faults.set_down(false);
+    let store = async {
+        world
+            .wait_until("the relay is called", |world| {
+                !world.cancelled_replies().is_empty()
+            })
             .await;
-        assert_eq!(
-            answer.problem(),
-            (403, "DOMAIN_NOT_ALLOWED".into()),
-            "{rest}"
-        );
-    }
-    assert!(world.cancelled_replies().is_empty());
-    assert_eq!(world.ask("GET", &path, &foreign, "").await.status, 200);
+        world.put_conversation(org_id()).await;
+        world.put_final(&reply, ReplyStatus::Cancelled).await;
+    };
+    let (answer, ()) = tokio::join!(world.send("POST", &path, ""), store);
+    assert_eq!(
+        (answer.status.as_u16(), &answer.json()["status"]),
+        (200, &json!("cancelled"))
+    );
+    let again = world.send("POST", &path, "").await;
+    assert_eq!(
+        (again.status.as_u16(), &again.json()["status"]),
+        (200, &json!("cancelled"))
+    );
+    assert_eq!(
+        world.cancelled_replies(),
+        [reply],
+        "a final reply was canceled"
+    );
 }
 
 #[tokio::test]
-async fn foreign_and_unknown_messages_are_not_found() {
+async fn completely_read_reply_is_not_canceled() {
     let world = World::new().await;
-    let reply = world.accepted().await;
-    let foreign = world.new_key("umbrella", json!({ "name": "all" })).await;
-    let header = format!("Bearer {foreign}");
-    for (method, rest) in [("GET", ""), ("GET", "/stream"), ("POST", "/cancel")] {
-        for id in [
-            reply.as_str(),
-            &format!("msg_{}", "0".repeat(52)),
-            "msg_x",
-            "%20",
-        ] {
-            let path = format!("/api/public/messages/{id}{rest}");
-            let answer = world
-                .send_with(method, &path, &[("authorization", &header)], "")
-                .await;
-            assert_eq!(
-                answer.problem(),
-                (404, "MESSAGE_NOT_FOUND".into()),
-                "{method} {path}"
-            );
-        }
+    world
+        .edit_agent(|agent| agent.settings.on_disconnect = OnDisconnect::Cancel)
+        .await;
+    for accept in ["text/plain", "application/json", "text/event-stream"] {
+        world.forget_published();
+        let answer = world
+            .chat_in(
+                ("accept", accept),
+                reply_frames(&["a"], ReplyStatus::Completed),
+            )
+            .await;
+        assert!(answer.status == 200 && answer.whole, "{accept}");
     }
+    world.background_is_done().await;
     assert!(world.cancelled_replies().is_empty());
 }

@@ -19,8 +19,6 @@ pub(crate) mod widget;
 pub(crate) mod widget_script;
 
 #[cfg(test)]
-mod check_order_tests;
-#[cfg(test)]
 mod conversation_tests;
 #[cfg(test)]
 mod message_tests;

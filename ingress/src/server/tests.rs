@@ -113,37 +113,6 @@ async fn read_until(stream: &mut TcpStream, needle: &str) {
 }
 
 #[tokio::test]
-async fn complete_reply_ends_with_its_final_chunk() {
-    for (status, whole) in [
-        (ReplyStatus::Completed, true),
-        (ReplyStatus::Incomplete, false),
-    ] {
-        let running = RunningServer::start(IngressConfig::default()).await;
-        let text = read_all(&mut running.chat(reply_frames(&["half"], status)).await).await;
-        assert!(
-            text.starts_with("HTTP/1.1 200 OK") && text.contains("half"),
-            "{text}"
-        );
-        assert_eq!(text.ends_with(FINAL_CHUNK), whole, "{text}");
-    }
-}
-
-#[tokio::test]
-async fn connection_without_a_complete_head_is_closed() {
-    let running = RunningServer::start(IngressConfig {
-        header_timeout_ms: 200,
-        ..IngressConfig::default()
-    })
-    .await;
-    for said in ["", "P", "GET / HTTP/1.1\r\nhost: x\r\n"] {
-        let mut stream = running.connect().await;
-        stream.write_all(said.as_bytes()).await.unwrap();
-        let answer = read_all(&mut stream).await;
-        assert!(!answer.contains("200 OK"), "{said}: {answer}");
-    }
-}
-
-#[tokio::test]
 async fn drain_finishes_open_replies_and_accepts_no_connection() {
     let mut running = RunningServer::start(IngressConfig::default()).await;
     let mut frames = reply_frames(&["begin", "end"], ReplyStatus::Completed);

@@ -3,11 +3,7 @@
 
 mod world;
 
-pub(crate) use world::{
-    ADMIN_TOKEN, Answer, World,
-    backends::{empty_conversation, put_conversation},
-    reply_of,
-};
+pub(crate) use world::{ADMIN_TOKEN, Answer, World, backends::put_conversation, reply_of};
 
 use switchboard_schemas::{
     conversation::{FinishReason, ReplyStatus, TokenUsage},

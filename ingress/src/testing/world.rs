@@ -67,7 +67,6 @@ pub(crate) struct World {
 }
 
 /// The backends of an ingress and the folder of their files.
-#[derive(Clone)]
 pub(crate) struct Outside {
     pub(crate) bus: Arc<Faulty<EmbeddedBus>>,
     pub(crate) relay: Arc<Faulty<EmbeddedRelay>>,
@@ -76,7 +75,7 @@ pub(crate) struct Outside {
     pub(crate) limiter: Arc<Faulty<EmbeddedLimiter>>,
     pub(crate) products: Arc<EmbeddedProducts>,
     pub(crate) accounts: Arc<Faulty<EmbeddedAccounts>>,
-    directory: Arc<tempfile::TempDir>,
+    directory: tempfile::TempDir,
 }
 
 impl Deref for World {
@@ -135,21 +134,13 @@ impl World {
             limiter: faulty(EmbeddedLimiter::new()),
             products: Arc::new(EmbeddedProducts::open(&path("products.db")).unwrap()),
             accounts: faulty(EmbeddedAccounts::open(&path("accounts.db")).unwrap()),
-            directory: Arc::new(directory),
+            directory,
         };
         let mut world = Self::around(outside, config).await;
         world.apply(json!({ "slug": "acme", "name": "Acme", "agents": [{ "slug": "shop", "name": "Shop" }] })).await;
         world.key = world.new_key("acme", json!({ "name": "all" })).await;
         world.forget_published();
         world
-    }
-
-    /// Creates another ingress process over the same backends.
-    pub(crate) async fn second_ingress(&self) -> Self {
-        Self {
-            key: self.key.clone(),
-            ..Self::around(self.outside.clone(), IngressConfig::default()).await
-        }
     }
 
     async fn around(outside: Outside, config: IngressConfig) -> Self {

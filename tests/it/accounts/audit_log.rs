@@ -22,12 +22,17 @@ impl ChangedOrganization {
             .await;
         let owner = Person::new(service, &organization, "owner").await;
         let agent = organization.admin_path(&format!("/agents/{}", organization.shop()));
-        let change = json!({"name": "Renamed", "instructions": "canary instructions"});
+        let change = json!({
+            "name": "Renamed", "instructions": "canary instructions", "theme": {"textColor": "blue"}
+        });
         let changed = owner
             .browser
             .send(Method::PATCH, &agent, Some(&change))
             .await;
         changed.assert_status(200);
+        // A change to the same values leaves no entry.
+        let again = owner.browser.send(Method::PATCH, &agent, Some(&change));
+        again.await.assert_status(200);
         let keys = organization.admin_path("/keys");
         let key = owner
             .browser
@@ -82,13 +87,23 @@ async fn changes_by_users_and_the_token_are_listed_latest_first() {
         (&items[0]["actor"]["type"], &items[2]["actor"]["email"]),
         (&json!("token"), &json!(changed.owner.email))
     );
+    let request = items[2]["requestId"].as_str().unwrap();
+    assert!(request.starts_with("req_"), "{request}");
+    assert_eq!(items[2]["subject"], changed.organization.shop());
     let fields = items[2]["fields"].as_array().unwrap();
-    assert_eq!(fields.len(), 2);
+    assert_eq!(fields.len(), 3, "{fields:?}");
+    let color = fields
+        .iter()
+        .find(|field| field["field"] == "theme.textColor");
+    assert!(color.is_some(), "{fields:?}");
     let renamed = fields
         .iter()
         .find(|field| field["field"] == "name")
         .unwrap();
-    assert_eq!(renamed["after"], "Renamed");
+    assert_eq!(
+        (&renamed["before"], &renamed["after"]),
+        (&json!("Agent shop"), &json!("Renamed"))
+    );
     assert_eq!(items[2]["address"], "127.0.0.0");
 }
 
@@ -116,6 +131,10 @@ async fn audit_log_is_filtered_by_subject_kind_and_user() {
         assert!(!found.is_empty(), "{query}");
         assert!(found.len() < all.len(), "{query}");
     }
+    assert!(items(&changed.audit_log("?action=delete").await).is_empty());
+    let path = changed.organization.admin_path("/audit?cursor=x");
+    let refused = changed.owner.browser.get(&path).await;
+    refused.assert_status(400);
 }
 
 #[tokio::test]

@@ -72,7 +72,11 @@ async fn html_forms_of_a_signed_in_browser_change_nothing() {
     let (organization, person) = organization_with_owner().await;
     let agents = organization.admin_path("/agents");
     let before = person.browser.get(&agents).await.json();
-    for form in ["text/plain", "application/x-www-form-urlencoded"] {
+    for form in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+    ] {
         let request = Client::new(&organization.service().public_urls()[0])
             .request(Method::POST, &agents)
             .header("cookie", &person.browser.cookie)
@@ -84,6 +88,9 @@ async fn html_forms_of_a_signed_in_browser_change_nothing() {
     }
     assert_eq!(person.browser.get(&agents).await.json(), before);
     assert!(person.browser.is_signed_in().await);
+    let as_json = json!({"slug": "evil", "name": "Evil"});
+    let answer = person.browser.send(Method::POST, &agents, Some(&as_json));
+    answer.await.assert_status(201);
 }
 
 #[tokio::test]

@@ -122,7 +122,9 @@ async fn invited(service: &TestService, organization: &Organization, role: &str)
         .post(&organization.admin_path("/users"), &user)
         .await;
     answer.assert_status(201);
-    answer.json()
+    let user = answer.json();
+    assert_eq!(user["state"], "invited");
+    user
 }
 
 /// Returns the secret after the `#` of a link.

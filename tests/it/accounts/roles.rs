@@ -4,7 +4,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Person;
-use crate::support::{Organization, OrganizationDocument, SharedService, shop_with_settings};
+use crate::support::{
+    Organization, OrganizationDocument, SharedService, shop_with_settings, unique,
+};
 
 /// Roles in ascending order of their permissions.
 const ROLES: [&str; 4] = ["viewer", "operator", "editor", "owner"];
@@ -18,26 +20,46 @@ fn role_requests(organization: &Organization, person: &Person, role: &str) -> Ve
     let path = |rest: &str| organization.admin_path(rest);
     let agent = path(&format!("/agents/{}", organization.shop()));
     let user = path(&format!("/users/{}", person.id));
+    let products = format!("{agent}/products");
     let (organizations, apply) = ("/api/admin/organizations", "/api/admin/apply");
     let slug = format!("by-{role}");
     let named = json!({"slug": slug, "name": role});
+    let renamed = json!({"name": role});
+    let invited = json!({"email": format!("{}@people.example", unique("new-")), "role": "owner"});
     let get = |least, rest: &str| (least, Method::GET, path(rest), None);
     let post = |least, path: String, body: Value| (least, Method::POST, path, Some(body));
     let patch = |least, path: String, body: Value| (least, Method::PATCH, path, Some(body));
+    let put = |path: &str, body: Value| (2, Method::PUT, path.to_owned(), Some(body));
     vec![
+        (0, Method::GET, organizations.to_owned(), None),
+        (0, Method::GET, products.clone(), None),
+        (0, Method::GET, format!("{products}/items"), None),
+        get(0, ""),
         get(0, "/agents"),
+        get(0, "/keys"),
         get(0, "/conversations"),
+        get(0, "/analytics"),
         get(0, "/erasures"),
         get(1, "/conversations/export"),
         post(1, path("/erasures"), json!({"visitorId": role})),
-        patch(2, agent, json!({"name": role})),
+        put(&products, json!([{"title": "Tea"}])),
+        (2, Method::DELETE, products, None),
+        patch(2, agent.clone(), renamed.clone()),
+        put(&agent, json!({"slug": "shop", "name": role})),
+        patch(2, path(""), renamed),
         post(2, path("/agents"), named.clone()),
+        post(2, path("/providers"), json!({"slug": slug})),
+        post(2, path("/teams"), named.clone()),
         get(2, "/audit"),
         post(3, path("/keys"), json!({"name": slug})),
         get(3, "/users"),
-        patch(3, user, json!({"name": "Me"})),
+        (3, Method::GET, user.clone(), None),
+        patch(3, user.clone(), json!({"name": "Me"})),
+        post(3, format!("{user}/link"), json!({})),
+        post(3, path("/users"), invited),
         post(4, organizations.to_owned(), named),
         post(4, apply.to_owned(), json!({"organizations": []})),
+        (4, Method::DELETE, path(""), None),
     ]
 }
 
@@ -112,7 +134,14 @@ async fn users_of_one_organization_see_nothing_of_another() {
     let user = format!("/users/{}", foreign.id);
     for (method, rest, body) in [
         (Method::GET, String::new(), None),
+        (Method::PATCH, String::new(), Some(json!({"name": "Taken"}))),
+        (Method::GET, "/analytics".to_owned(), None),
         (Method::GET, "/agents".to_owned(), None),
+        (
+            Method::POST,
+            "/agents".to_owned(),
+            Some(json!({"slug": "a", "name": "A"})),
+        ),
         (Method::GET, agent.clone(), None),
         (Method::PATCH, agent.clone(), Some(json!({"name": "Taken"}))),
         (Method::DELETE, agent.clone(), None),
@@ -180,4 +209,26 @@ async fn last_owner_cannot_be_removed() {
         204
     );
     assert!(!owner.browser.is_signed_in().await);
+}
+
+#[tokio::test]
+async fn last_owner_stays_under_concurrent_demotions() {
+    let organization = OrganizationDocument::new().apply_to_shared().await;
+    let service = organization.service();
+    let path = |id: &str| organization.admin_path(&format!("/users/{id}"));
+    let demoted = json!({"role": "viewer"});
+    let mut owner = Person::new(service, &organization, "owner").await.id;
+    for _ in 0..5 {
+        let other = Person::new(service, &organization, "owner").await.id;
+        // Each client talks to another ingress.
+        let (one, two) = (service.admin(), service.admin());
+        let (left, right) = (path(&owner), path(&other));
+        let (left, right) = tokio::join!(one.patch(&left, &demoted), two.patch(&right, &demoted));
+        let mut statuses = [left.status, right.status];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 409], "{} {}", left.text, right.text);
+        if left.status == 200 {
+            owner = other;
+        }
+    }
 }

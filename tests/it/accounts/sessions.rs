@@ -10,6 +10,8 @@ use crate::support::{
     OrganizationDocument, PATIENCE, PROMISED, TestService, eventually, shop_with_settings,
 };
 
+const NEW_PASS: &str = "another correct horse";
+
 async fn refused_everywhere(service: &TestService, browser: &Browser) {
     for url in service.public_urls() {
         let browser = browser.moved_to(&url);
@@ -68,7 +70,18 @@ async fn sign_out_ends_the_session_on_every_ingress() {
     assert!(elsewhere.is_signed_in().await);
     let answer = person.browser.send(Method::DELETE, SESSION, None).await;
     answer.assert_status(204);
+    let removed = answer.headers.get_all("set-cookie");
+    let is_removal = |cookie: &str| cookie.starts_with("switchboard=; ");
+    assert!(
+        removed
+            .iter()
+            .any(|cookie| is_removal(cookie.to_str().unwrap())),
+        "{:?}",
+        answer.headers
+    );
     refused_everywhere(service, &person.browser).await;
+    let again = person.browser.send(Method::DELETE, SESSION, None).await;
+    again.assert_status(204);
 }
 
 #[tokio::test]
@@ -85,7 +98,10 @@ async fn account_changes_end_all_sessions_on_every_ingress() {
         let path = organization.admin_path(&format!("/users/{}", person.id));
         let answer = match way {
             "password" => {
-                let body = json!({"currentPassword": PASS, "newPassword": "another correct horse"});
+                let mut body = json!({"currentPassword": "wrong", "newPassword": NEW_PASS});
+                let refused = person.browser.keep(PASSWORD, &body).await;
+                assert_eq!(refused.status, 400, "{}", refused.text);
+                body["currentPassword"] = json!(PASS);
                 person.browser.keep(PASSWORD, &body).await
             }
             "disabled" => admin.patch(&path, &json!({"state": "disabled"})).await,
@@ -104,6 +120,18 @@ async fn account_changes_end_all_sessions_on_every_ingress() {
             401,
             "{way}"
         );
+        match way {
+            "password" => {
+                let answer = second.sign_in(&person.email, NEW_PASS).await;
+                assert_eq!(answer.status, 200, "{}", answer.text);
+            }
+            "disabled" => {
+                let activated = admin.patch(&path, &json!({"state": "active"})).await;
+                assert_eq!(activated.json()["state"], "active");
+                assert!(!old.is_signed_in().await, "an ended session came back");
+            }
+            _ => {}
+        }
     }
 }
 

@@ -12,7 +12,9 @@ async fn session_is_valid_on_every_ingress() {
     let person = Person::new(service, &organization, "editor").await;
     let urls = service.public_urls();
     let mut browser = Browser::at(urls.last().unwrap());
-    let answer = browser.sign_in(&person.email.to_uppercase(), PASS).await;
+    let answer = browser
+        .sign_in(&format!(" {} ", person.email.to_uppercase()), PASS)
+        .await;
     answer.assert_status(200);
     let cookie = answer.header("set-cookie").unwrap();
     assert!(
@@ -49,6 +51,7 @@ async fn wrong_password_and_unknown_address_get_the_same_answer() {
         person.email.as_str(),
         "unknown@people.example",
         waiting["email"].as_str().unwrap(),
+        "no address",
     ] {
         let answer = Browser::at(&service.public_urls()[0])
             .sign_in(email, "quite a wrong one")

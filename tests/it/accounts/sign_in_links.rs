@@ -54,6 +54,8 @@ async fn reset_link_sets_a_password_and_replaces_earlier_links() {
         .keep(LINK, &body(&link_of(&first.json())))
         .await
         .assert_problem(401, None);
+    let short = json!({"link": link_of(&second.json()), "password": "short"});
+    assert_eq!(browser.keep(LINK, &short).await.status, 400);
     let asked = browser
         .keep(LINK, &json!({"link": link_of(&second.json())}))
         .await;

@@ -260,7 +260,7 @@ async fn team_run_scores_each_member_without_a_conversation() {
         .agent("away", json!({"status": "inactive"}))
         .team(
             "desk",
-            json!({"members": members, "status": "draft", "public": false}),
+            json!({"members": members.clone(), "status": "draft", "public": false}),
         )
         .apply_to_shared()
         .await;
@@ -290,6 +290,12 @@ async fn team_run_scores_each_member_without_a_conversation() {
         "{verdict}"
     );
     assert_eq!(verdict["members"][2]["canAnswer"], false);
+    let first = &verdict["members"][0];
+    assert_eq!(first["agent"], verdict["agent"], "{verdict}");
+    assert_eq!(
+        (&first["specialization"], &first["canAnswer"]),
+        (&members[0]["specialization"], &json!(true))
+    );
 
     let draft = json!({"routing": "round-robin"});
     let body = json!({"message": "Where is the delivery of my order?", "draft": draft});

@@ -127,6 +127,12 @@ async fn ids_of_another_organization_are_unknown_and_unchanged() {
             assert!(!answer.text.contains("canary"));
         }
     }
+    let rotate = ours.admin_path(&format!("/keys/{key}/rotate"));
+    let rotated = admin.post(&rotate, &json!({})).await;
+    rotated.assert_problem(404, Some("NOT_FOUND"));
+    let team = theirs.admin_path(&format!("/teams/{}", theirs.shop()));
+    let of_another_kind = admin.get(&team).await;
+    of_another_kind.assert_problem(404, Some("NOT_FOUND"));
     for list in ["agents", "teams", "keys", "providers"] {
         let answer = admin.get(&ours.admin_path(&format!("/{list}"))).await;
         assert_eq!(answer.status, 200);
@@ -161,6 +167,11 @@ async fn simultaneous_creations_of_one_slug_create_one() {
         statuses.sort_unstable();
         assert_eq!(statuses, [201, 409], "{} {}", one.text, two.text);
     }
+    let again = organization.document["organizations"][0]["slug"].clone();
+    let again = json!({"slug": again, "name": "Again"});
+    let admin = organization.service().admin();
+    let refused = admin.post("/api/admin/organizations", &again).await;
+    refused.assert_problem(409, Some("CONFLICT"));
 }
 
 #[tokio::test]
@@ -229,10 +240,8 @@ async fn referenced_resources_cannot_be_deleted() {
         .delete(&path("agents"))
         .await
         .assert_problem(409, Some("CONFLICT"));
-    assert_eq!(
-        refused["details"]["usedBy"][0]["id"],
-        organization.team("front")
-    );
+    let team = json!({"kind": "team", "id": organization.team("front"), "slug": "front"});
+    assert_eq!(refused["details"], json!({"usedBy": [team], "total": 1}));
     let refused = admin
         .delete(&path("providers"))
         .await

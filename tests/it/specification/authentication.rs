@@ -10,48 +10,6 @@ use crate::support::{
     PATIENCE, PROMISED, eventually, report, send, shop_saying, shop_with_settings,
 };
 
-async fn read(client: &Client, path: &str, headers: &[(&str, &str)]) -> Answer {
-    let mut request = client.request(Method::GET, path);
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    send(request).await
-}
-
-#[tokio::test]
-async fn every_public_endpoint_requires_an_api_key() {
-    let endpoints = Endpoints::prepare().await;
-    for endpoint in Endpoint::ALL {
-        endpoints
-            .provoke(endpoint, "MISSING_API_KEY")
-            .await
-            .assert_problem(401, Some("MISSING_API_KEY"));
-        assert_eq!(
-            endpoints.succeed(endpoint).await.status,
-            200,
-            "{endpoint:?}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn key_value_cannot_be_retrieved_afterwards() {
-    let organization = shop_saying("ok").await;
-    let service = organization.service();
-    let value = organization.key_text("all");
-    let again = service
-        .admin()
-        .post("/api/admin/apply", &organization.document)
-        .await;
-    let refused = read(
-        &service.client(),
-        "/api/public/agents/agt_x",
-        &[("x-api-key", value)],
-    )
-    .await;
-    assert!(!again.text.contains(value) && !refused.text.contains(value));
-}
-
 #[tokio::test]
 async fn keys_start_with_svc_live_and_svc_test_is_unavailable() {
     let organization = shop_saying("ok").await;
@@ -67,23 +25,6 @@ async fn keys_start_with_svc_live_and_svc_test_is_unavailable() {
         .get(&path)
         .await
         .assert_problem(401, Some("INVALID_API_KEY"));
-}
-
-#[tokio::test]
-async fn key_is_sent_in_one_of_two_equivalent_headers() {
-    let organization = shop_saying("ok").await;
-    let service = organization.service();
-    let path = organization.path("");
-    let key = organization.key_text("all");
-    let bearer = read(
-        &service.client(),
-        &path,
-        &[("authorization", &format!("Bearer {key}"))],
-    )
-    .await;
-    let plain = read(&service.client(), &path, &[("x-api-key", key)]).await;
-    assert_eq!((bearer.status, plain.status), (200, 200));
-    assert_eq!(bearer.text, plain.text);
 }
 
 #[tokio::test]
@@ -143,99 +84,6 @@ async fn assert_opens(scope: &str, opened: &[Endpoint]) {
             );
             answer.assert_problem(403, Some("INSUFFICIENT_SCOPE"));
         }
-    }
-}
-
-#[tokio::test]
-async fn key_without_scopes_can_use_all_public_endpoints() {
-    let endpoints = Endpoints::prepare().await;
-    for endpoint in Endpoint::ALL {
-        assert_eq!(
-            endpoints.succeed(endpoint).await.status,
-            200,
-            "{endpoint:?}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn key_lacking_the_scope_gets_403_insufficient_scope() {
-    let endpoints = Endpoints::prepare().await;
-    for endpoint in Endpoint::ALL {
-        let answer = endpoints.provoke(endpoint, "INSUFFICIENT_SCOPE").await;
-        answer.assert_problem(403, Some("INSUFFICIENT_SCOPE"));
-    }
-}
-
-#[tokio::test]
-async fn key_only_accesses_agents_of_its_organization() {
-    let endpoints = Endpoints::prepare().await;
-    for endpoint in Endpoint::OF_AGENTS {
-        let answer = endpoints.provoke(endpoint, "ORG_MISMATCH").await;
-        answer.assert_problem(403, Some("ORG_MISMATCH"));
-        assert!(
-            !answer.text.contains("canary") && !answer.text.contains(&endpoints.theirs.id),
-            "{}",
-            answer.text
-        );
-    }
-    let kept = endpoints
-        .theirs
-        .client()
-        .history(endpoints.theirs.shop(), "s")
-        .await;
-    assert!(
-        kept["metadata"].get("rating").is_none(),
-        "the other organization's conversation is unchanged: {kept}"
-    );
-    assert_eq!(kept["messageCount"], 2);
-}
-
-#[tokio::test]
-async fn missing_key_gets_401_missing_api_key() {
-    let organization = shop_saying("ok").await;
-    let path = organization.path("");
-    for headers in [
-        &[][..],
-        &[("authorization", "Basic dTpw")],
-        &[("x-api-key", "")],
-        &[("authorization", "Bearer ")],
-    ] {
-        let answer = read(&organization.service().client(), &path, headers).await;
-        answer.assert_problem(401, Some("MISSING_API_KEY"));
-    }
-}
-
-#[tokio::test]
-async fn invalid_key_gets_401_invalid_api_key() {
-    let organization = shop_saying("ok").await;
-    let path = organization.path("");
-    let key = organization.key_text("all");
-    let mut mistyped = key.to_owned();
-    let last = if mistyped.pop() == Some('a') {
-        'b'
-    } else {
-        'a'
-    };
-    mistyped.push(last);
-    for wrong in [
-        mistyped.as_str(),
-        "x",
-        "svc_live_",
-        &key.to_lowercase(),
-        &key.replacen("svc_live_", "", 1),
-    ] {
-        let answer = read(
-            &organization.service().client(),
-            &path,
-            &[("x-api-key", wrong)],
-        )
-        .await;
-        answer.assert_problem(401, Some("INVALID_API_KEY"));
-        assert!(
-            wrong.len() < 12 || !answer.text.contains(wrong),
-            "a key is never echoed"
-        );
     }
 }
 
@@ -341,24 +189,6 @@ async fn key_is_rotated_by_creating_and_deleting() {
         .await
         .assert_problem(401, Some("INVALID_API_KEY"));
     assert_eq!(service.client().with_key(&new).get(&path).await.status, 200);
-}
-
-#[tokio::test]
-async fn chat_scope_is_enough_for_a_widget_key() {
-    let organization = OrganizationDocument::new()
-        .shop(json!({}))
-        .key("widget", &["chat"])
-        .apply_to_shared();
-    let organization = organization.await;
-    let client = organization.client_with("widget");
-    let path = organization.path("/widget");
-    assert_eq!(client.get(&path).await.status, 200);
-    let reply = client.chat(organization.shop(), "s", "hi").await;
-    reply.complete();
-    assert_eq!(
-        client.message(&reply.required_header("x-message-id")).await["status"],
-        "completed"
-    );
 }
 
 #[tokio::test]

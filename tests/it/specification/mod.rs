@@ -3,7 +3,6 @@
 
 mod agent;
 mod agent_chat;
-mod agent_configuration;
 mod api_key;
 mod authentication;
 mod conversation;

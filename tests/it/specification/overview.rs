@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{Client, send, shop_saying};
+use crate::support::{send, shop_saying};
 
 #[tokio::test]
 async fn public_api_does_not_manage_agents_teams_or_keys() {
@@ -36,24 +36,5 @@ async fn public_api_does_not_manage_agents_teams_or_keys() {
     assert_eq!(
         organization.client().get(&agent).await.json()["name"],
         "Agent shop"
-    );
-}
-
-#[tokio::test]
-async fn service_hosts_agents_owned_by_organizations() {
-    let (one, two) = tokio::join!(
-        shop_saying("from the first"),
-        shop_saying("from the second")
-    );
-    let ask = async |client: Client, agent: String| {
-        client.chat(&agent, "s", "who are you?").await.complete()
-    };
-    assert_eq!(
-        ask(one.client(), one.shop().to_owned()).await,
-        "from the first"
-    );
-    assert_eq!(
-        ask(two.client(), two.shop().to_owned()).await,
-        "from the second"
     );
 }

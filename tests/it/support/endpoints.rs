@@ -166,14 +166,6 @@ impl Endpoints {
         send(attempt.request(endpoint)).await
     }
 
-    /// Asserts that each of these errors of an endpoint has its status and code.
-    pub(crate) async fn assert_errors(&self, endpoint: Endpoint, errors: &[(u16, &str)]) {
-        for (status, code) in errors {
-            let answer = self.provoke(endpoint, code).await;
-            answer.assert_problem(*status, Some(code));
-        }
-    }
-
     fn good(&self, endpoint: Endpoint) -> Attempt {
         let body = match endpoint {
             Endpoint::ConversationUpdate => json!({"rating": 5}),

@@ -151,7 +151,7 @@ async fn sessions_of_others_are_not_found() {
 
 #[tokio::test]
 async fn same_session_id_of_two_visitors_is_two_conversations() {
-    let (_, ada, bob) = two_visitors().await;
+    let (organization, ada, bob) = two_visitors().await;
     for message in ["hi", "again"] {
         ada.chat("ada", message).await.complete();
     }
@@ -163,6 +163,30 @@ async fn same_session_id_of_two_visitors_is_two_conversations() {
             .json();
         assert_eq!(history["totalMessages"], messages, "{history}");
     }
+    organization.chat("ada", "by key").await.complete();
+    let own = organization.history("ada").await;
+    assert_eq!(own["totalMessages"], 2, "the key's own comes first: {own}");
+}
+
+#[tokio::test]
+async fn idempotency_key_is_scoped_to_the_visitor() {
+    let (organization, ada, bob) = two_visitors().await;
+    let send_once = async |visitor: &Visitor, message: &str| {
+        let request = visitor
+            .as_page(Method::POST, &visitor.path("/chat"))
+            .header("accept", "application/json")
+            .header("idempotency-key", "k")
+            .json(&json!({"message": message, "sessionId": "s"}));
+        let answer = send(request).await;
+        answer.assert_status(200);
+        answer.json()["messageId"].as_str().unwrap().to_owned()
+    };
+    let first = send_once(&ada, "hi").await;
+    assert_ne!(send_once(&bob, "something else").await, first);
+    let fields = json!({"visitorSecret": ada.issued["visitorSecret"]});
+    let client = organization.service().client();
+    let renewed = Visitor::asks(&client, organization.shop(), fields).await;
+    assert_eq!(send_once(&renewed, "hi").await, first);
 }
 
 #[tokio::test]
@@ -172,29 +196,33 @@ async fn token_is_bound_to_its_page_and_needs_no_origin_elsewhere() {
     let service = organization.service();
     let visitor = Visitor::comes_to(&service.client(), &organization).await;
     let body = json!({"message": "hi", "sessionId": "s"});
-    for path in ["/chat", "/conversations/s"] {
-        let method = if path == "/chat" {
-            Method::POST
-        } else {
-            Method::GET
-        };
-        for origin in ["https://other.example", "http://shop.example", "null"] {
-            let request = visitor
-                .client
-                .request(method.clone(), &visitor.path(path))
-                .header("origin", origin);
-            send(request.json(&body))
-                .await
-                .assert_problem(403, Some("DOMAIN_NOT_ALLOWED"));
+    let message = visitor.chat("s", "hi").await;
+    let message = message.required_header("x-message-id");
+    let message = format!("/api/public/messages/{message}");
+    for (method, path) in [
+        (Method::POST, visitor.path("/chat")),
+        (Method::GET, visitor.path("/conversations/s")),
+        (Method::PATCH, visitor.path("/conversations/s")),
+        (Method::GET, message.clone()),
+        (Method::GET, format!("{message}/stream")),
+        (Method::POST, format!("{message}/cancel")),
+    ] {
+        let request = || visitor.client.request(method.clone(), &path).json(&body);
+        for origins in [
+            &["https://other.example"][..],
+            &["http://shop.example"],
+            &["null"],
+            &[PAGE, PAGE],
+        ] {
+            let request = origins.iter().fold(request(), |request, origin| {
+                request.header("origin", *origin)
+            });
+            let answer = send(request).await;
+            answer.assert_problem(403, Some("DOMAIN_NOT_ALLOWED"));
         }
-        let answer = send(
-            visitor
-                .client
-                .request(method, &visitor.path(path))
-                .json(&body),
-        )
-        .await;
-        answer.assert_status(200);
+        send(request()).await.assert_status(200);
+        let with_port = request().header("origin", "https://shop.example:443");
+        send(with_port).await.assert_status(200);
     }
     for origin in ["https://evil.example", "null"] {
         let refused = ask(
@@ -263,13 +291,20 @@ async fn token_needs_an_allowed_page_or_a_chat_key() {
         claimed.assert_problem(400, Some("INVALID_REQUEST_DATA"))["param"],
         "visitorId"
     );
-    let draft = ask(&nobody, organization.agent("draft"), Some(PAGE), json!({})).await;
-    assert_eq!(
-        draft.json()["offline"]["offlineMessage"],
-        "not yet",
-        "{}",
-        draft.text
-    );
+    let draft = organization.agent("draft");
+    let draft = Visitor::asks(&nobody, draft, json!({})).await;
+    let offline = json!({
+        "name": "Agent draft", "offlineMessage": "not yet", "position": "bottom-right",
+        "size": "medium", "triggerText": "Chat with us"
+    });
+    assert_eq!(draft.issued["offline"], offline);
+    assert_eq!(draft.issued["configuration"], serde_json::Value::Null);
+    let refused = draft.chat("s", "hi").await.into_answer();
+    refused.assert_problem(403, Some("AGENT_INACTIVE"));
+    let history = draft.get(&draft.path("/conversations/s")).await;
+    history.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
+    let opaque = ask(&nobody, shop, Some("null"), json!({})).await;
+    opaque.assert_status(200);
     assert!(
         ask(&organization.client(), shop, None, json!({}))
             .await

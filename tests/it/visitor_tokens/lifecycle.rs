@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{PAGE, TOKEN_ROUTE, Visitor, ask};
 use crate::support::{
@@ -12,19 +12,36 @@ use crate::support::{
 };
 
 #[tokio::test]
+async fn page_receives_a_15_minute_token_and_the_widget_settings() {
+    let organization = shop_saying("ok").await;
+    let before = chrono::Utc::now();
+    let client = organization.service().client();
+    let answer = ask(&client, organization.shop(), Some(PAGE), json!({})).await;
+    answer.assert_status(200);
+    assert_eq!(answer.header("access-control-allow-origin"), Some(PAGE));
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let state = answer.header("ratelimit").unwrap();
+    assert!(state.starts_with("\"visitor_tokens\";r="), "{state}");
+    let issued = answer.json();
+    let expires_at = issued["expiresAt"].as_str().unwrap();
+    let expires_at = chrono::DateTime::parse_from_rfc3339(expires_at).unwrap();
+    let lifetime = (expires_at.to_utc() - before).num_seconds();
+    assert!((899..960).contains(&lifetime), "{lifetime}");
+    assert_eq!(issued["agentId"], organization.shop());
+    assert!(issued["visitorId"].as_str().unwrap().starts_with("vis_"));
+    let read = async |rest: &str| {
+        let path = organization.path(rest);
+        organization.client().get(&path).await.json()
+    };
+    assert_eq!(issued["configuration"], read("/widget").await);
+    assert_eq!(issued["theme"], read("").await["theme"], "all ten fields");
+    assert_eq!(issued["offline"], Value::Null);
+}
+
+#[tokio::test]
 async fn visitor_chats_reads_and_rates_for_the_organization() {
     let organization = shop_saying("welcome").await;
     let visitor = Visitor::comes_to(&organization.service().client(), &organization).await;
-    let widget = organization
-        .client()
-        .get(&visitor.path("/widget"))
-        .await
-        .json();
-    assert_eq!(
-        visitor.issued["configuration"], widget,
-        "what the widget starts with comes in the same answer"
-    );
-
     let reply = visitor.chat("visit", "hi").await;
     let message = reply.required_header("x-message-id");
     assert_eq!(reply.complete(), "welcome");
@@ -63,6 +80,17 @@ async fn visitor_chats_reads_and_rates_for_the_organization() {
         (&json!("widget"), &json!(4))
     );
     assert_eq!(metadata["visitorId"], visitor.issued["visitorId"]);
+    let mut named = json!({"message": "hi", "sessionId": "visit", "visitorId": "vis_other"});
+    let chat = |body: &Value| {
+        visitor
+            .as_page(Method::POST, &visitor.path("/chat"))
+            .json(body)
+    };
+    let refused = send(chat(&named)).await;
+    let refused = refused.assert_problem(400, Some("INVALID_REQUEST_DATA"));
+    assert_eq!(refused["param"], "visitorId");
+    named["visitorId"] = visitor.issued["visitorId"].clone();
+    send(chat(&named)).await.assert_status(200);
 }
 
 #[tokio::test]

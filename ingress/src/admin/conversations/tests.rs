@@ -136,31 +136,6 @@ async fn invalid_filter_names_its_parameter() {
 }
 
 #[tokio::test]
-async fn conversation_of_another_organization_is_not_found() {
-    let world = World::new().await;
-    let theirs = put_conversation(
-        &world,
-        &OrgId::derive(&secret(), "other"),
-        &agent_id(),
-        5,
-        json!({}),
-    )
-    .await;
-    for id in [theirs.as_str(), "conv_", "x"] {
-        assert_eq!(
-            get(&world, &format!("/{id}")).await.problem(),
-            (404, "NOT_FOUND".into())
-        );
-    }
-    let ours = put_conversation(&world, &org_id(), &agent_id(), 5, json!({ "rating": 4 })).await;
-    let shown = get(&world, &format!("/{ours}")).await.json();
-    assert_eq!(
-        (&shown["metadata"]["rating"], &shown["messages"]["items"]),
-        (&json!(4), &json!([]))
-    );
-}
-
-#[tokio::test]
 async fn erasure_with_an_unknown_field_is_refused() {
     let world = World::new().await;
     let visitor = json!({ "visitorId": "v 1", "visitorEmial": "ada@shop.example" });

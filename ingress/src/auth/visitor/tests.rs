@@ -2,7 +2,6 @@
 
 mod issue;
 mod limits;
-mod sessions;
 mod use_of_tokens;
 
 use serde_json::{Value, json};

@@ -1,10 +1,9 @@
 //! Access to the backends of a [`World`]: writes of a worker, and effects of the ingress.
 
-use std::{collections::HashSet, fs, sync::atomic::Ordering};
+use std::{fs, sync::atomic::Ordering};
 
 use serde_json::Value;
 use switchboard_backends::{
-    accounts::{AccountActivityStore, DashboardSession},
     bus::OutgoingRecord,
     catalog::{CatalogEntry, CatalogEntryStore, EntryKind},
     relay::{PlaygroundRuns, QueueSlots},
@@ -16,7 +15,6 @@ use switchboard_schemas::{
     audit::AuditEntry,
     conversation::{Conversation, ConversationOwner, Message, ReplyStatus},
     ids::{AgentId, ConversationId, MessageId, OrgId},
-    random_token::TokenHash,
     reply_event::{Frame, IngressEnvelope},
     time::Timestamp,
 };
@@ -60,19 +58,6 @@ impl World {
     /// Returns the audit entries that were recorded, oldest first.
     pub(crate) fn audit_entries(&self) -> Vec<AuditEntry> {
         self.accounts.faults.arguments("append_entry")
-    }
-
-    /// Makes all dashboard sessions look unused for a time.
-    pub(crate) async fn age_sessions(&self, micros: i64) {
-        let begun: Vec<(TokenHash, DashboardSession)> =
-            self.accounts.faults.arguments("begin_session");
-        let hashes: HashSet<TokenHash> = begun.into_iter().map(|(hash, _)| hash).collect();
-        for hash in hashes {
-            let session = self.accounts.find_session(&hash).await.unwrap();
-            let mut session = session.expect("the session exists");
-            session.seen_at = Timestamp::from_micros(session.seen_at.micros() - micros);
-            self.accounts.begin_session(&hash, &session).await.unwrap();
-        }
     }
 
     /// Returns true if any file of the backends contains a text.
@@ -186,18 +171,6 @@ impl World {
             .await
             .unwrap()
             .expect("the run is kept")
-    }
-
-    /// Reserves slots in the queue of session `s`.
-    pub(crate) async fn fill_queue(&self, slots: u32) -> Vec<MessageId> {
-        let conversation = empty_conversation(org_id()).id;
-        let mut replies = Vec::new();
-        for _ in 0..slots {
-            let reply = MessageId::new_in(&conversation).reply();
-            assert!(self.relay.reserve_slot(&reply, slots).await.unwrap());
-            replies.push(reply);
-        }
-        replies
     }
 
     /// Returns true if no reply has a slot in the queue of session `s`.

@@ -1,16 +1,13 @@
 //! Issuing visitor tokens, and recognizing returning visitors.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use switchboard_schemas::{
-    agent::ActivationStatus,
     time::Timestamp,
     visitor_token::{CredentialKind, VisitorClaims},
 };
 
-use super::{ORIGIN, TOKEN_ROUTE, claims, problem, text, token_of};
-use crate::testing::{Answer, World, agent_id, secret};
+use super::{ORIGIN, TOKEN_ROUTE, claims, problem, token_of};
+use crate::testing::{Answer, World, secret};
 
 const PAGE: [(&str, &str); 1] = [("origin", ORIGIN)];
 
@@ -25,103 +22,6 @@ fn secret_of(claims: &VisitorClaims) -> String {
         .sign(CredentialKind::Secret, &secret())
         .expose()
         .to_owned()
-}
-
-#[tokio::test]
-async fn page_receives_a_15_minute_token_and_the_widget_settings() {
-    let world = World::new().await;
-    let before = Timestamp::now();
-    let answer = world.ask_for_token(&PAGE, json!({})).await;
-    assert_eq!(answer.headers["access-control-allow-origin"], ORIGIN);
-    assert_eq!(answer.headers["cache-control"], "no-store");
-    assert!(
-        answer.headers["ratelimit"]
-            .to_str()
-            .unwrap()
-            .starts_with("\"visitor_tokens\";r=299")
-    );
-    let answer = answer.json();
-    let expires_at: Timestamp = serde_json::from_value(answer["expiresAt"].clone()).unwrap();
-    let lifetime = expires_at.millis_since(before);
-    assert!((900_000..905_000).contains(&lifetime), "{lifetime}");
-    assert_eq!(answer["agentId"], agent_id().as_str());
-    assert!(text(&answer, "visitorId").starts_with("vis_"));
-    let widget = world
-        .send("GET", &World::agent_path("/widget"), "")
-        .await
-        .json();
-    assert_eq!(answer["configuration"], widget);
-    let agent = world.send("GET", &World::agent_path(""), "").await.json();
-    assert_eq!(answer["theme"], agent["theme"], "all ten fields");
-    assert_eq!(answer["offline"], Value::Null);
-}
-
-#[tokio::test]
-async fn inactive_agent_issues_tokens_without_configuration() {
-    let world = World::new().await;
-    world
-        .edit_agent(|agent| {
-            agent.settings.status = ActivationStatus::Inactive;
-            agent.settings.widget.offline_message = "gone fishing".into();
-        })
-        .await;
-    let answer = world.new_visitor().await;
-    let offline = json!({
-        "name": "Shop", "offlineMessage": "gone fishing", "position": "bottom-right", "size": "medium",
-        "triggerText": "Chat with us",
-    });
-    assert_eq!(answer["offline"], offline);
-    assert_eq!(answer["configuration"], Value::Null);
-    let token = text(&answer, "token");
-    let refused = world
-        .send_as(token, "POST", &World::agent_path("/chat"), super::CHAT)
-        .await;
-    assert_eq!(refused.problem(), problem(403, "AGENT_INACTIVE"));
-    let read = world
-        .send_as(token, "GET", &World::agent_path("/conversations/s"), "")
-        .await;
-    assert_eq!(
-        read.problem(),
-        problem(404, "CONVERSATION_NOT_FOUND"),
-        "its conversations are readable"
-    );
-}
-
-#[tokio::test]
-async fn preflight_of_the_token_route_needs_no_key() {
-    let world = World::new().await;
-    let answer = world.send_with("OPTIONS", TOKEN_ROUTE, &PAGE, "").await;
-    assert_eq!(
-        (
-            answer.status.as_u16(),
-            &answer.headers["access-control-allow-origin"]
-        ),
-        (204, &ORIGIN.parse().unwrap())
-    );
-    let answer = world.send_with("GET", TOKEN_ROUTE, &PAGE, "").await;
-    assert_eq!(answer.problem(), problem(405, "METHOD_NOT_ALLOWED"));
-}
-
-#[tokio::test]
-async fn request_without_origin_and_key_is_rejected() {
-    let world = World::new().await;
-    assert_eq!(
-        world.ask_for_token(&[], json!({})).await.problem(),
-        problem(401, "MISSING_API_KEY")
-    );
-    let two = [("origin", ORIGIN), ("origin", "https://evil.example")];
-    assert_eq!(
-        world.ask_for_token(&two, json!({})).await.problem(),
-        problem(403, "DOMAIN_NOT_ALLOWED")
-    );
-    assert_eq!(
-        world
-            .ask_for_token(&[("origin", "null")], json!({}))
-            .await
-            .status,
-        200,
-        "the agent has no list"
-    );
 }
 
 #[tokio::test]
@@ -212,23 +112,6 @@ async fn agent_is_checked_in_the_documented_order() {
 }
 
 #[tokio::test]
-async fn visitor_secret_identifies_a_returning_visitor() {
-    let world = World::new().await;
-    let first = world.new_visitor().await;
-    let fields = json!({ "visitorSecret": first["visitorSecret"] });
-    let second = world.ask_for_token(&PAGE, fields).await.json();
-    assert_eq!(second["visitorId"], first["visitorId"]);
-    assert_ne!(second["token"], first["token"]);
-    let fields =
-        json!({ "visitorSecret": second["visitorSecret"], "visitorId": first["visitorId"] });
-    assert_eq!(
-        world.ask_for_token(&PAGE, fields).await.json()["visitorId"],
-        first["visitorId"]
-    );
-    assert_ne!(world.new_visitor().await["visitorId"], first["visitorId"]);
-}
-
-#[tokio::test]
 async fn visitor_id_is_rejected_without_a_valid_secret() {
     let world = World::new().await;
     let known = claims();
@@ -272,29 +155,4 @@ async fn visitor_id_is_rejected_without_a_valid_secret() {
             .await;
         assert_eq!(answer.json()["param"], "visitorId", "{}", answer.text);
     }
-}
-
-#[tokio::test]
-async fn token_lifetimes_follow_the_configuration() {
-    let config = crate::IngressConfig {
-        visitor_token_lifetime_ms: 40,
-        ..crate::IngressConfig::default()
-    };
-    let world = World::with(config).await;
-    let token = world.new_visitor().await;
-    let read = async || {
-        world
-            .send_as(
-                text(&token, "token"),
-                "GET",
-                &World::agent_path("/conversations/s"),
-                "",
-            )
-            .await
-    };
-    tokio::time::timeout(Duration::from_secs(5), async {
-        while read().await.problem() != problem(401, "EXPIRED_API_KEY") {}
-    })
-    .await
-    .expect("the token expires");
 }

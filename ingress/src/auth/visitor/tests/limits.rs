@@ -97,22 +97,6 @@ async fn request_to_a_closed_route_counts_too() {
 }
 
 #[tokio::test]
-async fn agent_limit_counts_a_visitor_across_sessions() {
-    let world = world(IngressConfig::default()).await;
-    world
-        .edit_agent(|agent| agent.settings.limits.rate_limit_per_minute = 1)
-        .await;
-    let (ada, bob) = (claims(), claims());
-    assert_eq!(chat(&world, &ada).await.problem().0, 503);
-    let other = r#"{"message":"hi","sessionId":"other"}"#;
-    let refused = world
-        .send_as(&token_of(&ada), "POST", &World::agent_path("/chat"), other)
-        .await;
-    assert_eq!(refused_by(&refused).as_deref(), Some("visitor"));
-    assert_eq!(chat(&world, &bob).await.problem().0, 503);
-}
-
-#[tokio::test]
 async fn rejected_requests_do_not_count_for_the_site() {
     let config = IngressConfig {
         visitor_chats_per_address_per_minute: 3,
@@ -165,32 +149,6 @@ async fn rejected_requests_do_not_count_for_the_site() {
 }
 
 #[tokio::test]
-async fn token_requests_are_limited_by_address() {
-    let config = IngressConfig {
-        visitor_tokens_per_address_per_minute: 2,
-        ..IngressConfig::default()
-    };
-    let world = world(config).await;
-    let (page, key) = ([("origin", ORIGIN)], [("x-api-key", world.key.as_str())]);
-    for (headers, left) in [(&page, "1"), (&key, "0")] {
-        let answer = world.ask_for_token(headers, json!({})).await;
-        assert_eq!(
-            (answer.status.as_u16(), &answer.headers["ratelimit-policy"]),
-            (200, &"\"visitor_tokens\";q=2;w=60".parse().unwrap())
-        );
-        assert!(
-            answer.headers["ratelimit"]
-                .to_str()
-                .unwrap()
-                .starts_with(&format!("\"visitor_tokens\";r={left}"))
-        );
-    }
-    let refused = world.ask_for_token(&page, json!({})).await;
-    assert_eq!(refused_by(&refused).as_deref(), Some("visitor_tokens"));
-    assert!(refused.headers.contains_key("retry-after"));
-}
-
-#[tokio::test]
 async fn site_limit_rejects_new_visitors_but_not_known_ones() {
     let config = IngressConfig {
         new_visitors_per_site_per_minute: 1,
@@ -205,6 +163,20 @@ async fn site_limit_rejects_new_visitors_but_not_known_ones() {
         .ask_for_token(&page, json!({ "visitorSecret": known["visitorSecret"] }))
         .await;
     assert_eq!(renewed.json()["visitorId"], known["visitorId"]);
+}
+
+#[tokio::test]
+async fn lookup_of_an_unstarted_session_is_no_guess() {
+    let world = World::with(IngressConfig {
+        unknown_sessions_per_minute: 1,
+        ..IngressConfig::default()
+    })
+    .await;
+    let path = World::agent_path("/conversations/s");
+    for _ in 0..3 {
+        let answer = world.send_as(&token_of(&claims()), "GET", &path, "").await;
+        assert_eq!(answer.problem(), problem(404, "CONVERSATION_NOT_FOUND"));
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,149 @@
+//! Management of users, and what a role decides beyond its permissions.
+
+use serde_json::{Value, json};
+use switchboard_backends::catalog::CatalogEntry;
+
+use super::{admin, invited, of, person, unthrottled};
+use crate::{
+    IngressConfig,
+    testing::{World, agent_id},
+};
+
+#[tokio::test]
+async fn playground_needs_edit_permission_and_is_limited_by_person() {
+    let world = World::with(IngressConfig {
+        trials_per_minute: 1,
+        ..unthrottled()
+    })
+    .await;
+    for path in [
+        of(&format!("/agents/{}/try", agent_id())),
+        of("/teams/new/try"),
+    ] {
+        for (role, status) in [
+            ("viewer", 403),
+            ("operator", 403),
+            ("editor", 400),
+            ("owner", 400),
+        ] {
+            let email = format!("{role}-{}@example.org", path.len());
+            let (browser, _) = person(&world, &email, role).await;
+            // The body has no message, so permitted users get a validation error.
+            assert_eq!(
+                browser.send("POST", &path, json!({})).await.status.as_u16(),
+                status,
+                "{role} {path}"
+            );
+            let again = browser.send("POST", &path, json!({})).await;
+            let expected = if status == 400 {
+                (429, "RATE_LIMITED")
+            } else {
+                (403, "INSUFFICIENT_SCOPE")
+            };
+            assert_eq!(
+                again.problem(),
+                (expected.0, expected.1.to_owned()),
+                "{role} {path}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn invalid_user_is_refused_with_the_wrong_field() {
+    let world = World::with(unthrottled()).await;
+    let user = |email: &str, role: &str| json!({ "email": email, "role": role });
+    let with = |field: &str, value: &str| {
+        let mut user = user("b@example.org", "viewer");
+        user[field] = value.into();
+        user
+    };
+    for (body, param) in [
+        (json!({ "role": "viewer" }), "email"),
+        (json!({ "email": "b@example.org" }), "role"),
+        (user("nobody", "viewer"), "email"),
+        (user("b@example.org", "god"), "role"),
+        (with("password", "x"), "password"),
+        (with("name", "\u{7}"), "name"),
+    ] {
+        let answer = admin(&world, "POST", "/users", body).await;
+        assert_eq!(
+            (answer.problem().0, &answer.json()["param"]),
+            (400, &json!(param)),
+            "{}",
+            answer.text
+        );
+    }
+}
+
+#[tokio::test]
+async fn user_is_created_once_changed_by_version_and_removed() {
+    let world = World::with(unthrottled()).await;
+    person(&world, "keeper@example.org", "owner").await;
+    let user = invited(&world, "ada@example.org", "viewer").await;
+    let path = format!("/users/{}", user["id"].as_str().unwrap());
+    let same_email = json!({ "email": "ADA@example.org", "role": "owner" });
+    let again = admin(&world, "POST", "/users", same_email).await;
+    assert_eq!(again.problem(), (409, "CONFLICT".into()));
+    let read = admin(&world, "GET", &path, Value::Null).await.json();
+    assert_eq!(
+        (read.get("link"), &read["hasPassword"]),
+        (None, &json!(false)),
+        "a link is shown once"
+    );
+    let stale = json!({ "name": "Ada", "version": "0" });
+    assert_eq!(
+        admin(&world, "PATCH", &path, stale).await.problem(),
+        (409, "CONFLICT".into())
+    );
+    let activated = admin(&world, "PATCH", &path, json!({ "state": "active" })).await;
+    assert_eq!(activated.status, 400, "only the link does that");
+    let rename = json!({ "name": "Ada", "version": read["version"] });
+    let changed = admin(&world, "PATCH", &path, rename).await.json();
+    assert_eq!(
+        (&changed["name"], &changed["role"]),
+        (&json!("Ada"), &json!("viewer"))
+    );
+    let listed = admin(&world, "GET", "/users", Value::Null).await.json();
+    assert_eq!(listed["items"].as_array().unwrap().len(), 2);
+    for (method, status) in [("DELETE", 204), ("GET", 404), ("DELETE", 404)] {
+        let answer = admin(&world, method, &path, Value::Null).await;
+        assert_eq!(answer.status, status, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn provider_address_is_the_operators_if_the_operator_chose_it() {
+    let world = World::with(unthrottled()).await;
+    let (editor, _) = person(&world, "editor@example.org", "editor").await;
+    let local = json!({ "slug": "local", "baseUrl": "http://127.0.0.1:9/v1", "model": "m" });
+    let created = admin(&world, "POST", "/providers", local).await.expect(201);
+    let path = format!("/providers/{}", created["id"].as_str().unwrap());
+    let is_operators = async || {
+        let entries = world.catalog_entries().await;
+        entries.iter().any(|entry| match entry {
+            CatalogEntry::Provider { provider, .. } => provider.chosen_by_operator,
+            _ => false,
+        })
+    };
+    assert!(is_operators().await);
+    for (change, expected) in [
+        (json!({ "model": "other" }), true),
+        (json!({ "baseUrl": "http://127.0.0.1:9/v2" }), false),
+        (json!({ "baseUrl": "http://127.0.0.1:9/v1" }), false),
+    ] {
+        let answer = editor.send("PATCH", &of(&path), change.clone()).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        assert_eq!(is_operators().await, expected, "{change}");
+    }
+    // Another change by the operator does not adopt the member's address.
+    for (change, expected) in [
+        (json!({ "model": "third" }), false),
+        (json!({ "baseUrl": "http://127.0.0.1:9/v3" }), true),
+    ] {
+        admin(&world, "PATCH", &path, change.clone())
+            .await
+            .expect(200);
+        assert_eq!(is_operators().await, expected, "{change}");
+    }
+}
