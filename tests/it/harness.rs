@@ -128,3 +128,18 @@ async fn scripts_cut_refuse_and_follow_markers() {
     assert!(odd.ended_cleanly && !String::from_utf8(odd.bytes()).unwrap().contains("\"stop\""));
     assert_eq!(said(&odd).split_whitespace().count(), 5);
 }
+
+#[tokio::test]
+async fn script_depends_on_the_body_of_the_request() {
+    let (model, name) = (ScriptedModel::get(), unique("harness-"));
+    let error = json!({"error": {"message": "unsupported", "param": "messages"}});
+    let headers = [("content-type", "application/json"), ("retry-after", "7")];
+    let refused = Script::answer(400, &headers, &error);
+    let is_empty = |body: &Value| body["messages"] == json!([]);
+    model.register(&name, Script::says("fine").when(is_empty, refused));
+    let answer = ask(&name, json!([])).await.into_answer();
+    assert_eq!((answer.status, answer.json()), (400, error));
+    assert_eq!(answer.header("retry-after"), Some("7"));
+    let question = json!([{"role": "user", "content": "hi"}]);
+    assert_eq!(said(&ask(&name, question).await), "fine");
+}

@@ -6,7 +6,6 @@ mod browser_view;
 mod client;
 mod endpoints;
 mod environment;
-mod model;
 mod nginx;
 mod organization;
 mod ports;
@@ -24,7 +23,6 @@ pub(crate) use browser_view::VIEWS;
 pub(crate) use client::{Answer, Client, send};
 pub(crate) use endpoints::{Endpoint, Endpoints, FOREIGN_ORIGIN};
 pub(crate) use environment::{ADMIN_TOKEN, Profile};
-pub(crate) use model::{End, Raw, Script, ScriptedModel};
 pub(crate) use nginx::start_nginx;
 pub(crate) use organization::{
     Organization, OrganizationDocument, front_desk, shop_saying, shop_with, shop_with_settings,
@@ -36,12 +34,13 @@ pub(crate) use raw::RawConnection;
 pub(crate) use reply::{Events, Reply};
 pub(crate) use report::report;
 pub(crate) use service::{SharedService, TestService};
+pub(crate) use switchboard_scripted_model::{End, Raw, Script, ScriptedModel};
 pub(crate) use wait::{PATIENCE, POLL_INTERVAL, PROMISED, SLACK, eventually};
 #[cfg(feature = "real-services")]
 pub(crate) use {
     environment::service_address,
-    model::RecordedRequest,
     service::{STOP_PATIENCE, wait_until_ready},
+    switchboard_scripted_model::RecordedRequest,
 };
 
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use reqwest::{Method, Response};
 use serde_json::{Map, Value, json};
+use switchboard_scripted_model::RecordedRequest;
 
 use super::{
     Answer, Client, Events, PATIENCE, Reply, Script, ScriptedModel, SharedService, TestService,
-    eventually, model::RecordedRequest, unique,
+    eventually, unique,
 };
 
 /// Builder of a document for `apply`.

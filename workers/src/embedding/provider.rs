@@ -78,12 +78,17 @@ impl EmbeddingSource for ProviderEmbeddings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Act, Provider, quick};
+    use crate::testing::{Script, quick, start_model};
 
-    async fn embed(answer: Act) -> (Provider, Result<Vec<Vec<f32>>, EmbeddingError>) {
-        let provider = Provider::start(vec![answer]).await;
+    async fn embed(
+        answer: Script,
+    ) -> (
+        Vec<serde_json::Value>,
+        Result<Vec<Vec<f32>>, EmbeddingError>,
+    ) {
+        let provider = start_model(vec![answer]);
         let endpoint = ModelEndpoint {
-            base_url: provider.base_url.clone(),
+            base_url: provider.base_url().into(),
             api_key: None,
             model: "small-embeddings".into(),
             continues_prefix: false,
@@ -91,19 +96,18 @@ mod tests {
         };
         let embedder = ProviderEmbeddings::new(ModelClient::new(&quick()).unwrap(), endpoint);
         let vectors = embedder.embed(&["a".into(), "b".into()]).await;
-        (provider, vectors)
+        (provider.bodies(), vectors)
     }
 
-    fn document(body: &'static str) -> Act {
-        Act::Answer(200, &[("content-type", "application/json")], body)
+    fn document(body: &'static str) -> Script {
+        Script::instead("application/json", body)
     }
 
     #[tokio::test]
     async fn vectors_are_returned_in_the_order_of_the_texts() {
         let rows = r#"{"data":[{"index":1,"embedding":[3,4]},{"index":0,"embedding":[1,2]}]}"#;
-        let (provider, vectors) = embed(document(rows)).await;
+        let (requests, vectors) = embed(document(rows)).await;
         assert_eq!(vectors.unwrap(), [[1.0, 2.0], [3.0, 4.0]]);
-        let requests = provider.requests();
         let (model, input) = (&requests[0]["model"], &requests[0]["input"]);
         assert_eq!(
             (requests.len(), model, input),
@@ -121,7 +125,7 @@ mod tests {
         assert_eq!(embed(document(gap)).await.1, Err(EmbeddingError::Malformed));
         let other = embed(document(r#"{"object":"list"}"#)).await.1;
         assert_eq!(other, Err(EmbeddingError::Provider(CallError::NotAnAnswer)));
-        let refused = embed(Act::Answer(404, &[], "")).await.1;
+        let refused = embed(Script::refuses(404)).await.1;
         assert_eq!(
             refused,
             Err(EmbeddingError::Provider(CallError::Refused { status: 404 }))

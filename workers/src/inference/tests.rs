@@ -32,7 +32,7 @@ use tokio::time::timeout;
 use self::world::World;
 use crate::{
     job_loop::JobEnd,
-    testing::{Act, Piece, complete, eventually},
+    testing::{Raw, Script, eventually, says},
 };
 
 fn finished(end: &JobEnd) -> bool {
@@ -41,7 +41,7 @@ fn finished(end: &JobEnd) -> bool {
 
 #[tokio::test]
 async fn message_is_displayed_stored_and_announced_in_order() {
-    let mut world = World::new(vec![complete(&["Hel", "lo"])], false).await;
+    let mut world = World::new(vec![says("Hello").chunk_chars(3)], false).await;
     let job = world.job("hi");
     assert!(finished(&world.run(&job).await));
 
@@ -89,7 +89,7 @@ async fn message_is_displayed_stored_and_announced_in_order() {
 
 #[tokio::test]
 async fn page_conversation_is_linked_to_its_session() {
-    let world = World::new(vec![complete(&["Hello"]), complete(&["Hello"])], false).await;
+    let world = World::new(vec![says("Hello"), says("Hello")], false).await;
     let own = world.job("hi");
     world.run(&own).await;
     let mut job = world.job("hi");
@@ -129,21 +129,21 @@ async fn page_conversation_is_linked_to_its_session() {
 
 #[tokio::test]
 async fn repeated_record_calls_no_model_and_stores_nothing() {
-    let world = World::new(vec![complete(&["Hello"])], false).await;
+    let world = World::new(vec![says("Hello")], false).await;
     let job = world.job("hi");
     world.run(&job).await;
     assert!(finished(&world.run(&job).await));
-    assert_eq!(world.provider.requests().len(), 1);
+    assert_eq!(world.provider.bodies().len(), 1);
     assert_eq!(world.messages(&job).await.len(), 2);
 }
 
 #[tokio::test]
 async fn next_turn_contains_the_previous_one() {
-    let world = World::new(vec![complete(&["first"]), complete(&["second"])], false).await;
+    let world = World::new(vec![says("first"), says("second")], false).await;
     world.run(&world.job("one")).await;
     let next = world.job("two");
     world.run(&next).await;
-    let told = &world.provider.requests()[1]["messages"];
+    let told = &world.provider.bodies()[1]["messages"];
     let told: Vec<_> = told
         .as_array()
         .unwrap()
@@ -156,12 +156,12 @@ async fn next_turn_contains_the_previous_one() {
 
 #[tokio::test]
 async fn uncached_history_is_read_from_the_store() {
-    let world = World::new(vec![complete(&["first"]), complete(&["second"])], false).await;
+    let world = World::new(vec![says("first"), says("second")], false).await;
     world.run(&world.job("one")).await;
     world.inference.histories.clear();
     world.run(&world.job("two")).await;
     assert_eq!(
-        world.provider.requests()[1]["messages"]
+        world.provider.bodies()[1]["messages"]
             .as_array()
             .unwrap()
             .len(),
@@ -171,7 +171,7 @@ async fn uncached_history_is_read_from_the_store() {
 
 #[tokio::test]
 async fn voided_publish_is_finished_without_a_trace() {
-    let world = World::new(vec![complete(&["Hello"])], false).await;
+    let world = World::new(vec![says("Hello")], false).await;
     let job = world.job("hi");
     world
         .relay()
@@ -179,12 +179,12 @@ async fn voided_publish_is_finished_without_a_trace() {
         .await
         .unwrap();
     assert!(finished(&world.run(&job).await));
-    assert!(world.messages(&job).await.is_empty() && world.provider.requests().is_empty());
+    assert!(world.messages(&job).await.is_empty() && world.provider.bodies().is_empty());
 }
 
 #[tokio::test]
 async fn reply_failing_before_text_has_an_end_and_no_head() {
-    let mut world = World::new(vec![Act::Answer(400, &[], "no")], false).await;
+    let mut world = World::new(vec![Script::refuses(400)], false).await;
     let job = world.job("hi");
     assert!(finished(&world.run(&job).await));
     let frames = world.pushed(&job).await;
@@ -207,7 +207,7 @@ async fn reply_failing_before_text_has_an_end_and_no_head() {
 
 #[tokio::test]
 async fn reply_cut_after_text_is_incomplete() {
-    let world = World::new(vec![Act::Stream(vec![Piece::Text("Hel")])], false).await;
+    let world = World::new(vec![Script::raw(vec![Raw::text("Hel")])], false).await;
     let job = world.job("hi");
     world.run(&job).await;
     let record = world.record(&job).await.unwrap();
@@ -219,7 +219,7 @@ async fn reply_cut_after_text_is_incomplete() {
 
 #[tokio::test]
 async fn missing_agent_fails_the_turn() {
-    let world = World::new(vec![complete(&["Hello"])], false).await;
+    let world = World::new(vec![says("Hello")], false).await;
     let job = world.job_for(world.other_agent(), "hi");
     assert!(finished(&world.run(&job).await));
     assert_eq!(
@@ -230,7 +230,7 @@ async fn missing_agent_fails_the_turn() {
 
 #[tokio::test]
 async fn turn_that_waited_too_long_fails_without_a_model_call() {
-    let world = World::new(vec![complete(&["Hello"])], false).await;
+    let world = World::new(vec![says("Hello")], false).await;
     let mut job = world.job("hi");
     job.turn.accepted_at = Timestamp::from_micros(job.turn.accepted_at.micros() - 601_000_000);
     world.run(&job).await;
@@ -238,12 +238,12 @@ async fn turn_that_waited_too_long_fails_without_a_model_call() {
         world.record(&job).await.unwrap().end.failure,
         Some(ReplyFailure::DeadlineExceeded)
     );
-    assert!(world.provider.requests().is_empty());
+    assert!(world.provider.bodies().is_empty());
 }
 
 #[tokio::test]
 async fn clock_of_the_ingress_does_not_decide_on_lateness() {
-    let world = World::new(vec![complete(&["Hello"])], false).await;
+    let world = World::new(vec![says("Hello")], false).await;
     let mut job = world.job("hi");
     job.turn.accepted_at = Timestamp::from_micros(job.turn.accepted_at.micros() - 7_200_000_000);
     let slot = world.relay().reserve_slot(&job.turn.reply_id(), 8).await;
@@ -255,10 +255,7 @@ async fn clock_of_the_ingress_does_not_decide_on_lateness() {
 #[tokio::test]
 async fn handed_off_reply_continues_in_the_same_generation() {
     let mut world = World::new(
-        vec![
-            Act::Stream(vec![Piece::Text("Hel"), Piece::Hang]),
-            complete(&["lo"]),
-        ],
+        vec![Script::raw(vec![Raw::text("Hel"), Raw::Hang]), says("lo")],
         true,
     )
     .await;
@@ -270,7 +267,7 @@ async fn handed_off_reply_continues_in_the_same_generation() {
     assert!(finished(&world.run(&job).await));
 
     assert_eq!(
-        world.provider.requests()[1]["messages"]
+        world.provider.bodies()[1]["messages"]
             .as_array()
             .unwrap()
             .last()
@@ -296,10 +293,7 @@ async fn handed_off_reply_continues_in_the_same_generation() {
 #[tokio::test]
 async fn handed_off_reply_without_continuation_is_incomplete() {
     let world = World::new(
-        vec![
-            Act::Stream(vec![Piece::Text("Hel"), Piece::Hang]),
-            complete(&["lo"]),
-        ],
+        vec![Script::raw(vec![Raw::text("Hel"), Raw::Hang]), says("lo")],
         false,
     )
     .await;
@@ -307,7 +301,7 @@ async fn handed_off_reply_without_continuation_is_incomplete() {
     world.hand_off_after(&job, "Hel").await;
     assert!(finished(&world.run(&job).await));
     assert_eq!(
-        world.provider.requests().len(),
+        world.provider.bodies().len(),
         1,
         "displayed text was restarted"
     );
@@ -320,7 +314,7 @@ async fn handed_off_reply_without_continuation_is_incomplete() {
 
 #[tokio::test]
 async fn nothing_is_displayed_before_the_store_recovers() {
-    let mut world = World::new(vec![complete(&["Hello"])], false).await;
+    let mut world = World::new(vec![says("Hello")], false).await;
     let job = world.job("hi");
     world.store.faults.set_down_for(Duration::from_millis(400));
     world.inference.histories.clear();
@@ -331,7 +325,7 @@ async fn nothing_is_displayed_before_the_store_recovers() {
 
 #[tokio::test]
 async fn finalized_reply_is_stored_by_the_next_holder() {
-    let world = World::new(vec![complete(&["Hello"])], false).await;
+    let world = World::new(vec![says("Hello")], false).await;
     let job = world.job("hi");
     world.store.faults.inject("finish_turn", Fault::Refuse);
     world
@@ -341,7 +335,7 @@ async fn finalized_reply_is_stored_by_the_next_holder() {
         .await;
     world.store.faults.clear("finish_turn");
     assert!(finished(&world.run(&job).await));
-    assert_eq!(world.provider.requests().len(), 1);
+    assert_eq!(world.provider.bodies().len(), 1);
     let record = world.record(&job).await.unwrap();
     assert_eq!(
         (record.end.status, record.attempt),
@@ -352,7 +346,7 @@ async fn finalized_reply_is_stored_by_the_next_holder() {
 
 #[tokio::test]
 async fn stored_reply_ends_before_its_event_is_published() {
-    let world = World::new(vec![complete(&["Hello"])], false).await;
+    let world = World::new(vec![says("Hello")], false).await;
     let job = world.job("hi");
     world.refuse_events();
     let end = world
@@ -364,7 +358,7 @@ async fn stored_reply_ends_before_its_event_is_published() {
     );
     world.accept_events();
     assert!(finished(&world.run(&job).await));
-    assert_eq!(world.provider.requests().len(), 1);
+    assert_eq!(world.provider.bodies().len(), 1);
     let events = world.events(2).await;
     assert_eq!(
         (&events[0]["type"], &events[1]["content"]),
@@ -374,7 +368,7 @@ async fn stored_reply_ends_before_its_event_is_published() {
 
 #[tokio::test]
 async fn late_event_is_awaited() {
-    let world = World::new(vec![complete(&["Hello"])], false).await;
+    let world = World::new(vec![says("Hello")], false).await;
     let job = world.job("hi");
     world.refuse_events();
     let back = async {
@@ -391,7 +385,7 @@ async fn late_event_is_awaited() {
 
 #[tokio::test]
 async fn exhausted_reply_fails_and_becomes_a_dead_letter() {
-    let mut world = World::new(vec![complete(&["Hello"])], false).await;
+    let mut world = World::new(vec![says("Hello")], false).await;
     let job = world.job("hi");
     world
         .relay
@@ -414,7 +408,7 @@ async fn exhausted_reply_fails_and_becomes_a_dead_letter() {
         panic!("not a dead letter")
     };
     assert_eq!(cause.class, "attempts-exhausted");
-    assert!(world.provider.requests().is_empty());
+    assert!(world.provider.bodies().is_empty());
     let frames = world.pushed(&job).await;
     let FrameBody::End(end) = &frames[0].body else {
         panic!("no end")
@@ -427,7 +421,7 @@ async fn exhausted_reply_fails_and_becomes_a_dead_letter() {
 
 #[tokio::test]
 async fn metadata_patch_is_stored_announced_and_answered() {
-    let mut world = World::new(vec![complete(&["Hello"])], false).await;
+    let mut world = World::new(vec![says("Hello")], false).await;
     let job = world.job("hi");
     let patch = world.patch(&job);
     assert!(finished(&world.run_patch(&patch).await));
@@ -445,7 +439,7 @@ async fn metadata_patch_is_stored_announced_and_answered() {
 
 #[tokio::test]
 async fn conversation_runs_through_bus_and_loop() {
-    let mut world = World::new(vec![complete(&["Hello"])], false).await;
+    let mut world = World::new(vec![says("Hello")], false).await;
     let job = world.job("hi");
     let mut consumer = world
         .bus

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     config::WorkersConfig,
     outgoing::AddressReach,
-    testing::{Act, Piece, Provider, complete, quick},
+    testing::{Raw, Script, ScriptedModel, quick, says, start_model},
 };
 
 struct CollectingSink {
@@ -44,9 +44,9 @@ impl TextSink for CollectingSink {
     }
 }
 
-fn endpoint(provider: &Provider, continues_prefix: bool) -> ModelEndpoint {
+fn endpoint(provider: &ScriptedModel, continues_prefix: bool) -> ModelEndpoint {
     ModelEndpoint {
-        base_url: provider.base_url.clone(),
+        base_url: provider.base_url().into(),
         api_key: Some("sk-x".into()),
         model: "m".into(),
         continues_prefix,
@@ -110,36 +110,38 @@ async fn ask_capped(
 }
 
 /// Calls one provider that cannot continue a prefix.
-async fn ask_one(acts: Vec<Act>) -> (GenerationResult, String, usize) {
-    let provider = Provider::start(acts).await;
-    let (generated, text) = ask(vec![endpoint(&provider, false)], "").await;
-    (generated, text, provider.requests().len())
+async fn ask_one(acts: Vec<Script>) -> (GenerationResult, String, usize) {
+    let provider = start_model(acts);
+    let (generated, text) = ask(vec![endpoint(provider, false)], "").await;
+    (generated, text, provider.bodies().len())
 }
 
-const PAGE: Act = Act::Answer(200, &[("content-type", "text/html")], "<html>hello</html>");
-const REFUSED: Act = Act::Answer(
-    400,
-    &[("content-type", "application/json")],
-    r#"{"error":{"message":"no"}}"#,
-);
-const FORBIDDEN: Act = Act::Answer(401, &[], "no");
-const BUSY: Act = Act::Answer(429, &[("retry-after", "0")], "busy");
-const BROKEN: Act = Act::Answer(500, &[], "<html>oops</html>");
+fn page() -> Script {
+    Script::instead("text/html", "<html>hello</html>")
+}
+
+fn broken() -> Script {
+    Script::answer(500, &[], "<html>oops</html>")
+}
+
+fn busy(retry_after: &str) -> Script {
+    Script::answer(429, &[("retry-after", retry_after)], "busy")
+}
 
 #[tokio::test]
 async fn complete_stream_gives_text_reason_and_tokens() {
-    let (generated, text, calls) = ask_one(vec![complete(&["Hel", "lo 🦀"])]).await;
+    let (generated, text, calls) = ask_one(vec![says("Hello 🦀").chunk_chars(3)]).await;
     assert_eq!(
         (generated.end, text.as_str(), calls),
         (Ok(FinishReason::Stop), "Hello 🦀", 1)
     );
-    assert_eq!(generated.usage.unwrap().completion_tokens, 3);
+    assert_eq!(generated.usage.unwrap().completion_tokens, 2);
     assert!(generated.first_text.is_some());
 }
 
 #[tokio::test]
 async fn overloaded_provider_is_called_again() {
-    let (generated, text, calls) = ask_one(vec![BUSY, BROKEN, complete(&["ok"])]).await;
+    let (generated, text, calls) = ask_one(vec![busy("0"), broken(), says("ok")]).await;
     assert_eq!(
         (generated.end, text.as_str(), calls),
         (Ok(FinishReason::Stop), "ok", 3)
@@ -149,7 +151,7 @@ async fn overloaded_provider_is_called_again() {
 
 #[tokio::test]
 async fn failing_provider_is_given_up_after_three_calls() {
-    let (generated, _, calls) = ask_one(vec![BROKEN]).await;
+    let (generated, _, calls) = ask_one(vec![broken()]).await;
     assert_eq!(
         (generated.end, calls),
         (Err(ReplyFailure::ModelUnavailable), 3)
@@ -158,8 +160,7 @@ async fn failing_provider_is_given_up_after_three_calls() {
 
 #[tokio::test]
 async fn too_long_wait_is_skipped() {
-    let (generated, _, calls) =
-        ask_one(vec![Act::Answer(429, &[("retry-after", "3600")], "")]).await;
+    let (generated, _, calls) = ask_one(vec![busy("3600")]).await;
     assert_eq!(
         (generated.end, calls),
         (Err(ReplyFailure::ModelUnavailable), 1)
@@ -168,13 +169,10 @@ async fn too_long_wait_is_skipped() {
 
 #[tokio::test]
 async fn fallback_answers_if_the_first_provider_fails() {
-    for act in [BROKEN, FORBIDDEN, PAGE, Act::Stream(vec![Piece::Hang])] {
-        let (first, second) = (
-            Provider::start(vec![act]).await,
-            Provider::start(vec![complete(&["ok"])]).await,
-        );
+    for act in [broken(), Script::refuses(401), page(), Script::silent()] {
+        let (first, second) = (start_model(vec![act]), start_model(vec![says("ok")]));
         let (generated, text) =
-            ask(vec![endpoint(&first, false), endpoint(&second, false)], "").await;
+            ask(vec![endpoint(first, false), endpoint(second, false)], "").await;
         assert_eq!(
             (generated.end, text.as_str()),
             (Ok(FinishReason::Stop), "ok")
@@ -185,35 +183,25 @@ async fn fallback_answers_if_the_first_provider_fails() {
 #[tokio::test]
 async fn invalid_request_is_sent_once() {
     let (first, second) = (
-        Provider::start(vec![REFUSED]).await,
-        Provider::start(vec![complete(&["ok"])]).await,
+        start_model(vec![Script::refuses(400)]),
+        start_model(vec![says("ok")]),
     );
-    let (generated, _) = ask(vec![endpoint(&first, false), endpoint(&second, false)], "").await;
+    let (generated, _) = ask(vec![endpoint(first, false), endpoint(second, false)], "").await;
     assert_eq!(generated.end, Err(ReplyFailure::ModelError));
-    assert_eq!((first.requests().len(), second.requests().len()), (1, 0));
+    assert_eq!((first.bodies().len(), second.bodies().len()), (1, 0));
 }
 
 #[tokio::test]
 async fn invalid_response_is_an_error_without_text() {
-    let redirect = Act::Answer(302, &[("location", "http://127.0.0.1:1/v1")], "");
-    let not_streamed = Act::Answer(
-        200,
-        &[("content-type", "application/json")],
-        r#"{"error":{"message":"no"}}"#,
-    );
-    let garbage = Act::Stream(vec![Piece::Raw("data: <html>\n\n")]);
-    let binary = Act::Stream(vec![Piece::Raw("\u{1}\u{2}\u{3} no event at all")]);
-    let error = Act::Stream(vec![Piece::Event(
-        json!({"error":{"message":"overloaded"}}),
-    )]);
-    let nothing = Act::Stream(vec![Piece::Event(
-        json!({"choices":[{"delta":{},"finish_reason":"stop"}]}),
-    )]);
-    let filtered = Act::Stream(vec![Piece::Event(
-        json!({"choices":[{"finish_reason":"content_filter"}]}),
-    )]);
+    let redirect = Script::answer(302, &[("location", "http://127.0.0.1:1/v1")], "");
+    let not_streamed = Script::instead("application/json", r#"{"error":{"message":"no"}}"#);
+    let garbage = Script::raw(vec![Raw::bytes("data: <html>\n\n")]);
+    let binary = Script::raw(vec![Raw::bytes("\u{1}\u{2}\u{3} no event at all")]);
+    let error = Script::raw(vec![Raw::Event(json!({"error":{"message":"overloaded"}}))]);
+    let nothing = Script::raw(vec![Raw::Finish("stop")]);
+    let filtered = Script::raw(vec![Raw::Finish("content_filter")]);
     for act in [
-        PAGE,
+        page(),
         redirect,
         not_streamed,
         garbage,
@@ -232,10 +220,10 @@ async fn invalid_response_is_an_error_without_text() {
 
 #[tokio::test]
 async fn unreachable_provider_is_unavailable() {
-    let provider = Provider::start(vec![BROKEN]).await;
+    let provider = start_model(vec![broken()]);
     let gone = ModelEndpoint {
         base_url: "http://127.0.0.1:1/v1".into(),
-        ..endpoint(&provider, false)
+        ..endpoint(provider, false)
     };
     assert_eq!(
         ask(vec![gone], "").await.0.end,
@@ -265,26 +253,26 @@ async fn ask_confined(client: &ModelClient, base_url: String) -> Result<(), Call
 
 #[tokio::test]
 async fn confined_provider_is_not_called_in_private_networks() {
-    let provider = Provider::start(vec![complete(&["Hello"])]).await;
+    let provider = start_model(vec![says("Hello")]);
     let client = ModelClient::new(&quick()).unwrap();
     for host in ["127.0.0.1", "2130706433", "[::ffff:127.0.0.1]", "localhost"] {
-        let base_url = provider.base_url.replace("127.0.0.1", host);
+        let base_url = provider.base_url().replace("127.0.0.1", host);
         let outcome = ask_confined(&client, base_url).await;
         assert_eq!(outcome, Err(CallError::AddressRefused), "{host}");
     }
-    assert_eq!(provider.requests().len(), 0);
+    assert_eq!(provider.bodies().len(), 0);
 }
 
 #[tokio::test]
 async fn confined_provider_is_called_in_allowed_networks() {
-    let provider = Provider::start(vec![complete(&["Hello"])]).await;
+    let provider = start_model(vec![says("Hello")]);
     let config = WorkersConfig {
         provider_private_networks: vec!["127.0.0.0/8".parse().unwrap()],
         ..quick()
     };
     let client = ModelClient::new(&config).unwrap();
     assert_eq!(
-        ask_confined(&client, provider.base_url.clone()).await,
+        ask_confined(&client, provider.base_url().into()).await,
         Ok(())
     );
 }
@@ -292,7 +280,7 @@ async fn confined_provider_is_called_in_allowed_networks() {
 #[tokio::test]
 async fn silence_before_the_first_token_is_a_timeout_within_its_bound() {
     let begun = Instant::now();
-    let (generated, _, calls) = ask_one(vec![Act::Stream(vec![Piece::Hang])]).await;
+    let (generated, _, calls) = ask_one(vec![Script::silent()]).await;
     assert_eq!((generated.end, calls), (Err(ReplyFailure::ModelTimeout), 3));
     assert!(begun.elapsed() < Duration::from_millis(3_000) + SLACK);
 }
@@ -300,12 +288,12 @@ async fn silence_before_the_first_token_is_a_timeout_within_its_bound() {
 #[tokio::test]
 async fn keepalive_comments_are_not_tokens() {
     let pieces = vec![
-        Piece::Raw(": ping\n\n"),
-        Piece::Raw(": ping\n\n"),
-        Piece::Hang,
+        Raw::bytes(": ping\n\n"),
+        Raw::bytes(": ping\n\n"),
+        Raw::Hang,
     ];
     assert_eq!(
-        ask_one(vec![Act::Stream(pieces)]).await.0.end,
+        ask_one(vec![Script::raw(pieces)]).await.0.end,
         Err(ReplyFailure::ModelTimeout)
     );
 }
@@ -313,14 +301,14 @@ async fn keepalive_comments_are_not_tokens() {
 #[tokio::test]
 async fn stream_without_finish_reason_is_cut_and_not_restarted() {
     for end in [
-        Piece::Raw(""),
-        Piece::Raw("data: [DONE]\n\n"),
-        Piece::Event(json!({"error":"x"})),
-        Piece::Raw("data: {\n\n"),
+        Raw::bytes(""),
+        Raw::bytes("data: [DONE]\n\n"),
+        Raw::Event(json!({"error":"x"})),
+        Raw::bytes("data: {\n\n"),
     ] {
         let (generated, text, calls) = ask_one(vec![
-            Act::Stream(vec![Piece::Text("Hel"), end]),
-            complete(&["Hello"]),
+            Script::raw(vec![Raw::text("Hel"), end]),
+            says("Hello"),
         ])
         .await;
         assert_eq!(
@@ -333,7 +321,7 @@ async fn stream_without_finish_reason_is_cut_and_not_restarted() {
 #[tokio::test]
 async fn silence_between_tokens_ends_the_reply() {
     let (generated, text, calls) =
-        ask_one(vec![Act::Stream(vec![Piece::Text("Hel"), Piece::Hang])]).await;
+        ask_one(vec![Script::raw(vec![Raw::text("Hel"), Raw::Hang])]).await;
     assert_eq!(
         (generated.end, text.as_str(), calls),
         (Err(ReplyFailure::ModelTimeout), "Hel", 1)
@@ -342,14 +330,14 @@ async fn silence_between_tokens_ends_the_reply() {
 
 #[tokio::test]
 async fn prefix_is_continued_once() {
-    let cut = Act::Stream(vec![Piece::Text("Hel")]);
-    let provider = Provider::start(vec![cut.clone(), complete(&["lo"])]).await;
-    let (generated, text) = ask(vec![endpoint(&provider, true)], "").await;
+    let cut = Script::raw(vec![Raw::text("Hel")]);
+    let provider = start_model(vec![cut.clone(), says("lo")]);
+    let (generated, text) = ask(vec![endpoint(provider, true)], "").await;
     assert_eq!(
         (generated.end, text.as_str()),
         (Ok(FinishReason::Stop), "Hello")
     );
-    let second = &provider.requests()[1];
+    let second = &provider.bodies()[1];
     assert_eq!(
         second["messages"][1],
         json!({"role":"assistant","content":"Hel"})
@@ -362,20 +350,20 @@ async fn prefix_is_continued_once() {
         (&json!(true), &json!(false))
     );
 
-    let provider = Provider::start(vec![cut]).await;
-    let (generated, text) = ask(vec![endpoint(&provider, true)], "").await;
+    let provider = start_model(vec![cut]);
+    let (generated, text) = ask(vec![endpoint(provider, true)], "").await;
     assert_eq!(
         (generated.end, text.as_str()),
         (Err(ReplyFailure::ModelError), "HelHel")
     );
-    assert_eq!(provider.requests().len(), 2);
+    assert_eq!(provider.bodies().len(), 2);
 }
 
 #[tokio::test]
 async fn first_request_asks_for_usage_and_no_continuation() {
-    let provider = Provider::start(vec![complete(&["ok"])]).await;
-    ask(vec![endpoint(&provider, true)], "").await;
-    let request = &provider.requests()[0];
+    let provider = start_model(vec![says("ok")]);
+    ask(vec![endpoint(provider, true)], "").await;
+    let request = &provider.bodies()[0];
     assert_eq!(request["stream"], json!(true));
     assert_eq!(request["stream_options"], json!({"include_usage": true}));
     assert!(
@@ -385,8 +373,8 @@ async fn first_request_asks_for_usage_and_no_continuation() {
 
 #[tokio::test]
 async fn endless_reply_stops_at_its_bound() {
-    let pieces = std::iter::repeat_n(Piece::Text("0123456789"), 1000).collect();
-    let provider = Provider::start(vec![Act::Stream(pieces)]).await;
-    let (generated, text) = ask_capped(vec![endpoint(&provider, false)], "", 25).await;
+    let pieces = std::iter::repeat_n(Raw::text("0123456789"), 1000).collect();
+    let provider = start_model(vec![Script::raw(pieces)]);
+    let (generated, text) = ask_capped(vec![endpoint(provider, false)], "", 25).await;
     assert_eq!((generated.end, text.len()), (Ok(FinishReason::Length), 30));
 }

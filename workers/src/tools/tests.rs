@@ -35,7 +35,7 @@ use crate::{
         generation::{GenerationResult, PushResult, TextSink},
         openai::ModelClient,
     },
-    testing::{Act, Piece, Provider, complete, quick},
+    testing::{Raw, Script, quick, says, start_model},
 };
 
 /// A tool of these tests: `good` finds a lamp, or the title and count of its arguments; `bad`
@@ -213,18 +213,18 @@ fn titles(products: &str) -> Vec<String> {
         .collect()
 }
 
-async fn run(acts: Vec<Act>) -> Run {
+async fn run(acts: Vec<Script>) -> Run {
     run_with(acts, quick()).await
 }
 
-async fn run_with(acts: Vec<Act>, config: WorkersConfig) -> Run {
+async fn run_with(acts: Vec<Script>, config: WorkersConfig) -> Run {
     run_on(acts, config, false).await
 }
 
-async fn run_on(acts: Vec<Act>, config: WorkersConfig, continues_prefix: bool) -> Run {
-    let provider = Provider::start(acts).await;
+async fn run_on(acts: Vec<Script>, config: WorkersConfig, continues_prefix: bool) -> Run {
+    let provider = start_model(acts);
     let endpoint = ModelEndpoint {
-        base_url: provider.base_url.clone(),
+        base_url: provider.base_url().into(),
         api_key: None,
         model: "m".into(),
         continues_prefix,
@@ -258,17 +258,17 @@ async fn run_on(acts: Vec<Act>, config: WorkersConfig, continues_prefix: bool) -
     Run {
         generated,
         seen,
-        requests: provider.requests(),
+        requests: provider.bodies(),
         ran,
     }
 }
 
-fn delta(delta: &Value) -> Piece {
-    Piece::Event(json!({"choices": [{"delta": delta}]}))
+fn delta(delta: &Value) -> Raw {
+    Raw::Delta(delta.clone())
 }
 
-fn finish(reason: &str) -> Piece {
-    Piece::Event(
+fn finish(reason: &str) -> Raw {
+    Raw::Event(
         json!({"choices": [{"delta": {}, "finish_reason": reason}], "usage": {"prompt_tokens": 10, "completion_tokens": 2}}),
     )
 }
@@ -277,19 +277,19 @@ fn part(index: u64, name: &str, arguments: &str) -> Value {
     json!({"tool_calls": [{"index": index, "id": format!("id{index}"), "function": {"name": name, "arguments": arguments}}]})
 }
 
-fn calls(calls: &[(&str, &str)]) -> Act {
+fn calls(calls: &[(&str, &str)]) -> Script {
     let parts = calls
         .iter()
         .zip(0..)
         .map(|((name, arguments), index)| delta(&part(index, name, arguments)));
-    Act::Stream(parts.chain([finish("tool_calls")]).collect())
+    Script::raw(parts.chain([finish("tool_calls")]).collect())
 }
 
 #[tokio::test]
 async fn tool_result_is_displayed_before_the_first_text() {
     let run = run(vec![
         calls(&[("good", r#"{"q":"Desk Lamp"}"#)]),
-        complete(&["Here it is."]),
+        says("Here it is."),
     ])
     .await;
     assert_eq!(run.generated.end, Ok(FinishReason::Stop));
@@ -313,20 +313,20 @@ async fn tool_result_is_displayed_before_the_first_text() {
     let usage = run.generated.usage.unwrap();
     assert_eq!(
         (usage.prompt_tokens, usage.completion_tokens),
-        (17, 5),
+        (21, 5),
         "both answers count"
     );
 }
 
 #[tokio::test]
 async fn sentence_before_a_call_follows_the_header() {
-    let act = Act::Stream(vec![
-        Piece::Text("Let me "),
-        Piece::Text("look."),
+    let act = Script::raw(vec![
+        Raw::text("Let me "),
+        Raw::text("look."),
         delta(&part(0, "good", "{}")),
         finish("tool_calls"),
     ]);
-    let run = run(vec![act, complete(&["\n", "Here."])]).await;
+    let run = run(vec![act, says("\nHere.").chunk_chars(1)]).await;
     assert_eq!(
         run.seen.steps,
         ["good started", "shown Lamp", "good finished", "text"]
@@ -338,12 +338,12 @@ async fn sentence_before_a_call_follows_the_header() {
 #[tokio::test]
 async fn long_text_streams_and_a_later_call_runs_once() {
     let long: &'static str = "A long story about lamps. ".repeat(20).leak();
-    let act = Act::Stream(vec![
-        Piece::Text(long),
+    let act = Script::raw(vec![
+        Raw::text(long),
         delta(&part(0, "good", "{}")),
         finish("tool_calls"),
     ]);
-    let run = run(vec![act, complete(&["Here."])]).await;
+    let run = run(vec![act, says("Here.")]).await;
     assert_eq!(
         run.seen.steps,
         [
@@ -360,17 +360,17 @@ async fn long_text_streams_and_a_later_call_runs_once() {
 
 #[tokio::test]
 async fn buffered_words_are_displayed_at_the_end() {
-    let short = run(vec![complete(&["Hi"])]).await;
+    let short = run(vec![says("Hi")]).await;
     assert_eq!(
         (short.seen.text.as_str(), short.generated.end),
         ("Hi", Ok(FinishReason::Stop))
     );
-    let act = Act::Stream(vec![
-        Piece::Text("One moment."),
+    let act = Script::raw(vec![
+        Raw::text("One moment."),
         delta(&part(0, "good", "{}")),
         finish("tool_calls"),
     ]);
-    let silent = run(vec![act, Act::Stream(vec![finish("stop")])]).await;
+    let silent = run(vec![act, Script::raw(vec![finish("stop")])]).await;
     assert_eq!(
         (silent.seen.text.as_str(), silent.generated.end),
         ("One moment.", Ok(FinishReason::Stop))
@@ -392,11 +392,7 @@ async fn failed_call_is_reported_to_the_model() {
             tool_timeout_ms: 50,
             ..quick()
         };
-        let run = run_with(
-            vec![calls(&[(name, arguments)]), complete(&["Sorry."])],
-            config,
-        )
-        .await;
+        let run = run_with(vec![calls(&[(name, arguments)]), says("Sorry.")], config).await;
         assert_eq!(
             (run.generated.end, run.seen.text.as_str()),
             (Ok(FinishReason::Stop), "Sorry."),
@@ -414,7 +410,7 @@ async fn failed_call_is_reported_to_the_model() {
 
 #[tokio::test]
 async fn calls_of_one_round_run_concurrently() {
-    let interleaved = Act::Stream(vec![
+    let interleaved = Script::raw(vec![
         delta(&part(0, "good", "{\"q\"")),
         delta(&part(1, "good", "{\"q\":\"Mu")),
         delta(
@@ -422,7 +418,7 @@ async fn calls_of_one_round_run_concurrently() {
         ),
         finish("stop"),
     ]);
-    let run = run(vec![interleaved, complete(&["Both."])]).await;
+    let run = run(vec![interleaved, says("Both.")]).await;
     assert_eq!(run.ran, [json!({"q": "Lamp"}), json!({"q": "Mug"})]);
     assert!(
         run.seen.steps.contains(&"shown Lamp+Mug".to_owned()),
@@ -440,8 +436,8 @@ async fn repeated_and_missing_ids_are_made_unique() {
         {"index": 2, "function": {"name": "good", "arguments": "{}"}},
     ]});
     let run = run(vec![
-        Act::Stream(vec![delta(&twice), finish("tool_calls")]),
-        complete(&["ok"]),
+        Script::raw(vec![delta(&twice), finish("tool_calls")]),
+        says("ok"),
     ])
     .await;
     let messages = run.requests[1]["messages"].as_array().unwrap();

@@ -8,7 +8,7 @@ use switchboard_schemas::{
 };
 
 use super::{finished, world::World};
-use crate::testing::complete;
+use crate::testing::says;
 
 /// Returns the secret from which all ids of the tests are derived.
 pub(super) fn secret() -> InstallationSecret {
@@ -55,7 +55,7 @@ pub(super) fn lamp_shop() -> Agent {
 
 #[tokio::test]
 async fn foreign_or_inactive_agent_does_not_answer() {
-    let world = World::new(vec![complete(&["Hello"])], false).await;
+    let world = World::new(vec![says("Hello")], false).await;
     let agent = shop();
     let foreign = Agent {
         id: AgentId::derive(&secret(), &World::another_organization(), "shop"),
@@ -79,5 +79,5 @@ async fn foreign_or_inactive_agent_does_not_answer() {
             Some(ReplyFailure::AgentUnavailable)
         );
     }
-    assert!(world.provider.requests().is_empty());
+    assert!(world.provider.bodies().is_empty());
 }

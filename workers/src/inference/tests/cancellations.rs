@@ -14,7 +14,7 @@ use switchboard_schemas::{
 use tokio::time::Instant;
 
 use super::{finished, world::World};
-use crate::testing::{Act, Piece, complete, eventually};
+use crate::testing::{Raw, Script, eventually, says};
 
 /// Promised time from a cancellation to the end of the model call.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ async fn reply_cancelled_before_its_turn_calls_no_model() {
         (true, CancelOutcome::Ended),
         (false, CancelOutcome::Requested),
     ] {
-        let world = World::new(vec![complete(&["Hello"])], false).await;
+        let world = World::new(vec![says("Hello")], false).await;
         let job = world.job("hi");
         if is_queued {
             let reply = job.turn.reply_id();
@@ -33,7 +33,7 @@ async fn reply_cancelled_before_its_turn_calls_no_model() {
         }
         assert_eq!(cancel(&world, &job).await, expected);
         assert!(finished(&world.run(&job).await));
-        assert!(world.provider.requests().is_empty());
+        assert!(world.provider.bodies().is_empty());
         assert_eq!(
             world.record(&job).await.unwrap().end.status,
             ReplyStatus::Cancelled
@@ -54,11 +54,7 @@ async fn cancel(world: &World, job: &ReplyJob) -> CancelOutcome {
 
 #[tokio::test]
 async fn cancellation_stops_the_reply_and_keeps_its_text() {
-    let world = World::new(
-        vec![Act::Stream(vec![Piece::Text("Hel"), Piece::Hang])],
-        false,
-    )
-    .await;
+    let world = World::new(vec![Script::raw(vec![Raw::text("Hel"), Raw::Hang])], false).await;
     let job = world.job("hi");
     let cancel = async {
         eventually("text is in the log", async || {

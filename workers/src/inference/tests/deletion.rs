@@ -7,11 +7,11 @@ use switchboard_backends::store::ConversationReader;
 use switchboard_schemas::reply_event::PatchOutcome;
 
 use super::{finished, world::World};
-use crate::testing::complete;
+use crate::testing::says;
 
 #[tokio::test]
 async fn deletion_leaves_no_text_and_publishes_one_event() {
-    let mut world = World::new(vec![complete(&["Hel", "lo"])], false).await;
+    let mut world = World::new(vec![says("Hello").chunk_chars(3)], false).await;
     let job = world.job("hi");
     assert!(finished(&world.run(&job).await));
     assert_eq!(world.logged_text(&job).await, "Hello");
@@ -41,7 +41,7 @@ async fn deletion_leaves_no_text_and_publishes_one_event() {
 
 #[tokio::test]
 async fn message_after_a_deletion_starts_anew() {
-    let world = World::new(vec![complete(&["one"]), complete(&["two"])], false).await;
+    let world = World::new(vec![says("one"), says("two")], false).await;
     let first = world.job("canary");
     assert!(finished(&world.run(&first).await));
     assert!(finished(&world.run_deletion(&world.deletion(&first)).await));
@@ -62,7 +62,7 @@ async fn message_after_a_deletion_starts_anew() {
             .collect::<Vec<_>>(),
         [0, 1]
     );
-    let asked = world.provider.requests().pop().unwrap().to_string();
+    let asked = world.provider.bodies().pop().unwrap().to_string();
     assert!(
         asked.contains("hello again") && !asked.contains("canary"),
         "{asked}"
@@ -71,7 +71,7 @@ async fn message_after_a_deletion_starts_anew() {
 
 #[tokio::test]
 async fn deletion_reports_absence_and_survives_a_store_outage() {
-    let mut world = World::new(vec![complete(&["one"])], false).await;
+    let mut world = World::new(vec![says("one")], false).await;
     let job = world.job("hi");
     assert!(finished(&world.run_deletion(&world.deletion(&job)).await));
     assert_eq!(world.patch_answer().await, PatchOutcome::NotFound);
@@ -92,7 +92,7 @@ async fn deletion_reports_absence_and_survives_a_store_outage() {
 
 #[tokio::test]
 async fn deletion_works_without_the_relay() {
-    let world = World::new(vec![complete(&["one"])], false).await;
+    let world = World::new(vec![says("one")], false).await;
     let job = world.job("hi");
     assert!(finished(&world.run(&job).await));
     world.relay.faults.set_down(true);

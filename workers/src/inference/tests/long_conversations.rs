@@ -1,14 +1,14 @@
 //! Tests of conversations longer than a prompt: everything is stored, the model receives the newest
 //! part and a summary, and the truncation is recorded.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use switchboard_schemas::conversation::{ContextTruncation, MessageAuthor, ReplyFacts};
 
 use super::{agents::shop, world::World};
 use crate::{
     config::WorkersConfig,
     model::ModelEndpoint,
-    testing::{Act, Provider, complete, eventually, quick},
+    testing::{Script, eventually, quick, says, start_model},
 };
 
 /// More turns than fit into a prompt.
@@ -20,7 +20,7 @@ fn is_summary(request: &Value) -> bool {
         .is_some_and(|text| text.starts_with("You keep the notes"))
 }
 
-async fn world(summaries_at_once_max: usize, acts: Vec<Act>) -> World {
+async fn world(summaries_at_once_max: usize, acts: Vec<Script>) -> World {
     let config = WorkersConfig {
         prompt_tokens_max: 240,
         summaries_at_once_max,
@@ -50,11 +50,7 @@ async fn facts(world: &World) -> Vec<ReplyFacts> {
 
 #[tokio::test]
 async fn truncated_turns_are_summarized_with_the_next_reply() {
-    let world = world(
-        8,
-        vec![complete(&["Ada looks for lamps that are on sale."])],
-    )
-    .await;
+    let world = world(8, vec![says("Ada looks for lamps that are on sale.")]).await;
     for number in 0..TURNS {
         talk(&world, number).await;
         // The next message uses the summary of this one, if one was due.
@@ -63,7 +59,7 @@ async fn truncated_turns_are_summarized_with_the_next_reply() {
         })
         .await;
     }
-    let requests = world.provider.requests();
+    let requests = world.provider.bodies();
     let (summaries, answers): (Vec<_>, Vec<_>) =
         requests.iter().partition(|request| is_summary(request));
     assert!(
@@ -101,7 +97,7 @@ async fn truncated_turns_are_summarized_with_the_next_reply() {
     World::run_on(&other, &job).await;
     let told = world
         .provider
-        .requests()
+        .bodies()
         .into_iter()
         .rfind(|request| !is_summary(request))
         .unwrap();
@@ -113,11 +109,11 @@ async fn truncated_turns_are_summarized_with_the_next_reply() {
 
 #[tokio::test]
 async fn truncation_without_a_summary_is_recorded() {
-    let world = world(0, vec![complete(&["Sure."])]).await;
+    let world = world(0, vec![says("Sure.")]).await;
     for number in 0..TURNS {
         talk(&world, number).await;
     }
-    assert!(!world.provider.requests().iter().any(is_summary));
+    assert!(!world.provider.bodies().iter().any(is_summary));
     let facts = facts(&world).await;
     assert_eq!(facts.len(), TURNS, "everything is stored");
     let ContextTruncation {
@@ -125,7 +121,7 @@ async fn truncation_without_a_summary_is_recorded() {
         summarized,
     } = facts[TURNS - 1].truncation.unwrap();
     assert!(messages > 0 && summarized == 0, "{messages}");
-    let request = world.provider.requests().pop().unwrap();
+    let request = world.provider.bodies().pop().unwrap();
     assert_eq!(
         messages as usize,
         2 * (TURNS - 1) - (request["messages"].as_array().unwrap().len() - 2)
@@ -134,11 +130,11 @@ async fn truncation_without_a_summary_is_recorded() {
 
 #[tokio::test]
 async fn failed_summary_is_retried() {
-    let world = world(8, vec![complete(&["Sure."])]).await;
+    let world = world(8, vec![says("Sure.")]).await;
     let past = |number: u64| world.job(&format!("question {number}"));
-    let failing = Provider::start(vec![Act::Answer(400, &[], "no"), complete(&["Notes."])]).await;
+    let failing = start_model(vec![Script::refuses(400), says("Notes.")]);
     let endpoint = ModelEndpoint {
-        base_url: failing.base_url.clone(),
+        base_url: failing.base_url().into(),
         api_key: None,
         model: "m".into(),
         continues_prefix: false,
@@ -165,19 +161,22 @@ async fn failed_summary_is_retried() {
 }
 
 /// Refusal of a too long prompt by llama.cpp.
-const TOO_LONG: Act = Act::Answer(
-    400,
-    &[("content-type", "application/json")],
-    r#"{"error":{"code":400,"message":"the request exceeds the available size","type":"exceed_context_size_error"}}"#,
-);
+fn too_long() -> Script {
+    let error = json!({"message": "the request is too long", "type": "exceed_context_size_error"});
+    Script::answer(
+        400,
+        &[("content-type", "application/json")],
+        json!({ "error": error }),
+    )
+}
 
 fn messages_of(request: &Value) -> &[Value] {
     request["messages"].as_array().unwrap()
 }
 
 /// Runs `turns` turns, after which the next message meets these acts.
-async fn after_turns(turns: usize, acts: &[Act]) -> World {
-    let acts = std::iter::repeat_n(complete(&["Sure."]), turns)
+async fn after_turns(turns: usize, acts: &[Script]) -> World {
+    let acts = std::iter::repeat_n(says("Sure."), turns)
         .chain(acts.iter().cloned())
         .collect();
     let world = world(0, acts).await;
@@ -190,9 +189,9 @@ async fn after_turns(turns: usize, acts: &[Act]) -> World {
 #[tokio::test]
 async fn smaller_context_is_learned_once() {
     const PAST: usize = 6;
-    let world = after_turns(PAST, &[TOO_LONG, complete(&["Sure."])]).await;
+    let world = after_turns(PAST, &[too_long(), says("Sure.")]).await;
     talk(&world, PAST).await;
-    let requests = world.provider.requests();
+    let requests = world.provider.bodies();
     assert_eq!(requests.len(), PAST + 2, "rejected once, then answered");
     let [refused, answered] = [&requests[PAST], &requests[PAST + 1]].map(messages_of);
     assert!(answered.len() < refused.len(), "{answered:?}");
@@ -206,7 +205,7 @@ async fn smaller_context_is_learned_once() {
     assert_eq!(left_out, 2 * PAST - (answered.len() - 2));
 
     talk(&world, PAST + 1).await;
-    let requests = world.provider.requests();
+    let requests = world.provider.bodies();
     assert_eq!(requests.len(), PAST + 3);
     assert!(messages_of(&requests[PAST + 2]).len() <= answered.len());
 }
@@ -214,12 +213,12 @@ async fn smaller_context_is_learned_once() {
 #[tokio::test]
 async fn too_long_message_fails_and_sets_no_limit() {
     const PAST: usize = 6;
-    let world = after_turns(PAST, &[TOO_LONG]).await;
+    let world = after_turns(PAST, &[too_long()]).await;
     let end = world
         .run(&world.job("question 6 about lamps that are on sale today"))
         .await;
     assert!(matches!(end, crate::job_loop::JobEnd::Finished), "{end:?}");
-    let requests = world.provider.requests();
+    let requests = world.provider.bodies();
     let asked = &requests[PAST..];
     assert!((2..=4).contains(&asked.len()), "{} calls", asked.len());
     assert!(
@@ -235,7 +234,7 @@ async fn too_long_message_fails_and_sets_no_limit() {
     let longest = messages_of(&asked[0]).len();
     talk(&world, PAST + 1).await;
     assert_eq!(
-        messages_of(&world.provider.requests()[PAST + asked.len()]).len(),
+        messages_of(&world.provider.bodies()[PAST + asked.len()]).len(),
         longest
     );
 }

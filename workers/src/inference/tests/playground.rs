@@ -10,10 +10,9 @@ use switchboard_schemas::{
 use super::{
     agents::{lamp_shop, shop},
     finished,
-    shopping::search,
     world::World,
 };
-use crate::testing::complete;
+use crate::testing::{Script, says};
 
 fn draft(instructions: &str) -> Agent {
     let mut agent = shop();
@@ -24,7 +23,7 @@ fn draft(instructions: &str) -> Agent {
 
 #[tokio::test]
 async fn draft_answers_and_nothing_is_stored() {
-    let mut world = World::new(vec![complete(&["As a ", "pirate."])], false).await;
+    let mut world = World::new(vec![says("As a pirate.").chunk_chars(5)], false).await;
     let job = world.job("Who are you?");
     let past = vec![
         PlaygroundMessage::User {
@@ -54,7 +53,7 @@ async fn draft_answers_and_nothing_is_stored() {
     };
     assert_eq!(end.status, ReplyStatus::Completed);
     assert!(end.usage.completion_tokens > 0);
-    let asked = world.provider.requests()[0].clone();
+    let asked = world.provider.bodies()[0].clone();
     let told: Vec<_> = asked["messages"]
         .as_array()
         .unwrap()
@@ -75,7 +74,7 @@ async fn draft_answers_and_nothing_is_stored() {
 
 #[tokio::test]
 async fn draft_uses_its_own_tools() {
-    let mut world = World::new(vec![search("lamps"), complete(&["Two lamps."])], false).await;
+    let mut world = World::new(vec![Script::searches("lamps"), says("Two lamps.")], false).await;
     let job = world.job("lamps?");
     world
         .store_playground_run(
@@ -130,6 +129,6 @@ async fn expired_or_foreign_run_fails_without_a_model_call() {
             panic!("no end")
         };
         assert_eq!(end.failure, Some(ReplyFailure::AgentUnavailable));
-        assert!(world.provider.requests().is_empty());
+        assert!(world.provider.bodies().is_empty());
     }
 }

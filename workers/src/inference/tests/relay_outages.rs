@@ -11,12 +11,12 @@ use switchboard_schemas::{conversation_job::ReplyJob, reply_event::FrameBody};
 use super::{finished, world::World};
 use crate::{
     job_loop::JobEnd,
-    testing::{Act, Piece, complete, eventually},
+    testing::{Raw, Script, eventually, says},
 };
 
 #[tokio::test]
 async fn reply_is_stored_and_announced_without_the_relay() {
-    let world = World::new(vec![complete(&["Hello"])], false).await;
+    let world = World::new(vec![says("Hello")], false).await;
     let job = world.job("hi");
     world.relay.faults.set_down(true);
     assert!(finished(&world.run(&job).await));
@@ -26,7 +26,7 @@ async fn reply_is_stored_and_announced_without_the_relay() {
 
 #[tokio::test]
 async fn stored_reply_is_announced_without_the_relay() {
-    let world = World::new(vec![complete(&["Hello"])], false).await;
+    let world = World::new(vec![says("Hello")], false).await;
     let job = world.job("hi");
     world.refuse_events();
     let is_stored = async || world.store.faults.call_count("finish_turn") > 0;
@@ -35,13 +35,13 @@ async fn stored_reply_is_announced_without_the_relay() {
     world.accept_events();
     world.relay.faults.set_down(true);
     assert!(finished(&world.run(&job).await));
-    assert_eq!(world.provider.requests().len(), 1);
+    assert_eq!(world.provider.bodies().len(), 1);
     assert_eq!(World::replies(&world.events(2).await), ["Hello"]);
 }
 
 #[tokio::test]
 async fn inherited_job_waits_without_the_relay() {
-    let world = World::new(vec![complete(&["Hello"])], false).await;
+    let world = World::new(vec![says("Hello")], false).await;
     let job = world.job("hi");
     world.relay.faults.set_down(true);
     assert!(matches!(
@@ -56,7 +56,7 @@ async fn inherited_job_waits_without_the_relay() {
 
 #[tokio::test]
 async fn reply_stored_without_the_relay_is_not_generated_again() {
-    let mut world = World::new(vec![complete(&["one"]), complete(&["two"])], false).await;
+    let mut world = World::new(vec![says("one"), says("two")], false).await;
     let other_worker = world.patient();
     let first = world.job("first");
     World::run_on(&other_worker, &first).await;
@@ -69,7 +69,7 @@ async fn reply_stored_without_the_relay_is_not_generated_again() {
     // turn before in its cache, and so does the relay.
     job.attempt_min = 2;
     assert!(finished(&World::run_on(&other_worker, &job).await));
-    assert_eq!(world.provider.requests().len(), 2);
+    assert_eq!(world.provider.bodies().len(), 2);
     assert_eq!(world.messages(&job).await[3].content, "two");
     let pushed = world.pushed(&job).await;
     assert!(matches!(&pushed.last().unwrap().body, FrameBody::End(end) if end.length == 3));
@@ -92,19 +92,19 @@ async fn die_before_storing(world: &World, job: &ReplyJob) {
 
 #[tokio::test]
 async fn attempts_without_the_relay_store_one_text() {
-    let world = World::new(vec![complete(&["one"]), complete(&["two"])], false).await;
+    let world = World::new(vec![says("one"), says("two")], false).await;
     let job = world.job("hi");
     world.relay.faults.set_down(true);
     die_before_storing(&world, &job).await;
     assert!(finished(&world.run(&job).await));
-    assert_eq!(world.provider.requests().len(), 2);
+    assert_eq!(world.provider.bodies().len(), 2);
     assert_eq!(world.messages(&job).await[1].content, "one");
     assert_eq!(World::replies(&world.events(3).await), ["one"]);
 }
 
 #[tokio::test]
 async fn inherited_job_stores_the_text_that_was_settled_before() {
-    let world = World::new(vec![complete(&["one"]), complete(&["two"])], false).await;
+    let world = World::new(vec![says("one"), says("two")], false).await;
     let job = world.job("hi");
     world.relay.faults.set_down(true);
     die_before_storing(&world, &job).await;
@@ -116,7 +116,7 @@ async fn inherited_job_stores_the_text_that_was_settled_before() {
 
 #[tokio::test]
 async fn overtaken_attempt_tells_the_relay_the_stored_end() {
-    let mut world = World::new(vec![complete(&["one"]), complete(&["other"])], false).await;
+    let mut world = World::new(vec![says("one"), says("other")], false).await;
     let mut job = world.job("hi");
     world.relay.faults.set_down(true);
     die_before_storing(&world, &job).await;
@@ -137,7 +137,7 @@ async fn overtaken_attempt_tells_the_relay_the_stored_end() {
 
 #[tokio::test]
 async fn process_suspended_while_it_finalizes_asks_the_store() {
-    let world = World::new(vec![complete(&["Hello"])], false).await;
+    let world = World::new(vec![says("Hello")], false).await;
     let job = world.job("hi");
     world
         .relay
@@ -153,8 +153,8 @@ async fn process_suspended_while_it_finalizes_asks_the_store() {
 
 #[tokio::test]
 async fn attempt_restored_in_an_empty_relay_keeps_the_stored_text() {
-    let hanging = Act::Stream(vec![Piece::Text("two"), Piece::Hang]);
-    let world = World::new(vec![hanging, complete(&["one"])], false).await;
+    let hanging = Script::raw(vec![Raw::text("two"), Raw::Hang]);
+    let world = World::new(vec![hanging, says("one")], false).await;
     let job = world.job("hi");
     // One worker cannot reach the relay, the other one can.
     let faults = &world.relay.faults;
@@ -162,7 +162,7 @@ async fn attempt_restored_in_an_empty_relay_keeps_the_stored_text() {
     faults.inject("restore_claim", Fault::Refuse);
     let overtake = async {
         eventually("the model is called", async || {
-            world.provider.requests().len() == 1
+            world.provider.bodies().len() == 1
         })
         .await;
         let overtaking = world.patient();
@@ -178,7 +178,7 @@ async fn attempt_restored_in_an_empty_relay_keeps_the_stored_text() {
 
 #[tokio::test]
 async fn reply_that_is_not_stored_is_not_announced() {
-    let world = World::new(vec![complete(&["one"]), complete(&["two"])], false).await;
+    let world = World::new(vec![says("one"), says("two")], false).await;
     let job = world.job("hi");
     die_before_storing(&world, &job).await;
     world.lose_relay_data();
@@ -191,10 +191,7 @@ async fn reply_that_is_not_stored_is_not_announced() {
 #[tokio::test]
 async fn relay_that_lost_its_state_gets_the_whole_reply_again() {
     let world = World::new(
-        vec![
-            Act::Stream(vec![Piece::Text("Hel"), Piece::Hang]),
-            complete(&["lo"]),
-        ],
+        vec![Script::raw(vec![Raw::text("Hel"), Raw::Hang]), says("lo")],
         true,
     )
     .await;
@@ -219,11 +216,7 @@ async fn relay_that_lost_its_state_gets_the_whole_reply_again() {
 
 #[tokio::test]
 async fn fenced_worker_writes_nothing_more() {
-    let world = World::new(
-        vec![Act::Stream(vec![Piece::Text("Hel"), Piece::Hang])],
-        false,
-    )
-    .await;
+    let world = World::new(vec![Script::raw(vec![Raw::text("Hel"), Raw::Hang])], false).await;
     let job = world.job("hi");
     let overtake = async {
         eventually("text is in the log", async || {

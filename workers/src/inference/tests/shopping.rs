@@ -9,19 +9,10 @@ use switchboard_schemas::{
 use super::{agents::lamp_shop, finished, world::World};
 use crate::{
     job_loop::JobEnd,
-    testing::{Act, Piece, complete, quick},
+    testing::{Raw, Script, quick, says},
 };
 
-pub(super) fn search(query: &str) -> Act {
-    let arguments = json!({ "query": query }).to_string();
-    let call = json!({"index": 0, "id": "a", "function": {"name": "search_products", "arguments": arguments}});
-    Act::Stream(vec![
-        Piece::Event(json!({"choices": [{"delta": {"tool_calls": [call]}}]})),
-        Piece::Event(json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]})),
-    ])
-}
-
-async fn world(acts: Vec<Act>, continues_prefix: bool) -> World {
+async fn world(acts: Vec<Script>, continues_prefix: bool) -> World {
     World::with(acts, continues_prefix, lamp_shop(), quick()).await
 }
 
@@ -50,7 +41,7 @@ fn shown_before_text(frames: &[Frame]) -> Option<Value> {
 
 #[tokio::test]
 async fn products_precede_the_text_and_are_stored_and_published() {
-    let mut world = world(vec![search("lamps"), complete(&["Two lamps."])], false).await;
+    let mut world = world(vec![Script::searches("lamps"), says("Two lamps.")], false).await;
     let job = world.job("show me lamps");
     assert!(finished(&world.run(&job).await));
     let shown = shown_before_text(&world.pushed(&job).await).unwrap();
@@ -75,7 +66,7 @@ async fn products_precede_the_text_and_are_stored_and_published() {
         Some(&shown)
     );
     assert_eq!(world.events(2).await[1]["uiSpec"], shown);
-    let told = world.provider.requests()[1]["messages"][3]["content"]
+    let told = world.provider.bodies()[1]["messages"][3]["content"]
         .as_str()
         .unwrap()
         .to_owned();
@@ -87,7 +78,7 @@ async fn products_precede_the_text_and_are_stored_and_published() {
 
 #[tokio::test]
 async fn empty_search_displays_nothing() {
-    let mut world = world(vec![search("sofa"), complete(&["No sofas."])], false).await;
+    let mut world = world(vec![Script::searches("sofa"), says("No sofas.")], false).await;
     let job = world.job("a sofa?");
     world.run(&job).await;
     assert_eq!(shown_before_text(&world.pushed(&job).await), None);
@@ -105,10 +96,10 @@ async fn empty_search_displays_nothing() {
 
 #[tokio::test]
 async fn agent_without_ecommerce_has_no_tool() {
-    let world = World::new(vec![search("lamps"), complete(&["Words."])], false).await;
+    let world = World::new(vec![Script::searches("lamps"), says("Words.")], false).await;
     let job = world.job("show me lamps");
     world.run(&job).await;
-    let requests = world.provider.requests();
+    let requests = world.provider.bodies();
     assert!(requests[0].get("tools").is_none(), "{}", requests[0]);
     assert!(
         world
@@ -123,9 +114,9 @@ async fn agent_without_ecommerce_has_no_tool() {
 #[tokio::test]
 async fn continued_reply_keeps_its_products_and_runs_no_tool() {
     let acts = vec![
-        search("lamps"),
-        Act::Stream(vec![Piece::Text("Two"), Piece::Hang]),
-        complete(&[" lamps."]),
+        Script::searches("lamps"),
+        Script::raw(vec![Raw::text("Two"), Raw::Hang]),
+        says(" lamps."),
     ];
     let mut world = world(acts, true).await;
     let job = world.job("show me lamps");
@@ -134,7 +125,7 @@ async fn continued_reply_keeps_its_products_and_runs_no_tool() {
         JobEnd::RetryAfter(_)
     ));
     assert!(finished(&world.run(&job).await));
-    let requests = world.provider.requests();
+    let requests = world.provider.bodies();
     assert_eq!(requests.len(), 3);
     assert!(requests[2].get("tools").is_none(), "{}", requests[2]);
     let system = requests[2]["messages"][0]["content"].as_str().unwrap();
@@ -157,15 +148,15 @@ async fn continued_reply_keeps_its_products_and_runs_no_tool() {
 #[tokio::test]
 async fn attempt_without_text_searches_again() {
     let acts = vec![
-        search("mirror"),
-        Act::Stream(vec![Piece::Hang]),
-        search("sofa"),
-        complete(&["Nothing."]),
+        Script::searches("mirror"),
+        Script::silent(),
+        Script::searches("sofa"),
+        says("Nothing."),
     ];
     let mut world = world(acts, false).await;
     let job = world.job("a mirror?");
     let end = world
-        .hand_off_when(&job, async || world.provider.requests().len() == 2)
+        .hand_off_when(&job, async || world.provider.bodies().len() == 2)
         .await;
     assert!(matches!(end, JobEnd::RetryAfter(_)));
     assert!(finished(&world.run(&job).await));
@@ -189,14 +180,14 @@ async fn attempt_without_text_searches_again() {
 #[tokio::test]
 async fn next_turn_describes_displayed_products() {
     let acts = vec![
-        search("lamps"),
-        complete(&["Two lamps."]),
-        complete(&["The second one is tall."]),
+        Script::searches("lamps"),
+        says("Two lamps."),
+        says("The second one is tall."),
     ];
     let world = world(acts, false).await;
     world.run(&world.job("show me lamps")).await;
     world.run(&world.job("and the second one?")).await;
-    let request = &world.provider.requests()[2];
+    let request = &world.provider.bodies()[2];
     let system = request["messages"][0]["content"].as_str().unwrap();
     assert!(
         system.starts_with("be kind") && system.contains("Floor Lamp"),

@@ -44,14 +44,14 @@ use crate::{
     },
     job_loop::JobEnd,
     metrics::WorkerMetrics,
-    testing::{Act, Provider, eventually, quick},
+    testing::{Script, ScriptedModel, eventually, quick, start_model},
 };
 
 const WAIT: Duration = Duration::from_secs(10);
 
 pub(super) struct World {
     pub(super) inference: Arc<InferenceHandler>,
-    pub(super) provider: Provider,
+    pub(super) provider: &'static ScriptedModel,
     pub(super) relay: Arc<Faulty<EmbeddedRelay>>,
     pub(super) store: Arc<Faulty<EmbeddedStore>>,
     pub(super) bus: Arc<Faulty<EmbeddedBus>>,
@@ -63,18 +63,18 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) async fn new(acts: Vec<Act>, continues_prefix: bool) -> Self {
+    pub(super) async fn new(acts: Vec<Script>, continues_prefix: bool) -> Self {
         Self::with(acts, continues_prefix, shop(), quick()).await
     }
 
     /// Like [`Self::new`], with another agent and other bounds.
     pub(super) async fn with(
-        acts: Vec<Act>,
+        acts: Vec<Script>,
         continues_prefix: bool,
         agent: Agent,
         config: WorkersConfig,
     ) -> Self {
-        let provider = Provider::start(acts).await;
+        let provider = start_model(acts);
         let dir = tempfile::tempdir().unwrap();
         let bus = Arc::new(Faulty::new(
             EmbeddedBus::open(&dir.path().join("bus.db"), 4).unwrap(),
@@ -107,7 +107,7 @@ impl World {
             catalog: CatalogCache::new(catalog),
             vault: SecretVault::new(&secret()),
             default_provider: DefaultProvider {
-                base_url: provider.base_url.clone(),
+                base_url: provider.base_url().into(),
                 api_key: None,
                 model: "m".into(),
                 continues_prefix,

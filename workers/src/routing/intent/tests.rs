@@ -12,7 +12,7 @@ use super::*;
 use crate::{
     embedding::EmbeddingError,
     model::PromptRole,
-    testing::{Act, Piece, Provider, quick},
+    testing::{Raw, Script, ScriptedModel, quick, start_model},
 };
 
 const BILLING: usize = 0;
@@ -330,10 +330,10 @@ impl EmbeddingSource for Counts {
 }
 
 /// A model that says this.
-async fn model_that(act: Act) -> (Provider, ModelEndpoint) {
-    let provider = Provider::start(vec![act]).await;
+fn model_that(act: Script) -> (&'static ScriptedModel, ModelEndpoint) {
+    let provider = start_model(vec![act]);
     let endpoint = ModelEndpoint {
-        base_url: provider.base_url.clone(),
+        base_url: provider.base_url().into(),
         api_key: None,
         model: "router".into(),
         continues_prefix: false,
@@ -342,8 +342,8 @@ async fn model_that(act: Act) -> (Provider, ModelEndpoint) {
     (provider, endpoint)
 }
 
-fn says(content: &'static str) -> Act {
-    Act::Answer(200, &[("content-type", "application/json")], content)
+fn says(content: &'static str) -> Script {
+    Script::instead("application/json", content)
 }
 
 const UNSURE: &str = "the thing from last week does it again, what now?";
@@ -351,7 +351,7 @@ const UNSURE: &str = "the thing from last week does it again, what now?";
 #[tokio::test]
 async fn model_is_asked_only_if_the_local_stage_is_unsure() {
     let answer = r#"{"choices":[{"message":{"content":"{\"member\":\"2-technical\"}"}}]}"#;
-    let (provider, endpoint) = model_that(says(answer)).await;
+    let (provider, endpoint) = model_that(says(answer));
     let members = desk();
     let ask = async |message| {
         let model = Some(endpoint.clone());
@@ -364,14 +364,14 @@ async fn model_is_asked_only_if_the_local_stage_is_unsure() {
     };
     let sure = "I want a refund for my last invoice, the payment was billed twice";
     assert_eq!(ask(sure).await.stage, Stage::Words);
-    assert!(provider.requests().is_empty());
+    assert!(provider.bodies().is_empty());
     let decided = ask(UNSURE).await;
     assert_eq!(
         (decided.member, decided.stage),
         (Some(TECHNICAL), Stage::Model)
     );
     assert!(decided.reason.contains("a model"), "{}", decided.reason);
-    let request = &provider.requests()[0];
+    let request = &provider.bodies()[0];
     let schema = &request["response_format"]["json_schema"]["schema"];
     assert_eq!(
         schema["properties"]["member"]["enum"],
@@ -387,7 +387,7 @@ async fn model_is_asked_only_if_the_local_stage_is_unsure() {
 #[tokio::test]
 async fn equal_messages_are_put_to_the_model_once() {
     let answer = r#"{"choices":[{"message":{"content":"{\"member\":\"2-technical\"}"}}]}"#;
-    let (provider, endpoint) = model_that(says(answer)).await;
+    let (provider, endpoint) = model_that(says(answer));
     let (router, members) = (router(), desk());
     let decide = async |current, model: &str| {
         let model = Some(ModelEndpoint {
@@ -404,21 +404,21 @@ async fn equal_messages_are_put_to_the_model_once() {
     for expected_calls in [1, 1] {
         let decided = decide(ConversationHolder::Nobody, "router").await;
         assert_eq!(decided.member, Some(TECHNICAL));
-        assert_eq!(provider.requests().len(), expected_calls);
+        assert_eq!(provider.bodies().len(), expected_calls);
     }
     decide(ConversationHolder::Nobody, "another router").await;
-    assert_eq!(provider.requests().len(), 2, "the model is part of the key");
+    assert_eq!(provider.bodies().len(), 2, "the model is part of the key");
 }
 
 #[tokio::test]
 async fn local_stage_decides_within_the_budget_if_the_model_fails() {
-    let refuses = Act::Answer(500, &[], "");
+    let refuses = Script::refuses(500);
     let elsewhere = says(r#"{"choices":[{"message":{"content":"{\"member\":\"9-sales\"}"}}]}"#);
     let prose = says(r#"{"choices":[{"message":{"content":"Technical, I would say"}}]}"#);
-    let hangs = Act::Stream(vec![Piece::Hang]);
-    let slow = Act::Stream(vec![Piece::Raw("x"), Piece::Hang]);
+    let hangs = Script::silent();
+    let slow = Script::raw(vec![Raw::bytes("x"), Raw::Hang]);
     for act in [refuses, elsewhere, prose, hangs, slow] {
-        let (_provider, endpoint) = model_that(act).await;
+        let (_provider, endpoint) = model_that(act);
         let members = desk();
         let router = IntentRouter {
             budget: Duration::from_millis(300),
@@ -438,8 +438,7 @@ async fn local_stage_decides_within_the_budget_if_the_model_fails() {
 async fn model_without_a_match_keeps_the_current_agent() {
     let (_provider, endpoint) = model_that(says(
         r#"{"choices":[{"message":{"content":"{\"member\":\"none\"}"}}]}"#,
-    ))
-    .await;
+    ));
     let members = desk();
     for (current, member) in [
         (ConversationHolder::Nobody, None),
@@ -464,8 +463,8 @@ async fn model_without_a_match_keeps_the_current_agent() {
 #[tokio::test]
 async fn words_decide_if_embeddings_fail_or_hang() {
     let members = desk();
-    for act in [Act::Answer(503, &[], ""), Act::Stream(vec![Piece::Hang])] {
-        let (_provider, endpoint) = model_that(act).await;
+    for act in [Script::refuses(503), Script::silent()] {
+        let (_provider, endpoint) = model_that(act);
         let router = IntentRouter {
             embedding_wait: Duration::from_millis(200),
             ..router()

@@ -3,22 +3,22 @@
 use serde_json::json;
 use switchboard_schemas::{conversation::FinishReason, reply_event::ReplyFailure};
 
-use super::{Act, Piece, calls, complete, delta, finish, part, quick, run, run_on};
+use super::{Raw, Script, calls, delta, finish, part, quick, run, run_on, says};
 
 #[tokio::test]
 async fn call_of_a_cut_stream_is_never_run() {
     for end in [
         vec![],
-        vec![Piece::Raw("data: [DONE]\n\n")],
-        vec![Piece::Event(json!({"error": {"message": "x"}}))],
-        vec![Piece::Hang],
+        vec![Raw::bytes("data: [DONE]\n\n")],
+        vec![Raw::Event(json!({"error": {"message": "x"}}))],
+        vec![Raw::Hang],
     ] {
         let begun = [
-            Piece::Text("Let me look."),
+            Raw::text("Let me look."),
             delta(&part(0, "good", r#"{"q":"Lamp"}"#)),
         ];
-        let cut = Act::Stream(begun.into_iter().chain(end).collect());
-        let run = run(vec![cut, complete(&["Without."])]).await;
+        let cut = Script::raw(begun.into_iter().chain(end).collect());
+        let run = run(vec![cut, says("Without.")]).await;
         assert_eq!(
             (run.ran.len(), run.seen.text.as_str()),
             (0, "Without."),
@@ -27,8 +27,8 @@ async fn call_of_a_cut_stream_is_never_run() {
     }
     let begun = delta(&part(0, "good", "{}"));
     let garbage = run(vec![
-        Act::Stream(vec![begun, Piece::Raw("data: {\n\n")]),
-        complete(&["Without."]),
+        Script::raw(vec![begun, Raw::bytes("data: {\n\n")]),
+        says("Without."),
     ])
     .await;
     assert_eq!(
@@ -36,11 +36,11 @@ async fn call_of_a_cut_stream_is_never_run() {
         (0, Err(ReplyFailure::ModelError)),
         "no answer at all"
     );
-    let limit = Act::Stream(vec![
+    let limit = Script::raw(vec![
         delta(&part(0, "good", r#"{"q":"Lamp"}"#)),
         finish("length"),
     ]);
-    let run = run(vec![limit, complete(&["Without."])]).await;
+    let run = run(vec![limit, says("Without.")]).await;
     assert_eq!(run.ran.len(), 0);
     assert!(run.results()[0].contains("cut off"), "{:?}", run.results());
 }
@@ -48,10 +48,10 @@ async fn call_of_a_cut_stream_is_never_run() {
 #[tokio::test]
 async fn provider_without_tools_answers_without_them() {
     for status in [400, 422, 500] {
-        let refused = Act::Answer(status, &[("content-type", "application/json")], "{}");
+        let refused = Script::answer(status, &[("content-type", "application/json")], "{}");
         let refusals = if status == 500 { 3 } else { 1 };
         let mut acts = vec![refused; refusals];
-        acts.push(complete(&["Words alone."]));
+        acts.push(says("Words alone."));
         let run = run(acts).await;
         assert_eq!(
             (run.generated.end, run.seen.text.as_str()),
@@ -60,7 +60,7 @@ async fn provider_without_tools_answers_without_them() {
         );
         assert!(run.requests.last().unwrap().get("tools").is_none());
     }
-    let always = run(vec![Act::Answer(400, &[], "")]).await;
+    let always = run(vec![Script::refuses(400)]).await;
     assert_eq!(
         (always.generated.end, always.requests.len()),
         (Err(ReplyFailure::ModelError), 2)
@@ -69,8 +69,8 @@ async fn provider_without_tools_answers_without_them() {
 
 #[tokio::test]
 async fn cut_text_of_a_later_round_is_not_restarted() {
-    let cut = Act::Stream(vec![Piece::Text("Here are the l")]);
-    let run = run(vec![calls(&[("good", "{}")]), cut, complete(&["never"])]).await;
+    let cut = Script::raw(vec![Raw::text("Here are the l")]);
+    let run = run(vec![calls(&[("good", "{}")]), cut, says("never")]).await;
     assert_eq!(
         (run.generated.end, run.seen.text.as_str()),
         (Err(ReplyFailure::ModelError), "Here are the l")
@@ -80,9 +80,9 @@ async fn cut_text_of_a_later_round_is_not_restarted() {
 
 #[tokio::test]
 async fn continuation_of_a_cut_text_calls_no_tool() {
-    let cut = Act::Stream(vec![Piece::Text("Here are the l")]);
-    let more = Act::Stream(vec![
-        Piece::Text("amps."),
+    let cut = Script::raw(vec![Raw::text("Here are the l")]);
+    let more = Script::raw(vec![
+        Raw::text("amps."),
         delta(&part(0, "good", "{}")),
         finish("tool_calls"),
     ]);

@@ -6,11 +6,11 @@ use switchboard_backends::testing::SLACK;
 use switchboard_schemas::conversation::FinishReason;
 use tokio::time::Instant;
 
-use super::{WorkersConfig, calls, complete, quick, run, run_with};
+use super::{WorkersConfig, calls, quick, run, run_with, says};
 
 #[tokio::test]
 async fn huge_result_is_truncated_and_displays_nothing() {
-    let run = run(vec![calls(&[("huge", "{}")]), complete(&["ok"])]).await;
+    let run = run(vec![calls(&[("huge", "{}")]), says("ok")]).await;
     assert!(run.results()[0].len() <= 16_384 && run.results()[0].ends_with("[shortened]"));
     assert_eq!(run.seen.steps, ["huge started", "huge finished", "text"]);
 }
@@ -30,7 +30,7 @@ async fn sixth_round_is_rejected() {
         (Ok(FinishReason::Stop), "- Lamp, $9")
     );
     let mut acts = vec![calls(&[("good", "{}")]); 5];
-    acts.push(complete(&["At last."]));
+    acts.push(says("At last."));
     let ends = super::run(acts).await;
     assert_eq!(
         (ends.generated.end, ends.seen.text.as_str()),
@@ -41,7 +41,7 @@ async fn sixth_round_is_rejected() {
 #[tokio::test]
 async fn calls_beyond_the_bounds_are_answered_and_not_run() {
     let six = calls(&[("good", "{}"); 6]);
-    let run = run(vec![six.clone(), six.clone(), six, complete(&["ok"])]).await;
+    let run = run(vec![six.clone(), six.clone(), six, says("ok")]).await;
     assert_eq!(run.ran.len(), 10, "four, four, and two: ten in one reply");
     let results = run.results();
     assert_eq!(
@@ -65,7 +65,7 @@ async fn tool_calls_share_a_time_limit() {
     };
     let begun = Instant::now();
     let slow = calls(&[("slow", "{}"), ("slow", "{}")]);
-    let run = run_with(vec![slow.clone(), slow, complete(&["ok"])], config).await;
+    let run = run_with(vec![slow.clone(), slow, says("ok")], config).await;
     assert_eq!(run.seen.text, "ok");
     assert!(
         begun.elapsed() < Duration::from_secs(2) + SLACK,

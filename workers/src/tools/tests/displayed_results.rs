@@ -4,7 +4,7 @@
 use switchboard_schemas::{conversation::FinishReason, reply_event::ReplyFailure};
 
 use super::{
-    Act, Piece, Run, WorkersConfig, calls, complete, delta, finish, part, quick, run, run_with,
+    Raw, Run, Script, WorkersConfig, calls, delta, finish, part, quick, run, run_with, says,
 };
 
 /// A failing call, which displays nothing, like a search without results.
@@ -12,7 +12,7 @@ const NOTHING: (&str, &str) = ("bad", "{}");
 
 async fn answer_after(rounds: &[&[(&str, &str)]]) -> Run {
     let rounds = rounds.iter().map(|round| calls(round));
-    run(rounds.chain([complete(&["Here."])]).collect()).await
+    run(rounds.chain([says("Here.")]).collect()).await
 }
 
 /// Returns the products that are displayed at the end.
@@ -124,7 +124,7 @@ async fn truncated_result_hides_no_displayed_product() {
         tool_results_bytes_max: 10,
         ..quick()
     };
-    let run = run_with(vec![calls(&long), complete(&["Here."])], config).await;
+    let run = run_with(vec![calls(&long), says("Here.")], config).await;
     assert!(run.results()[0].contains("no more calls"));
     assert_eq!(run.tool_results()[0].1, displayed_products(&run));
     let title = "é".repeat(200);
@@ -137,10 +137,10 @@ async fn reply_without_text_lists_the_displayed_products() {
     let found = calls(&[("good", r#"{"q":"Lamp","count":2}"#)]);
     for silence in [
         vec![finish("stop")],
-        vec![Piece::Text(" \n"), finish("stop")],
+        vec![Raw::text(" \n"), finish("stop")],
         vec![finish("length")],
     ] {
-        let run = run(vec![found.clone(), Act::Stream(silence)]).await;
+        let run = run(vec![found.clone(), Script::raw(silence)]).await;
         assert!(
             run.generated.end.is_ok() && run.generated.first_text.is_some(),
             "{:?}",
@@ -148,12 +148,12 @@ async fn reply_without_text_lists_the_displayed_products() {
         );
         assert_eq!(run.seen.text, "- Lamp 0, $9\n- Lamp 1, $9");
     }
-    let begun = Act::Stream(vec![
-        Piece::Text("One moment."),
+    let begun = Script::raw(vec![
+        Raw::text("One moment."),
         delta(&part(0, "good", "{}")),
         finish("tool_calls"),
     ]);
-    let spoken = run(vec![begun, Act::Stream(vec![finish("stop")])]).await;
+    let spoken = run(vec![begun, Script::raw(vec![finish("stop")])]).await;
     assert_eq!(
         (spoken.generated.end, spoken.seen.text.as_str()),
         (Ok(FinishReason::Stop), "One moment.")
@@ -164,14 +164,14 @@ async fn reply_without_text_lists_the_displayed_products() {
 async fn reply_without_text_and_products_is_an_error() {
     for acts in [
         vec![calls(&[NOTHING])],
-        vec![calls(&[NOTHING]), Act::Stream(vec![finish("stop")])],
+        vec![calls(&[NOTHING]), Script::raw(vec![finish("stop")])],
         vec![
             calls(&[NOTHING]),
-            Act::Stream(vec![Piece::Text(" \n"), finish("stop")]),
+            Script::raw(vec![Raw::text(" \n"), finish("stop")]),
         ],
         vec![
             calls(&[("good", "{}")]),
-            Act::Stream(vec![finish("content_filter")]),
+            Script::raw(vec![finish("content_filter")]),
         ],
     ] {
         let run = run(acts).await;
