@@ -144,6 +144,7 @@ fn cuts() -> Vec<Row> {
 /// Returns rows of error responses.
 fn errors() -> Vec<Row> {
     let twice = |status| Script::says("made it").refuses_times(2, status, Some(1));
+    let redirect = Script::answer(302, &[("location", "http://127.0.0.1:1/v1")], "");
     vec![
         row("status-400", Script::refuses(400), 1, model_error()),
         row("status-401", Script::refuses(401), 1, model_error()),
@@ -160,7 +161,7 @@ fn errors() -> Vec<Row> {
             refused(503, "UNAVAILABLE"),
         ),
         row("status-503-twice", twice(503), 3, says("made it")),
-        row("redirect", Script::refuses(302), 1, model_error()),
+        row("redirect", redirect, 1, model_error()),
         row(
             "page",
             Script::instead("text/html", "<html><h1>Bad Gateway</h1></html>"),

@@ -138,23 +138,6 @@ async fn repeated_record_calls_no_model_and_stores_nothing() {
 }
 
 #[tokio::test]
-async fn next_turn_contains_the_previous_one() {
-    let world = World::new(vec![says("first"), says("second")], false).await;
-    world.run(&world.job("one")).await;
-    let next = world.job("two");
-    world.run(&next).await;
-    let told = &world.provider.bodies()[1]["messages"];
-    let told: Vec<_> = told
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|message| message["content"].as_str().unwrap())
-        .collect();
-    assert_eq!(told, ["be kind", "one", "first", "two"]);
-    assert_eq!(world.messages(&next).await.len(), 4);
-}
-
-#[tokio::test]
 async fn uncached_history_is_read_from_the_store() {
     let world = World::new(vec![says("first"), says("second")], false).await;
     world.run(&world.job("one")).await;
@@ -203,18 +186,6 @@ async fn reply_failing_before_text_has_an_end_and_no_head() {
     );
     assert_eq!(world.messages(&job).await.len(), 1);
     assert_eq!(world.events(2).await[1]["status"], json!("failed"));
-}
-
-#[tokio::test]
-async fn reply_cut_after_text_is_incomplete() {
-    let world = World::new(vec![Script::raw(vec![Raw::text("Hel")])], false).await;
-    let job = world.job("hi");
-    world.run(&job).await;
-    let record = world.record(&job).await.unwrap();
-    assert_eq!(
-        (record.end.status, record.end.length),
-        (ReplyStatus::Incomplete, 3)
-    );
 }
 
 #[tokio::test]

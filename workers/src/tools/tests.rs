@@ -409,26 +409,6 @@ async fn failed_call_is_reported_to_the_model() {
 }
 
 #[tokio::test]
-async fn calls_of_one_round_run_concurrently() {
-    let interleaved = Script::raw(vec![
-        delta(&part(0, "good", "{\"q\"")),
-        delta(&part(1, "good", "{\"q\":\"Mu")),
-        delta(
-            &json!({"tool_calls": [{"index": 0, "function": {"arguments": ":\"Lamp\"}"}}, {"index": 1, "function": {"arguments": "g\"}"}}]}),
-        ),
-        finish("stop"),
-    ]);
-    let run = run(vec![interleaved, says("Both.")]).await;
-    assert_eq!(run.ran, [json!({"q": "Lamp"}), json!({"q": "Mug"})]);
-    assert!(
-        run.seen.steps.contains(&"shown Lamp+Mug".to_owned()),
-        "{:?}",
-        run.seen.steps
-    );
-    assert_eq!(run.results(), ["found Lamp", "found Mug"]);
-}
-
-#[tokio::test]
 async fn repeated_and_missing_ids_are_made_unique() {
     let twice = json!({"tool_calls": [
         {"index": 0, "id": "same", "function": {"name": "good", "arguments": "{}"}},

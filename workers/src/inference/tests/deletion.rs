@@ -40,36 +40,6 @@ async fn deletion_leaves_no_text_and_publishes_one_event() {
 }
 
 #[tokio::test]
-async fn message_after_a_deletion_starts_anew() {
-    let world = World::new(vec![says("one"), says("two")], false).await;
-    let first = world.job("canary");
-    assert!(finished(&world.run(&first).await));
-    assert!(finished(&world.run_deletion(&world.deletion(&first)).await));
-    let second = world.job("hello again");
-    assert!(finished(&world.run(&second).await));
-    let messages = world.messages(&second).await;
-    assert_eq!(
-        messages
-            .iter()
-            .map(|message| message.content.as_str())
-            .collect::<Vec<_>>(),
-        ["hello again", "two"]
-    );
-    assert_eq!(
-        messages
-            .iter()
-            .map(|message| message.position)
-            .collect::<Vec<_>>(),
-        [0, 1]
-    );
-    let asked = world.provider.bodies().pop().unwrap().to_string();
-    assert!(
-        asked.contains("hello again") && !asked.contains("canary"),
-        "{asked}"
-    );
-}
-
-#[tokio::test]
 async fn deletion_reports_absence_and_survives_a_store_outage() {
     let mut world = World::new(vec![says("one")], false).await;
     let job = world.job("hi");

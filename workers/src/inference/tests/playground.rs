@@ -4,15 +4,11 @@ use switchboard_schemas::{
     agent::{ActivationStatus, Agent},
     conversation::ReplyStatus,
     playground::{AgentPlaygroundRun, PlaygroundMessage},
-    reply_event::{FrameBody, ReplyFailure, ToolStatus},
+    reply_event::{FrameBody, ReplyFailure},
 };
 
-use super::{
-    agents::{lamp_shop, shop},
-    finished,
-    world::World,
-};
-use crate::testing::{Script, says};
+use super::{agents::shop, finished, world::World};
+use crate::testing::says;
 
 fn draft(instructions: &str) -> Agent {
     let mut agent = shop();
@@ -69,37 +65,6 @@ async fn draft_answers_and_nothing_is_stored() {
     assert_eq!(
         world.events(1).await[0]["messageId"],
         next.turn.message_id.as_str()
-    );
-}
-
-#[tokio::test]
-async fn draft_uses_its_own_tools() {
-    let mut world = World::new(vec![Script::searches("lamps"), says("Two lamps.")], false).await;
-    let job = world.job("lamps?");
-    world
-        .store_playground_run(
-            &job,
-            &AgentPlaygroundRun {
-                agent: lamp_shop(),
-                past: Vec::new(),
-            },
-        )
-        .await;
-    assert!(finished(&world.run_playground(&job).await));
-    let frames = world.pushed(&job).await;
-    let tools: Vec<_> = frames
-        .iter()
-        .filter_map(|frame| match &frame.body {
-            FrameBody::Tool(progress) => Some(progress.status),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(tools, [ToolStatus::Started, ToolStatus::Finished]);
-    assert!(
-        frames
-            .iter()
-            .any(|frame| matches!(frame.body, FrameBody::Ui(_))),
-        "the draft's products are shown"
     );
 }
 

@@ -95,23 +95,6 @@ async fn empty_search_displays_nothing() {
 }
 
 #[tokio::test]
-async fn agent_without_ecommerce_has_no_tool() {
-    let world = World::new(vec![Script::searches("lamps"), says("Words.")], false).await;
-    let job = world.job("show me lamps");
-    world.run(&job).await;
-    let requests = world.provider.bodies();
-    assert!(requests[0].get("tools").is_none(), "{}", requests[0]);
-    assert!(
-        world
-            .record(&job)
-            .await
-            .unwrap()
-            .head
-            .is_none_or(|head| head.ui_spec.is_none())
-    );
-}
-
-#[tokio::test]
 async fn continued_reply_keeps_its_products_and_runs_no_tool() {
     let acts = vec![
         Script::searches("lamps"),
@@ -175,23 +158,4 @@ async fn attempt_without_text_searches_again() {
             .ui_spec
             .is_none()
     );
-}
-
-#[tokio::test]
-async fn next_turn_describes_displayed_products() {
-    let acts = vec![
-        Script::searches("lamps"),
-        says("Two lamps."),
-        says("The second one is tall."),
-    ];
-    let world = world(acts, false).await;
-    world.run(&world.job("show me lamps")).await;
-    world.run(&world.job("and the second one?")).await;
-    let request = &world.provider.bodies()[2];
-    let system = request["messages"][0]["content"].as_str().unwrap();
-    assert!(
-        system.starts_with("be kind") && system.contains("Floor Lamp"),
-        "{system}"
-    );
-    assert_eq!(request["messages"].as_array().unwrap().len(), 4);
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use switchboard_backends::testing::SLACK;
-use switchboard_schemas::conversation::FinishReason;
 use tokio::time::Instant;
 
 use super::{WorkersConfig, calls, quick, run, run_with, says};
@@ -13,29 +12,6 @@ async fn huge_result_is_truncated_and_displays_nothing() {
     let run = run(vec![calls(&[("huge", "{}")]), says("ok")]).await;
     assert!(run.results()[0].len() <= 16_384 && run.results()[0].ends_with("[shortened]"));
     assert_eq!(run.seen.steps, ["huge started", "huge finished", "text"]);
-}
-
-#[tokio::test]
-async fn sixth_round_is_rejected() {
-    let run = run(vec![calls(&[("good", "{}")])]).await;
-    assert_eq!((run.ran.len(), run.requests.len()), (5, 6));
-    assert!(
-        run.requests[..5]
-            .iter()
-            .all(|request| request.get("tool_choice").is_none())
-    );
-    assert_eq!(run.requests[5]["tool_choice"], "none");
-    assert_eq!(
-        (run.generated.end, run.seen.text.as_str()),
-        (Ok(FinishReason::Stop), "- Lamp, $9")
-    );
-    let mut acts = vec![calls(&[("good", "{}")]); 5];
-    acts.push(says("At last."));
-    let ends = super::run(acts).await;
-    assert_eq!(
-        (ends.generated.end, ends.seen.text.as_str()),
-        (Ok(FinishReason::Stop), "At last.")
-    );
 }
 
 #[tokio::test]
