@@ -14,7 +14,7 @@ macro_rules! conformance_tests {
         }
 
         #[cfg(feature = "real-services")]
-        mod scylla {
+        mod real_scylla {
             $(
                 #[tokio::test(flavor = "multi_thread")]
                 async fn $test() {

@@ -268,7 +268,7 @@ fn list_owner(kind: EntryKind, org: &OrgId) -> &str {
 
 #[cfg(test)]
 #[cfg(feature = "real-services")]
-mod tests {
+mod real_tests {
     use super::{
         super::conformance::{agent, organization},
         *,

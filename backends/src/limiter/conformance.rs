@@ -197,7 +197,7 @@ macro_rules! sentences {
 
 sentences!(embedded, super::embedded_pair());
 #[cfg(feature = "real-services")]
-sentences!(redis, super::redis_pair());
+sentences!(real_redis, super::redis_pair());
 
 fn embedded_pair() -> Ready<Pair> {
     let limiter: Arc<dyn RateLimiter> = Arc::new(EmbeddedLimiter::new());
@@ -218,7 +218,7 @@ async fn redis_pair() -> Pair {
 }
 
 #[cfg(feature = "real-services")]
-mod redis_alone {
+mod real_redis_alone {
     use std::time::Duration;
 
     use crate::{

@@ -132,35 +132,9 @@ fn table_statements(keyspace: &KeyspaceName) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    const TABLES: usize = 21;
-
-    #[cfg(feature = "real-services")]
-    use super::super::testing::{config, new_namespace, session};
     use super::*;
 
-    #[cfg(feature = "real-services")]
-    #[tokio::test]
-    async fn concurrent_and_repeated_migrations_make_one_schema() {
-        let (config, namespace) = (config(), new_namespace("twice"));
-        let (left, right) =
-            futures::future::join(migrate(&config, &namespace), migrate(&config, &namespace)).await;
-        left.and(right).unwrap();
-        migrate(&config, &namespace).await.unwrap();
-
-        let session = session().await;
-        let cql = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ?";
-        let tables = session
-            .query_unpaged(cql, (&namespace,))
-            .await
-            .unwrap()
-            .into_rows_result()
-            .unwrap();
-        assert_eq!(tables.rows_num(), TABLES);
-        session
-            .query_unpaged(format!("DROP KEYSPACE {namespace}"), ())
-            .await
-            .unwrap();
-    }
+    const TABLES: usize = 21;
 
     #[test]
     fn cql_files_are_qualified_with_the_keyspace() {
@@ -174,5 +148,37 @@ mod tests {
                 .iter()
                 .all(|table| table.starts_with("CREATE TABLE IF NOT EXISTS blue."))
         );
+    }
+
+    #[cfg(feature = "real-services")]
+    mod real_services {
+        use super::{
+            super::super::testing::{config, new_namespace, session},
+            *,
+        };
+
+        #[tokio::test]
+        async fn concurrent_and_repeated_migrations_make_one_schema() {
+            let (config, namespace) = (config(), new_namespace("twice"));
+            let (left, right) =
+                futures::future::join(migrate(&config, &namespace), migrate(&config, &namespace))
+                    .await;
+            left.and(right).unwrap();
+            migrate(&config, &namespace).await.unwrap();
+
+            let session = session().await;
+            let cql = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ?";
+            let tables = session
+                .query_unpaged(cql, (&namespace,))
+                .await
+                .unwrap()
+                .into_rows_result()
+                .unwrap();
+            assert_eq!(tables.rows_num(), TABLES);
+            session
+                .query_unpaged(format!("DROP KEYSPACE {namespace}"), ())
+                .await
+                .unwrap();
+        }
     }
 }

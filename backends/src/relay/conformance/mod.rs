@@ -100,4 +100,4 @@ macro_rules! conformance_tests {
 
 conformance_tests!(embedded, crate::relay::conformance::World::embedded());
 #[cfg(feature = "real-services")]
-conformance_tests!(redis, crate::relay::conformance::World::redis());
+conformance_tests!(real_redis, crate::relay::conformance::World::redis());

@@ -3,13 +3,13 @@
 //!
 //! A stream per reply is its log, and one channel per ingress process carries pushed envelopes.
 
-#[cfg(test)]
-#[cfg(feature = "real-services")]
-mod black_hole_tests;
 mod listener;
 #[cfg(test)]
 #[cfg(feature = "real-services")]
-mod outage_tests;
+mod real_black_hole_tests;
+#[cfg(test)]
+#[cfg(feature = "real-services")]
+mod real_outage_tests;
 mod responses;
 mod scripts;
 
