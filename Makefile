@@ -6,7 +6,7 @@ SERVICES_DIR ?= $(CURDIR)/target/services
 FUZZ_SECONDS ?= 60
 SCREENSHOTS_DIR ?= $(CURDIR)/target/screenshots
 
-.PHONY: help run test check mutants chaos lint fmt services-up services-down bench bench-products provider-faults eval-routing screenshots recordings fuzz clean
+.PHONY: help run test quick check mutants chaos lint fmt services-up services-down bench bench-products provider-faults eval-routing screenshots recordings fuzz clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
@@ -14,8 +14,11 @@ help: ## List the commands
 run: ## Start the whole product, embedded, on port 8080
 	cargo run --release
 
-test: ## Run lints, unit tests and the integration suite on embedded and production backends (SERVICES=none: embedded only)
+test: ## Run everything, on embedded and production backends (SERVICES=none: embedded only)
 	@tests/run.sh test
+
+quick: ## Run lints, and the unit tests and embedded cases that touch the changes since BASE (main)
+	@tests/run.sh quick
 
 check: ## Run lints, unit tests and the integration suite on embedded backends
 	@tests/run.sh check

@@ -1,41 +1,15 @@
 #!/usr/bin/env bash
-# Runs the stages of each make target: cheap stages first, stages over real services last.
-# run.sh test|check|lint|mutants|chaos|bench|bench-products|provider-faults|eval-routing|fuzz
+# Runs the stages of each make target. `test` builds once, then runs lanes of stages side by side, because most tests wait.
+# run.sh test|quick|check|lint|mutants|chaos|bench|bench-products|provider-faults|eval-routing|fuzz
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ROOT=$PWD
-LOGS=$ROOT/target/test-logs
-mkdir -p "$LOGS"
 [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
+. tests/stages.sh
+. tests/services/common.sh
 
-# One set of features for lints and tests of a run, so that nothing is compiled twice.
-FEATURES=switchboard/evaluation
-with_services() { FEATURES+=,switchboard/real-services,switchboard-backends/real-services; }
-
-summary=()
-
-# stage NAME COMMAND... : runs one stage, records its time and stops everything when it fails
-stage() {
-  local name=$1 began=$SECONDS status=0; shift
-  printf '\n=== %s\n' "$name"
-  touch "$LOGS/stage-began"
-  # `if` would switch `set -e` off inside the command; a subshell with its own `set -e` keeps it on.
-  set +e; ( set -e; "$@" ); status=$?; set -e
-  summary+=("$(printf '%5s s  %-7s %s' "$((SECONDS - began))" "$([ $status = 0 ] && echo ok || echo FAILED)" "$name")")
-  [ $status = 0 ] || { print_summary; print_panics; exit $status; }
-}
-
-# Repeats the messages of tests that failed in this stage, which otherwise stand before pages of logs.
-print_panics() {
-  local logs
-  logs=$(find "$LOGS" -name '*.log' -newer "$LOGS/stage-began")
-  [ -n "$logs" ] || return 0
-  printf '\n=== failures\n'
-  # shellcheck disable=SC2086  # one argument for each log
-  awk '/ panicked at /{lines = 12} /^stack backtrace:|^note: |^{"timestamp/{lines = 0} lines-- > 0' $logs | cut -c1-500
-}
-
-print_summary() { printf '\n=== stages\n'; printf '%s\n' "${summary[@]}"; }
+# One set of features for all targets, so that nothing is compiled twice.
+FEATURES=switchboard/evaluation,switchboard/real-services,switchboard-backends/real-services
 
 # A linker that takes a second instead of ten; the build is the same without it.
 use_mold() {
@@ -44,19 +18,30 @@ use_mold() {
   fi
 }
 
+# Compiles the workspace with the lints of clippy, so that lints and tests need one compilation instead of two.
+use_lints() { export RUSTC_WORKSPACE_WRAPPER=$ROOT/tests/linting-rustc.sh; }
+
+# threads : prints how many tests run at once. They wait for a model or a process, so that they are more than the cores;
+# each may start a cluster and a browser, which take up to a gigabyte.
+threads() {
+  awk '/^MemAvailable/ { threads = int($2 / 1048576); print (threads > 16 ? 16 : threads < 4 ? 4 : threads) }' /proc/meminfo
+}
+
 # Every cargo call names the whole workspace and the same features: another selection compiles the dependencies again.
-cargo_test() { cargo test --locked --workspace --features "$FEATURES" "$@"; }
-clippy() { cargo clippy --workspace --all-targets --locked --features "$FEATURES" -- -D warnings; }
+cargo_test() { RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(threads)} cargo test --locked --workspace --features "$FEATURES" "$@"; }
+build() { cargo_test --all-targets --no-run 2>&1 | tee "$LOGS/build.log"; }
+
 # Tests of libraries and programs, conformance suites, documents and tidiness.
 UNIT_TESTS=(--lib --bins --test tidy --test golden --test routing_sets)
-unit_tests() { cargo_test "${UNIT_TESTS[@]}" -- --skip model_tests 2>&1 | tee "$LOGS/unit.log"; }
+unit_tests() { cargo_test "${UNIT_TESTS[@]}" "$@"; }
 
-# The same with a real embedding model, which is fetched once.
-unit_tests_with_model() {
+# The same with a real embedding model, which is fetched once, and over the real services.
+all_unit_tests() {
   SWITCHBOARD_TEST_EMBEDDINGS=$(tests/routing/embedding_model.sh)
   export SWITCHBOARD_TEST_EMBEDDINGS
-  cargo_test "${UNIT_TESTS[@]}" 2>&1 | tee "$LOGS/unit.log"
+  unit_tests "$@"
 }
+embedded_unit_tests() { unit_tests -- --skip model_tests --skip real_ --skip ::real:: "$@"; }
 
 # Unused dependencies, and licenses and sources of the used ones. Advisories need a download from outside the registry.
 dependencies() {
@@ -85,17 +70,17 @@ dashboard() {
   npm run --silent check
 }
 
-# integration PROFILE LOG ARGUMENTS... : the suite over HTTP; its output is kept to count its tests
+# integration PROFILE ARGUMENTS... : the suite over HTTP
 integration() {
-  local profile=$1 log=$2; shift 2
-  # Most tests wait for a model or a process, so that more of them than cores run at once.
-  SWITCHBOARD_TEST_PROFILE=$profile RUST_TEST_THREADS=${RUST_TEST_THREADS:-6} cargo_test --test it -- "$@" 2>&1 | tee "$log"
+  local profile=$1; shift
+  SWITCHBOARD_TEST_PROFILE=$profile cargo_test --test it -- "$@"
 }
 
-on_embedded() { integration embedded "$LOGS/embedded.log" --skip real::; }
-on_cluster() { integration cluster "$LOGS/cluster.log" --skip real::; }
-# One after the other: outages and crowds measure the product, not one another, and the real model needs the cores.
-real_only() { RUST_TEST_THREADS=1 integration cluster "$LOGS/real.log" real::; }
+# Tests that name the module `quiet` measure the machine too, or need all of it; they run alone.
+on_embedded() { integration embedded --skip real:: --skip quiet:: "$@"; }
+on_cluster() { integration cluster --skip real:: --skip quiet::; }
+real_only() { RUST_TEST_THREADS=4 integration cluster real:: --skip quiet::; }
+quiet_only() { RUST_TEST_THREADS=1 integration cluster quiet::; }
 
 passed() { sed -nE 's/^test result: ok\. ([0-9]+) passed.*/\1/p' "$1" | tail -n 1; }
 
@@ -107,65 +92,151 @@ same_number() {
   [ -n "$embedded" ] && [ "$embedded" -gt 0 ] && [ "$embedded" = "$cluster" ]
 }
 
-lint() {
-  stage "formatting" cargo fmt --all --check
-  stage "dependencies: unused ones, licenses, sources" dependencies
-  stage "clippy" clippy
+# Installs tools and starts the services beside the build, which needs neither.
+prepare() {
+  stage "missing tools (proxy and browser)" tests/services/install.sh edge || return
+  [ "${SERVICES:-}" != none ] || return 0
+  stage "missing tools (services)" tests/services/install.sh services || return
+  stage "Kafka, Cassandra, Redis and a language model" tests/services/up.sh "$SERVICES_FOLDER"
 }
 
-# Starts the services beside the build, which they hardly disturb once they answer.
-begin_services() {
-  SERVICES_FOLDER=$(mktemp -d "${TMPDIR:-/tmp}/switchboard-services.XXXXXX")
-  # shellcheck disable=SC2064  # the folder's name is to be fixed now
-  trap "'$ROOT/tests/services/down.sh' '$SERVICES_FOLDER'; rm -rf '$SERVICES_FOLDER'" EXIT
-  tests/services/up.sh "$SERVICES_FOLDER" >"$LOGS/services.log" 2>&1 &
-  SERVICES_STARTING=$!
+embedded_lane() {
+  stage "integration suite, embedded" on_embedded || return
+  stage "the APIs against their documents (Schemathesis)" env FEATURES="$FEATURES" tests/contract/run.sh
+}
+cluster_lane() { stage "integration suite, separate processes over real services" on_cluster; }
+real_lane() { stage "tests that only real services can run" real_only; }
+unit_lane() {
+  stage "unit and conformance tests" "$1" || return
+  pages
 }
 
-services_answer() { wait "$SERVICES_STARTING" || { cat "$LOGS/services.log"; return 1; }; cat "$LOGS/services.log"; }
+# Checks that need no compilation of Rust.
+pages() {
+  stage "dependencies: unused ones, licenses, sources" dependencies || return
+  stage "dashboard: types, tests, and the committed build" dashboard || return
+  stage "widget: types, tests, size, and the committed build" widget || return
+  stage "deployment files" deploy/check.sh
+}
+
+# Stops what still runs and ends the output with the failures.
+finish() {
+  local status=$? folder
+  stop_lanes
+  if [ -n "${SERVICES_FOLDER:-}" ]; then
+    # Servers that a killed test has left behind have their folders beside those of the services.
+    for folder in "$SERVICES_FOLDER"/*/ "$SERVICES_FOLDER"/.tmp*/; do stop_service "$folder"; done
+    rm -rf "$SERVICES_FOLDER"
+  fi
+  report $status
+}
 
 test_all() {
+  begin_run
+  trap finish EXIT
   stage "missing tools (build)" tests/services/install.sh build
   [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
   use_mold
-  stage "missing tools (proxy and browser)" tests/services/install.sh edge
-  if [ "${SERVICES:-}" != none ]; then
-    with_services
-    stage "missing tools (services)" tests/services/install.sh services
-    begin_services
-  fi
-  lint
-  stage "dashboard: types, tests, and the committed build" dashboard
-  stage "widget: types, tests, size, and the committed build" widget
-  stage "deployment files" deploy/check.sh
-  if [ "${SERVICES:-}" != none ]; then
-    # Not through `stage`: a subshell cannot wait for a process of this shell.
-    printf '\n=== real services\n'
-    services_answer || exit 1
-    . "$SERVICES_FOLDER/env"
-  fi
-  stage "unit and conformance tests" unit_tests_with_model
-  stage "integration suite, embedded" on_embedded
-  stage "the APIs against their documents (Schemathesis)" env FEATURES="$FEATURES" tests/contract/run.sh
+  use_lints
+  SERVICES_FOLDER=$(mktemp -d "${TMPDIR:-/tmp}/switchboard-services.XXXXXX")
+  begin_lane prepare prepare
+  stage "formatting" cargo fmt --all --check
+  stage "build with lints" build
+  await_lanes
   if [ "${SERVICES:-}" = none ]; then
-    print_summary
+    begin_lane embedded embedded_lane
+    begin_lane unit unit_lane embedded_unit_tests
+    await_lanes
     printf '\n%s\n' "!!! SERVICES=none: NOT run: production backends on Kafka, Redis and CQL; the suite with separate processes; the real-only tests"
     return
   fi
-  stage "integration suite, separate processes over real services" on_cluster
-  stage "tests that only real services can run" real_only
+  . "$SERVICES_FOLDER/env"
+  # Folders of the tests too, so that nothing is left behind.
+  export TMPDIR=$SERVICES_FOLDER
+  begin_lane real real_lane
+  begin_lane cluster cluster_lane
+  begin_lane embedded embedded_lane
+  begin_lane unit unit_lane all_unit_tests
+  await_lanes
   stage "the same number of tests on both" same_number
-  print_summary
+  stage "tests that need a quiet machine" quiet_only
 }
 
 # check : formatting, lints, unit tests and the embedded integration suite
 check() {
-  lint
-  stage "dashboard: types, tests, and the committed build" dashboard
-  stage "widget: types, tests, size, and the committed build" widget
-  stage "unit and conformance tests" unit_tests
-  stage "integration suite, embedded" on_embedded
-  print_summary
+  begin_run
+  trap finish EXIT
+  use_lints
+  stage "formatting" cargo fmt --all --check
+  stage "build with lints" build
+  begin_lane embedded embedded_lane
+  begin_lane unit unit_lane embedded_unit_tests
+  await_lanes
+}
+
+# changed_files : the files that differ from BASE (main), committed or not
+changed_files() {
+  git diff --name-only "$(git merge-base HEAD "${BASE:-main}")"
+  git ls-files --others --exclude-standard
+}
+
+# cases FILE : the cases of the integration suite that touch a file, one a line
+cases() {
+  case $1 in
+    tests/it/support/*) echo agent_chat ;;
+    tests/it/*.rs) sed -E 's|^tests/it/||; s|(/mod)?\.rs$||; s|/|::|g' <<<"$1" ;;
+    web/widget/* | ingress/assets/widget/*) echo browser::widget ;;
+    web/dashboard/* | ingress/assets/dashboard/*) echo browser::dashboard ;;
+    *)
+      awk -F '\t' -v file="$1" '
+        /^#/ { next }
+        (file == $1 || index(file, $1 "/") == 1) && length($1) > length(best) { best = $1; cases = $2 }
+        END { gsub(/ /, "\n", cases); print cases }' tests/quick-cases.tsv ;;
+  esac
+}
+
+# unit_tests_of CRATE... : the unit tests of crates, from the executables of the last build, because a cargo that is asked
+# for a part of the workspace compiles the dependencies again
+unit_tests_of() {
+  local crate
+  for crate in "$@"; do
+    sed -nE "s/^ *Executable unittests src\/(lib|main)\.rs \((.*\/${crate/switchboard-/switchboard_}-[0-9a-f]+)\)$/\2/p" "$LOGS/build.log" | while read -r tests; do
+      ( cd "${crate#switchboard-}" 2>/dev/null || true; RUST_TEST_THREADS=$(threads) "$tests" --skip model_tests --skip real_ --skip ::real:: )
+    done
+  done
+}
+
+# quick : lints, the unit tests of the changed crates and the embedded cases that touch the changed files
+quick() {
+  local files crates=() selected=() crate
+  begin_run
+  trap finish EXIT
+  files=$(changed_files)
+  for crate in schemas backends ingress workers; do
+    ! grep -q "^$crate/.*\.rs$" <<<"$files" || crates+=("switchboard-$crate")
+  done
+  ! grep -q "^src/.*\.rs$" <<<"$files" || crates+=(switchboard)
+  mapfile -t selected < <(while read -r file; do cases "$file"; done <<<"$files" | sed '/^$/d; s/$/::/' | sort -u)
+  echo "unit tests: ${crates[*]:-none}; cases: ${selected[*]:-none}"
+  use_lints
+  stage "formatting" cargo fmt --all --check
+  stage "build with lints" build
+  stage "rules of the code base" cargo_test --test tidy
+  [ ${#crates[@]} = 0 ] || stage "unit tests of changed crates" unit_tests_of "${crates[@]}"
+  [ ${#selected[@]} = 0 ] || stage "cases that touch the change, embedded" on_embedded "${selected[@]}"
+  ! grep -q '^web/dashboard/' <<<"$files" || stage "dashboard" dashboard
+  ! grep -q '^web/widget/' <<<"$files" || stage "widget" widget
+  echo "NOT run: all other unit tests and cases, Schemathesis, dependencies, deployment files (make check); everything over real services (make test)"
+}
+
+# lint : formatting, lints and dependencies
+lint() {
+  begin_run
+  trap finish EXIT
+  use_lints
+  stage "formatting" cargo fmt --all --check
+  stage "build with lints" build
+  stage "dependencies: unused ones, licenses, sources" dependencies
 }
 
 # mutants [FILE]... : mutates the named files, or else the lines that differ from main, and lists the mutants that no unit
@@ -187,7 +258,6 @@ chaos() {
   local test=random_faults_lose_no_message
   [ -z "${SWITCHBOARD_CHAOS_FAULT:-}" ] || test=named_faults_lose_no_message
   use_mold
-  with_services
   tests/services/install.sh services
   cargo_test --test it -- --exact "real::chaos::$test" --nocapture
 }
@@ -207,7 +277,7 @@ bench_products() {
 provider_faults() {
   use_mold
   provider_fault_table embedded
-  [ -z "${SWITCHBOARD_TEST_BROKERS:-}" ] || { with_services; provider_fault_table cluster; }
+  [ -z "${SWITCHBOARD_TEST_BROKERS:-}" ] || provider_fault_table cluster
 }
 
 provider_fault_table() {
@@ -237,18 +307,20 @@ fuzz_target() {
 # fuzz SECONDS : each target for so long; fuzz/artifacts keeps the input of a crash
 fuzz() {
   local target
+  begin_run
+  trap finish EXIT
   stage "missing tools (fuzz)" tests/services/install.sh fuzz
   for target in fuzz/fuzz_targets/*.rs; do
     target=$(basename "$target" .rs)
     stage "fuzz $target" fuzz_target "$target" "$1"
   done
-  print_summary
 }
 
 case ${1:-} in
   test) test_all ;;
   check) use_mold; check ;;
-  lint) use_mold; lint; print_summary ;;
+  quick) use_mold; quick ;;
+  lint) use_mold; lint ;;
   mutants) shift; use_mold; mutants "$@" ;;
   chaos) chaos ;;
   bench) shift; bench "$@" ;;
@@ -256,5 +328,5 @@ case ${1:-} in
   provider-faults) provider_faults ;;
   eval-routing) eval_routing ;;
   fuzz) fuzz "${2:-60}" ;;
-  *) echo "test, check, lint, mutants, chaos, bench, bench-products, provider-faults, eval-routing or fuzz, not '${1:-}'" >&2; exit 2 ;;
+  *) echo "test, quick, check, lint, mutants, chaos, bench, bench-products, provider-faults, eval-routing or fuzz, not '${1:-}'" >&2; exit 2 ;;
 esac

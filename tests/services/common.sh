@@ -21,11 +21,12 @@ retry() {
 port_open() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 # free_ports COUNT : prints the first of COUNT adjacent free ports. They are below the kernel's
-# ephemeral range, so that no outgoing connection takes one between this check and the start.
+# ephemeral range, so that no outgoing connection takes one between this check and the start, and
+# above the ports of the integration suite, which stops and restarts servers on them.
 free_ports() {
   local count=$1 first offset taken
   for _ in $(seq 1 200); do
-    first=$((20000 + RANDOM % 10000)); taken=no
+    first=$((30000 + RANDOM % 2700)); taken=no
     for offset in $(seq 0 $((count - 1))); do port_open $((first + offset)) && taken=yes; done
     [ "$taken" = no ] && { echo "$first"; return 0; }
   done

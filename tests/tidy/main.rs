@@ -8,6 +8,7 @@
 mod contract;
 mod imports;
 mod language;
+mod selection;
 mod source;
 
 use std::{collections::BTreeSet, fs};

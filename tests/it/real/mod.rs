@@ -3,14 +3,12 @@
 mod broker_outage;
 mod chaos;
 mod compose_file;
-mod crowd;
 mod kafka;
 mod key_revocation;
-mod limiter_outage;
 mod malformed_records;
 mod message_events;
 mod own_services;
-mod real_model;
+mod quiet;
 mod redelivery;
 mod redis_freeze;
 mod redis_outage;

@@ -70,6 +70,9 @@ impl std::ops::Deref for SharedService {
 
 impl Drop for SharedService {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.print_log_tails();
+        }
         self.0.complain();
     }
 }
@@ -296,6 +299,12 @@ impl TestService {
             .collect()
     }
 
+    fn print_log_tails(&self) {
+        for process in self.processes.lock().unwrap().iter() {
+            eprintln!("--- {}\n{}", process.name(), process.log_tail());
+        }
+    }
+
     /// Panics if a process has crashed or panicked.
     pub(crate) fn complain(&self) {
         let complaints: Vec<_> = self
@@ -334,9 +343,7 @@ impl TestService {
 impl Drop for TestService {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            for process in self.processes.lock().unwrap().iter() {
-                eprintln!("--- {}\n{}", process.name(), process.log_tail());
-            }
+            self.print_log_tails();
         }
         self.complain();
         self.processes.lock().unwrap().clear();
