@@ -21,14 +21,12 @@ use_mold() {
 # Compiles the workspace with the lints of clippy, so that lints and tests need one compilation instead of two.
 use_lints() { export RUSTC_WORKSPACE_WRAPPER=$ROOT/tests/linting-rustc.sh; }
 
-# threads : prints how many tests run at once. They wait for a model or a process, so that they are more than the cores;
-# each may start a cluster and a browser, which take up to a gigabyte.
-threads() {
-  awk '/^MemAvailable/ { threads = int($2 / 1048576); print (threads > 16 ? 16 : threads < 4 ? 4 : threads) }' /proc/meminfo
-}
+# Tests of a lane that run at once. Tests wait for models and processes, but four lanes run beside each other, and a test
+# of separate processes starts five.
+THREADS=$((2 * $(nproc)))
 
 # Every cargo call names the whole workspace and the same features: another selection compiles the dependencies again.
-cargo_test() { RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(threads)} cargo test --locked --workspace --features "$FEATURES" "$@"; }
+cargo_test() { RUST_TEST_THREADS=${RUST_TEST_THREADS:-$THREADS} cargo test --locked --workspace --features "$FEATURES" "$@"; }
 build() { cargo_test --all-targets --no-run 2>&1 | tee "$LOGS/build.log"; }
 
 # Tests of libraries and programs, conformance suites, documents and tidiness.
@@ -76,10 +74,12 @@ integration() {
   SWITCHBOARD_TEST_PROFILE=$profile cargo_test --test it -- "$@"
 }
 
-# Tests that name the module `quiet` measure the machine too, or need all of it; they run alone.
-on_embedded() { integration embedded --skip real:: --skip quiet:: "$@"; }
-on_cluster() { integration cluster --skip real:: --skip quiet::; }
-real_only() { RUST_TEST_THREADS=4 integration cluster real:: --skip quiet::; }
+# Tests of pages know only HTTP, which the other tests check over both sets of backends; so they run once. Tests that name
+# the module `quiet` measure the machine too, or need all of it; they run alone.
+on_embedded() { integration embedded --skip real:: --skip browser::; }
+in_browser() { integration embedded browser::; }
+on_cluster() { integration cluster --skip real:: --skip browser::; }
+real_only() { RUST_TEST_THREADS=3 integration cluster real:: --skip quiet::; }
 quiet_only() { RUST_TEST_THREADS=1 integration cluster quiet::; }
 
 passed() { sed -nE 's/^test result: ok\. ([0-9]+) passed.*/\1/p' "$1" | tail -n 1; }
@@ -100,19 +100,18 @@ prepare() {
   stage "Kafka, Cassandra, Redis and a language model" tests/services/up.sh "$SERVICES_FOLDER"
 }
 
-embedded_lane() {
+# first_lane UNIT_TESTS : the tests in one process
+first_lane() {
+  stage "unit and conformance tests" "$1" || return
   stage "integration suite, embedded" on_embedded || return
   stage "the APIs against their documents (Schemathesis)" env FEATURES="$FEATURES" tests/contract/run.sh
 }
 cluster_lane() { stage "integration suite, separate processes over real services" on_cluster; }
 real_lane() { stage "tests that only real services can run" real_only; }
-unit_lane() {
-  stage "unit and conformance tests" "$1" || return
-  pages
-}
 
-# Checks that need no compilation of Rust.
-pages() {
+# Dashboard, widget and demo page, and checks that need no compilation of Rust.
+pages_lane() {
+  stage "pages in a browser" in_browser || return
   stage "dependencies: unused ones, licenses, sources" dependencies || return
   stage "dashboard: types, tests, and the committed build" dashboard || return
   stage "widget: types, tests, size, and the committed build" widget || return
@@ -144,8 +143,8 @@ test_all() {
   stage "build with lints" build
   await_lanes
   if [ "${SERVICES:-}" = none ]; then
-    begin_lane embedded embedded_lane
-    begin_lane unit unit_lane embedded_unit_tests
+    begin_lane embedded first_lane embedded_unit_tests
+    begin_lane pages pages_lane
     await_lanes
     printf '\n%s\n' "!!! SERVICES=none: NOT run: production backends on Kafka, Redis and CQL; the suite with separate processes; the real-only tests"
     return
@@ -155,8 +154,8 @@ test_all() {
   export TMPDIR=$SERVICES_FOLDER
   begin_lane real real_lane
   begin_lane cluster cluster_lane
-  begin_lane embedded embedded_lane
-  begin_lane unit unit_lane all_unit_tests
+  begin_lane embedded first_lane all_unit_tests
+  begin_lane pages pages_lane
   await_lanes
   stage "the same number of tests on both" same_number
   stage "tests that need a quiet machine" quiet_only
@@ -169,8 +168,8 @@ check() {
   use_lints
   stage "formatting" cargo fmt --all --check
   stage "build with lints" build
-  begin_lane embedded embedded_lane
-  begin_lane unit unit_lane embedded_unit_tests
+  begin_lane embedded first_lane embedded_unit_tests
+  begin_lane pages pages_lane
   await_lanes
 }
 
@@ -201,7 +200,7 @@ unit_tests_of() {
   local crate
   for crate in "$@"; do
     sed -nE "s/^ *Executable unittests src\/(lib|main)\.rs \((.*\/${crate/switchboard-/switchboard_}-[0-9a-f]+)\)$/\2/p" "$LOGS/build.log" | while read -r tests; do
-      ( cd "${crate#switchboard-}" 2>/dev/null || true; RUST_TEST_THREADS=$(threads) "$tests" --skip model_tests --skip real_ --skip ::real:: )
+      ( cd "${crate#switchboard-}" 2>/dev/null || true; RUST_TEST_THREADS=$THREADS "$tests" --skip model_tests --skip real_ --skip ::real:: )
     done
   done
 }
@@ -223,7 +222,7 @@ quick() {
   stage "build with lints" build
   stage "rules of the code base" cargo_test --test tidy
   [ ${#crates[@]} = 0 ] || stage "unit tests of changed crates" unit_tests_of "${crates[@]}"
-  [ ${#selected[@]} = 0 ] || stage "cases that touch the change, embedded" on_embedded "${selected[@]}"
+  [ ${#selected[@]} = 0 ] || stage "cases that touch the change, embedded" integration embedded --skip real:: "${selected[@]}"
   ! grep -q '^web/dashboard/' <<<"$files" || stage "dashboard" dashboard
   ! grep -q '^web/widget/' <<<"$files" || stage "widget" widget
   echo "NOT run: all other unit tests and cases, Schemathesis, dependencies, deployment files (make check); everything over real services (make test)"

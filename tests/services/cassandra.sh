@@ -58,9 +58,11 @@ start() {
   libs=$(maven_jars cassandra "$HERE/cassandra-pom.xml")
   write_configuration
   mapfile -t flags < <(java_flags)
+  # A node that is never restarted need not flush its system tables after each of the many schema changes.
+  [ "${CASSANDRA_RESTARTS:-yes}" = yes ] || flags+=(-Dcassandra.unsafesystem=true)
   cd "$dir"
   # Each service under test has its own keyspace, and each table takes about a megabyte of heap.
-  setsid nohup java "${flags[@]}" -javaagent:"$(ls "$libs"/jamm-*.jar)" -Djdk.attach.allowAttachSelf=true -Xms512m -Xmx3g \
+  setsid nohup "${JAVA[@]}" "${flags[@]}" -javaagent:"$(ls "$libs"/jamm-*.jar)" -Djdk.attach.allowAttachSelf=true -Xms512m -Xmx3g \
     -cp "$dir/conf:$libs/*" -Dcassandra.config="file://$dir/conf/cassandra.yaml" -Dcassandra.storagedir="$dir/data" \
     -Dcassandra-foreground=yes -Dcassandra.skip_wait_for_gossip_to_settle=0 -Dcassandra.ring_delay_ms=0 \
     org.apache.cassandra.service.CassandraDaemon >"$dir/cassandra.log" 2>&1 </dev/null &

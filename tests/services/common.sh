@@ -4,6 +4,10 @@
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 CACHE=${SWITCHBOARD_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/switchboard-tests}
 
+# Options of a server that lives for minutes: most of its processor time would otherwise compile and collect.
+# shellcheck disable=SC2034
+JAVA=(java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC)
+
 say() { printf '%s\n' "$*" >&2; }
 die() { say "error: $*"; exit 1; }
 

@@ -47,7 +47,7 @@ build() {
 
 # A proxy, a browser with its driver, and Node, which builds the pages.
 edge() {
-  need nginx nginx-light; need chromium chromium; need chromedriver chromium-driver
+  need nginx nginx-light; need chromium chromium; need chromium-headless-shell chromium-headless-shell; need chromedriver chromium-driver
   need node nodejs; need npm npm
   install_missing; missing=()
 }

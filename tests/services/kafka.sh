@@ -33,7 +33,7 @@ appender.c.layout.pattern=%d %p %c: %m%n
 P
 }
 
-java_with_kafka() { java -cp "$libs/*" -Dlog4j2.configurationFile="$dir/log4j2.properties" "$@"; }
+java_with_kafka() { "${JAVA[@]}" -cp "$libs/*" -Dlog4j2.configurationFile="$dir/log4j2.properties" "$@"; }
 
 format_storage() {
   [ -f "$dir/data/meta.properties" ] && return 0
@@ -48,7 +48,7 @@ start() {
   write_configuration
   format_storage
   cd "$dir"
-  setsid nohup java -Xmx512m -cp "$libs/*" -Dlog4j2.configurationFile="$dir/log4j2.properties" \
+  setsid nohup "${JAVA[@]}" -Xmx512m -cp "$libs/*" -Dlog4j2.configurationFile="$dir/log4j2.properties" \
     kafka.Kafka "$dir/server.properties" >"$dir/kafka.log" 2>&1 </dev/null &
   echo $! >"$dir/pid"
   # A listening broker may still lack a controller; one that lists itself is ready.

@@ -6,6 +6,7 @@ use std::{
     io::{Read, Write},
     net::TcpStream,
     os::unix::fs::MetadataExt,
+    path::PathBuf,
     sync::{Arc, OnceLock, Weak},
     time::Duration,
 };
@@ -42,17 +43,26 @@ struct Driver {
 
 impl Browser {
     pub(crate) async fn open() -> Self {
-        Self::open_with(json!({})).await
+        Self::open_in(
+            json!({"binary": program("chromium-headless-shell")}),
+            "--headless",
+        )
+        .await
     }
 
-    /// Opens a window with these browser preferences.
+    /// Opens a window with these browser preferences, which only the whole browser has.
     pub(crate) async fn open_with(preferences: Value) -> Self {
+        let options = json!({"binary": program("chromium"), "prefs": preferences});
+        Self::open_in(options, "--headless=new").await
+    }
+
+    async fn open_in(mut options: Value, mode: &str) -> Self {
         let permit = permit_of_this_test().await;
         let driver_port = shared_driver().await;
         let driver = Client::new(&format!("http://127.0.0.1:{driver_port}"));
         // The pipe makes the browser end with its driver.
         let mut arguments = vec![
-            "--headless=new",
+            mode,
             "--remote-debugging-pipe",
             "--disable-gpu",
             "--disable-dev-shm-usage",
@@ -61,8 +71,9 @@ impl Browser {
             // Chromium refuses to run as root with its sandbox, as in test containers.
             arguments.push("--no-sandbox");
         }
+        options["args"] = json!(arguments);
         let wanted = json!({"capabilities": {"alwaysMatch": {
-            "goog:chromeOptions": {"args": arguments, "prefs": preferences}, "timeouts": {"script": SCRIPT_TIMEOUT_MS},
+            "goog:chromeOptions": options, "timeouts": {"script": SCRIPT_TIMEOUT_MS},
             "goog:loggingPrefs": {"browser": "ALL"}
         }}});
         let value = value_of(&driver, "/session", &wanted).await;
@@ -127,6 +138,16 @@ impl Browser {
             .await;
         answer.json()["value"].as_str().unwrap().to_owned()
     }
+}
+
+/// Returns the path of a browser. The one without windows takes a third of the processor time to
+/// start.
+fn program(name: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+        .unwrap_or_else(|| panic!("{name} is missing: run tests/services/install.sh edge"))
 }
 
 /// Waits until few other tests have browsers. All browsers of a test, which has a thread of its
