@@ -21,8 +21,8 @@ use_mold() {
 # Compiles the workspace with the lints of clippy, so that lints and tests need one compilation instead of two.
 use_lints() { export RUSTC_WORKSPACE_WRAPPER=$ROOT/tests/linting-rustc.sh; }
 
-# Tests of a lane that run at once. Tests wait for models and processes, but four lanes run beside each other, and a test
-# of separate processes starts five.
+# Tests of a lane that run at once. They wait for models and processes, but two lanes run beside each other, and a test of
+# separate processes starts five.
 THREADS=$((2 * $(nproc)))
 
 # Every cargo call names the whole workspace and the same features: another selection compiles the dependencies again.
@@ -79,17 +79,15 @@ integration() {
 on_embedded() { integration embedded --skip real:: --skip browser::; }
 in_browser() { integration embedded browser::; }
 on_cluster() { integration cluster --skip real:: --skip browser::; }
-real_only() { RUST_TEST_THREADS=3 integration cluster real:: --skip quiet::; }
+real_only() { RUST_TEST_THREADS=2 integration cluster real:: --skip quiet::; }
 quiet_only() { RUST_TEST_THREADS=1 integration cluster quiet::; }
-
-passed() { sed -nE 's/^test result: ok\. ([0-9]+) passed.*/\1/p' "$1" | tail -n 1; }
 
 # A suite that lost tests on the way to the real services would look green.
 same_number() {
   local embedded cluster
-  embedded=$(passed "$LOGS/embedded.log") cluster=$(passed "$LOGS/cluster.log")
-  echo "tests passed embedded: ${embedded:-none}, over real services: ${cluster:-none}, only there: $(passed "$LOGS/real.log")"
-  [ -n "$embedded" ] && [ "$embedded" -gt 0 ] && [ "$embedded" = "$cluster" ]
+  embedded=$(tests_of "integration suite, embedded") cluster=$(tests_of "integration suite, separate processes over real services")
+  echo "embedded: ${embedded:-none}; over real services: ${cluster:-none}"
+  [ -n "$embedded" ] && [ "$embedded" = "$cluster" ]
 }
 
 # Installs tools and starts the services beside the build, which needs neither.
@@ -100,22 +98,22 @@ prepare() {
   stage "Kafka, Cassandra, Redis and a language model" tests/services/up.sh "$SERVICES_FOLDER"
 }
 
-# first_lane UNIT_TESTS : the tests in one process
+# first_lane UNIT_TESTS : tests of one process, pages, and checks that need no compilation of Rust
 first_lane() {
   stage "unit and conformance tests" "$1" || return
   stage "integration suite, embedded" on_embedded || return
-  stage "the APIs against their documents (Schemathesis)" env FEATURES="$FEATURES" tests/contract/run.sh
-}
-cluster_lane() { stage "integration suite, separate processes over real services" on_cluster; }
-real_lane() { stage "tests that only real services can run" real_only; }
-
-# Dashboard, widget and demo page, and checks that need no compilation of Rust.
-pages_lane() {
+  stage "the APIs against their documents (Schemathesis)" env FEATURES="$FEATURES" tests/contract/run.sh || return
   stage "pages in a browser" in_browser || return
   stage "dependencies: unused ones, licenses, sources" dependencies || return
   stage "dashboard: types, tests, and the committed build" dashboard || return
   stage "widget: types, tests, size, and the committed build" widget || return
   stage "deployment files" deploy/check.sh
+}
+
+# Tests of separate processes over real services.
+cluster_lane() {
+  stage "integration suite, separate processes over real services" on_cluster || return
+  stage "tests that only real services can run" real_only
 }
 
 # Stops what still runs and ends the output with the failures.
@@ -131,8 +129,7 @@ finish() {
 }
 
 test_all() {
-  begin_run
-  trap finish EXIT
+  begin_run finish
   stage "missing tools (build)" tests/services/install.sh build
   [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
   use_mold
@@ -144,7 +141,6 @@ test_all() {
   await_lanes
   if [ "${SERVICES:-}" = none ]; then
     begin_lane embedded first_lane embedded_unit_tests
-    begin_lane pages pages_lane
     await_lanes
     printf '\n%s\n' "!!! SERVICES=none: NOT run: production backends on Kafka, Redis and CQL; the suite with separate processes; the real-only tests"
     return
@@ -152,10 +148,8 @@ test_all() {
   . "$SERVICES_FOLDER/env"
   # Folders of the tests too, so that nothing is left behind.
   export TMPDIR=$SERVICES_FOLDER
-  begin_lane real real_lane
   begin_lane cluster cluster_lane
   begin_lane embedded first_lane all_unit_tests
-  begin_lane pages pages_lane
   await_lanes
   stage "the same number of tests on both" same_number
   stage "tests that need a quiet machine" quiet_only
@@ -163,13 +157,11 @@ test_all() {
 
 # check : formatting, lints, unit tests and the embedded integration suite
 check() {
-  begin_run
-  trap finish EXIT
+  begin_run finish
   use_lints
   stage "formatting" cargo fmt --all --check
   stage "build with lints" build
   begin_lane embedded first_lane embedded_unit_tests
-  begin_lane pages pages_lane
   await_lanes
 }
 
@@ -208,8 +200,7 @@ unit_tests_of() {
 # quick : lints, the unit tests of the changed crates and the embedded cases that touch the changed files
 quick() {
   local files crates=() selected=() crate
-  begin_run
-  trap finish EXIT
+  begin_run finish
   files=$(changed_files)
   for crate in schemas backends ingress workers; do
     ! grep -q "^$crate/.*\.rs$" <<<"$files" || crates+=("switchboard-$crate")
@@ -230,8 +221,7 @@ quick() {
 
 # lint : formatting, lints and dependencies
 lint() {
-  begin_run
-  trap finish EXIT
+  begin_run finish
   use_lints
   stage "formatting" cargo fmt --all --check
   stage "build with lints" build
@@ -306,8 +296,7 @@ fuzz_target() {
 # fuzz SECONDS : each target for so long; fuzz/artifacts keeps the input of a crash
 fuzz() {
   local target
-  begin_run
-  trap finish EXIT
+  begin_run finish
   stage "missing tools (fuzz)" tests/services/install.sh fuzz
   for target in fuzz/fuzz_targets/*.rs; do
     target=$(basename "$target" .rs)

@@ -7,8 +7,11 @@ RESULTS=$LOGS/results.tsv
 LANE=main
 lanes=()
 
-# begin_run : forgets the results and logs of the last run
+# begin_run FINISH : forgets the results and logs of the last run, and calls FINISH at the end, also of an interrupted one
 begin_run() {
+  # shellcheck disable=SC2064  # the name is to be fixed now
+  trap "$1" EXIT
+  trap 'exit 130' INT TERM
   rm -f "$LOGS"/*.log
   : >"$RESULTS"
   RUN_BEGAN=$SECONDS CPU_BEGAN=$(cpu_ticks)
@@ -33,6 +36,9 @@ stage() {
 count_tests() {
   awk '/^test result: / { passed += $4; failed += $6; ran = 1 } END { if (ran) print passed " passed, " failed " failed" }'
 }
+
+# tests_of STAGE : prints the tests of a stage that has ended
+tests_of() { awk -F '\t' -v stage="$1" '$5 == stage { print $4 }' "$RESULTS"; }
 
 # begin_lane NAME COMMAND... : runs stages beside others, with a log of their own
 begin_lane() {

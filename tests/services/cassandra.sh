@@ -59,7 +59,7 @@ start() {
   write_configuration
   mapfile -t flags < <(java_flags)
   # A node that is never restarted need not flush its system tables after each of the many schema changes.
-  [ "${CASSANDRA_RESTARTS:-yes}" = yes ] || flags+=(-Dcassandra.unsafesystem=true)
+  [ "${SERVER_OF_ALL_TESTS:-no}" = no ] || flags+=(-Dcassandra.unsafesystem=true)
   cd "$dir"
   # Each service under test has its own keyspace, and each table takes about a megabyte of heap.
   setsid nohup "${JAVA[@]}" "${flags[@]}" -javaagent:"$(ls "$libs"/jamm-*.jar)" -Djdk.attach.allowAttachSelf=true -Xms512m -Xmx3g \

@@ -4,9 +4,10 @@
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 CACHE=${SWITCHBOARD_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/switchboard-tests}
 
-# Options of a server that lives for minutes: most of its processor time would otherwise compile and collect.
+# Options of a server of one test, which lives for a minute: most of its processor time would otherwise compile.
 # shellcheck disable=SC2034
-JAVA=(java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC)
+JAVA=(java -XX:+UseSerialGC)
+[ "${SERVER_OF_ALL_TESTS:-no}" = yes ] || JAVA+=(-XX:TieredStopAtLevel=1)
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "error: $*"; exit 1; }

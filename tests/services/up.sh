@@ -11,6 +11,8 @@ mkdir -p "$dir"; dir=$(cd "$dir" && pwd)
 # A half-started set of services would outlive a failed start.
 trap '[ $? = 0 ] || "$HERE/down.sh" "$dir"' EXIT
 
+export SERVER_OF_ALL_TESTS=yes
+
 # service VARIABLE NAME PORTS VALUE : starts NAME unless VARIABLE is set; in VALUE, PORT stands for its port
 service() {
   local variable=$1 name=$2 ports=$3 value=$4 port
@@ -28,7 +30,7 @@ service() {
 }
 
 service SWITCHBOARD_TEST_BROKERS kafka 2 127.0.0.1:PORT
-CASSANDRA_RESTARTS=no service SWITCHBOARD_TEST_SCYLLA cassandra 2 127.0.0.1:PORT
+service SWITCHBOARD_TEST_SCYLLA cassandra 2 127.0.0.1:PORT
 service SWITCHBOARD_TEST_REDIS redis 1 redis://127.0.0.1:PORT
 service SWITCHBOARD_TEST_MODEL llm 1 http://127.0.0.1:PORT/v1
 
