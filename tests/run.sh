@@ -90,30 +90,38 @@ same_number() {
   [ -n "$embedded" ] && [ "$embedded" = "$cluster" ]
 }
 
+with_services() { [ "${SERVICES:-}" != none ]; }
+
 # Installs tools and starts the services beside the build, which needs neither.
 prepare() {
   stage "missing tools (proxy and browser)" tests/services/install.sh edge || return
-  [ "${SERVICES:-}" != none ] || return 0
+  with_services || return 0
   stage "missing tools (services)" tests/services/install.sh services || return
   stage "Kafka, Cassandra, Redis and a language model" tests/services/up.sh "$SERVICES_FOLDER"
 }
 
-# first_lane UNIT_TESTS : tests of one process, pages, and checks that need no compilation of Rust
-first_lane() {
+# The lanes take about the same time.
+# suite_lane UNIT_TESTS : unit tests, and the suite over HTTP on both sets of backends
+suite_lane() {
   stage "unit and conformance tests" "$1" || return
   stage "integration suite, embedded" on_embedded || return
-  stage "the APIs against their documents (Schemathesis)" env FEATURES="$FEATURES" tests/contract/run.sh || return
+  if with_services; then
+    stage "integration suite, separate processes over real services" on_cluster || return
+    stage "the same number of tests on both" same_number
+  fi
+}
+
+# Outages of real services, pages, and checks that need no compilation of Rust.
+outage_lane() {
+  if with_services; then
+    stage "tests that only real services can run" real_only || return
+  fi
   stage "pages in a browser" in_browser || return
+  stage "the APIs against their documents (Schemathesis)" env FEATURES="$FEATURES" tests/contract/run.sh || return
   stage "dependencies: unused ones, licenses, sources" dependencies || return
   stage "dashboard: types, tests, and the committed build" dashboard || return
   stage "widget: types, tests, size, and the committed build" widget || return
   stage "deployment files" deploy/check.sh
-}
-
-# Tests of separate processes over real services.
-cluster_lane() {
-  stage "integration suite, separate processes over real services" on_cluster || return
-  stage "tests that only real services can run" real_only
 }
 
 # Stops what still runs and ends the output with the failures.
@@ -139,20 +147,19 @@ test_all() {
   stage "formatting" cargo fmt --all --check
   stage "build with lints" build
   await_lanes
-  if [ "${SERVICES:-}" = none ]; then
-    begin_lane embedded first_lane embedded_unit_tests
-    await_lanes
-    printf '\n%s\n' "!!! SERVICES=none: NOT run: production backends on Kafka, Redis and CQL; the suite with separate processes; the real-only tests"
-    return
+  if with_services; then
+    . "$SERVICES_FOLDER/env"
+    # Folders of the tests too, so that nothing is left behind.
+    export TMPDIR=$SERVICES_FOLDER
   fi
-  . "$SERVICES_FOLDER/env"
-  # Folders of the tests too, so that nothing is left behind.
-  export TMPDIR=$SERVICES_FOLDER
-  begin_lane cluster cluster_lane
-  begin_lane embedded first_lane all_unit_tests
+  begin_lane outages outage_lane
+  begin_lane suite suite_lane "$(with_services && echo all_unit_tests || echo embedded_unit_tests)"
   await_lanes
-  stage "the same number of tests on both" same_number
-  stage "tests that need a quiet machine" quiet_only
+  if with_services; then
+    stage "tests that need a quiet machine" quiet_only
+  else
+    printf '\n%s\n' "!!! SERVICES=none: NOT run: production backends on Kafka, Redis and CQL; the suite with separate processes; the real-only tests"
+  fi
 }
 
 # check : formatting, lints, unit tests and the embedded integration suite
@@ -161,7 +168,9 @@ check() {
   use_lints
   stage "formatting" cargo fmt --all --check
   stage "build with lints" build
-  begin_lane embedded first_lane embedded_unit_tests
+  SERVICES=none
+  begin_lane outages outage_lane
+  begin_lane suite suite_lane embedded_unit_tests
   await_lanes
 }
 
