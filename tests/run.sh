@@ -74,13 +74,13 @@ integration() {
   SWITCHBOARD_TEST_PROFILE=$profile cargo_test --test it -- "$@"
 }
 
-# Tests of pages know only HTTP, which the other tests check over both sets of backends; so they run once. Tests that name
-# the module `quiet` measure the machine too, or need all of it; they run alone.
+# Tests of pages know only HTTP, which the other tests check over both sets of backends; so they run once. Tests with `quiet`
+# in their name measure the machine too, or need all of it; they run alone.
 on_embedded() { integration embedded --skip real:: --skip browser::; }
 in_browser() { integration embedded browser::; }
 on_cluster() { integration cluster --skip real:: --skip browser::; }
-real_only() { RUST_TEST_THREADS=2 integration cluster real:: --skip quiet::; }
-quiet_only() { RUST_TEST_THREADS=1 integration cluster quiet::; }
+real_only() { RUST_TEST_THREADS=2 integration cluster real:: --skip quiet; }
+quiet_only() { RUST_TEST_THREADS=1 integration cluster quiet; }
 
 # A suite that lost tests on the way to the real services would look green.
 same_number() {
@@ -94,19 +94,19 @@ with_services() { [ "${SERVICES:-}" != none ]; }
 
 # Installs tools and starts the services beside the build, which needs neither.
 prepare() {
-  stage "missing tools (proxy and browser)" tests/services/install.sh edge || return
+  stage "missing tools (proxy and browser)" tests/services/install.sh edge
   with_services || return 0
-  stage "missing tools (services)" tests/services/install.sh services || return
+  stage "missing tools (services)" tests/services/install.sh services
   stage "Kafka, Cassandra, Redis and a language model" tests/services/up.sh "$SERVICES_FOLDER"
 }
 
 # The lanes take about the same time.
 # suite_lane UNIT_TESTS : unit tests, and the suite over HTTP on both sets of backends
 suite_lane() {
-  stage "unit and conformance tests" "$1" || return
-  stage "integration suite, embedded" on_embedded || return
+  stage "unit and conformance tests" "$1"
+  stage "integration suite, embedded" on_embedded
   if with_services; then
-    stage "integration suite, separate processes over real services" on_cluster || return
+    stage "integration suite, separate processes over real services" on_cluster
     stage "the same number of tests on both" same_number
   fi
 }
@@ -114,13 +114,13 @@ suite_lane() {
 # Outages of real services, pages, and checks that need no compilation of Rust.
 outage_lane() {
   if with_services; then
-    stage "tests that only real services can run" real_only || return
+    stage "tests that only real services can run" real_only
   fi
-  stage "pages in a browser" in_browser || return
-  stage "the APIs against their documents (Schemathesis)" env FEATURES="$FEATURES" tests/contract/run.sh || return
-  stage "dependencies: unused ones, licenses, sources" dependencies || return
-  stage "dashboard: types, tests, and the committed build" dashboard || return
-  stage "widget: types, tests, size, and the committed build" widget || return
+  stage "pages in a browser" in_browser
+  stage "the APIs against their documents (Schemathesis)" env FEATURES="$FEATURES" tests/contract/run.sh
+  stage "dependencies: unused ones, licenses, sources" dependencies
+  stage "dashboard: types, tests, and the committed build" dashboard
+  stage "widget: types, tests, size, and the committed build" widget
   stage "deployment files" deploy/check.sh
 }
 
@@ -254,7 +254,7 @@ mutants() {
 # SWITCHBOARD_CHAOS_FAULT names, or else random ones.
 chaos() {
   local test=random_faults_lose_no_message
-  [ -z "${SWITCHBOARD_CHAOS_FAULT:-}" ] || test=named_faults_lose_no_message
+  [ -z "${SWITCHBOARD_CHAOS_FAULT:-}" ] || test=named_faults_lose_no_message_when_quiet
   use_mold
   tests/services/install.sh services
   cargo_test --test it -- --exact "real::chaos::$test" --nocapture

@@ -26,7 +26,8 @@ stage() {
   set +e
   if [ "$LANE" = main ]; then ( set -e; "$@" ) 2>&1 | tee -a "$log"; else ( set -e; "$@" ); fi
   status=$?
-  set -e
+  # A lane goes on after a failed stage, so that one run shows all failures.
+  [ "$LANE" != main ] || set -e
   [ $status = 0 ] || outcome=FAILED
   printf '%s\t%s\t%s\t%s\t%s\n' "$((SECONDS - began))" "$outcome" "$LANE" "$(tail -c "+$((offset + 1))" "$log" | count_tests)" "$name" >>"$RESULTS"
   return $status
@@ -44,9 +45,12 @@ tests_of() { awk -F '\t' -v stage="$1" '$5 == stage { print $4 }' "$RESULTS"; }
 begin_lane() {
   local name=$1; shift
   echo "    lane $name begins: $LOGS/$name.log"
-  ( LANE=$name; "$@" ) >"$LOGS/$name.log" 2>&1 &
+  ( set +e; LANE=$name; "$@"; lane_passed "$name" ) >"$LOGS/$name.log" 2>&1 &
   lanes+=("$name:$!")
 }
+
+# lane_passed NAME : succeeds if no stage of a lane has failed
+lane_passed() { awk -F '\t' -v lane="$1" '$3 == lane && $2 == "FAILED" { failed = 1 } END { exit failed }' "$RESULTS"; }
 
 # await_lanes : waits for all lanes; a failed one does not stop the others
 await_lanes() {

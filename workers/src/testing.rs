@@ -34,9 +34,9 @@ pub(crate) fn quick() -> WorkersConfig {
     }
 }
 
-/// Waits until `done` returns true. Panics after ten seconds.
+/// Waits until `done` returns true. Panics after a minute.
 pub(crate) async fn eventually(what: &str, mut done: impl AsyncFnMut() -> bool) {
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
     while !done().await {
         assert!(
             tokio::time::Instant::now() < deadline,

@@ -428,7 +428,7 @@ async fn conversation_runs_through_bus_and_loop() {
             }
         }
     };
-    timeout(Duration::from_secs(10), assistant)
+    timeout(Duration::from_secs(60), assistant)
         .await
         .expect("the reply is announced");
     assert_eq!(World::text_of(&world.pushed(&job).await), "Hello");

@@ -148,7 +148,7 @@ async fn dead_letters(bus: &EmbeddedBus, count: usize) -> Vec<IncomingRecord> {
         .unwrap();
     let mut letters = Vec::new();
     while letters.len() < count {
-        let event = tokio::time::timeout(Duration::from_secs(10), consumer.next())
+        let event = tokio::time::timeout(Duration::from_secs(60), consumer.next())
             .await
             .expect("a dead letter")
             .unwrap();

@@ -28,7 +28,7 @@ use tokio::time::timeout;
 use super::*;
 use crate::{DefaultProvider, metrics::WorkerMetrics, testing::quick};
 
-const WAIT: Duration = Duration::from_secs(10);
+const WAIT: Duration = Duration::from_secs(60);
 
 fn secret() -> InstallationSecret {
     InstallationSecret::from_bytes([1; 32])

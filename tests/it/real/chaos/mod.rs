@@ -60,7 +60,7 @@ async fn random_faults_lose_no_message() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn named_faults_lose_no_message() {
+async fn named_faults_lose_no_message_when_quiet() {
     let wanted = setting("FAULT").unwrap_or_else(|| DEFAULT_FAULTS.to_owned());
     let faults = selected_faults(&wanted);
     let cluster = ChaosCluster::start().await;

@@ -42,7 +42,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 const CSV: &str = "title,price\nTea,5\nCup,7\n";
 
 /// Responses of a feed server, the last one repeated, and the received requests.
