@@ -14,8 +14,11 @@ use super::support::{
 };
 use crate::relay::{
     ClaimStatus::{Fenced, Held, StateLost},
-    LISTENER_ENVELOPES_MAX,
+    ClaimToken, LISTENER_ENVELOPES_MAX,
 };
+
+/// Longest wait for frames before others are pushed.
+const ARRIVAL: Duration = Duration::from_secs(1);
 
 pub(super) async fn invalid_token_changes_nothing(world: World) {
     let mut listener = world.listen().await;
@@ -94,23 +97,25 @@ pub(super) async fn slow_listener_loses_frames_and_the_log_does_not(world: World
     const BATCH: u64 = 512;
     let mut listener = world.listen().await;
     let (reply, token) = world.claimed_reply().await;
-    let total = LISTENER_ENVELOPES_MAX as u64 + 2 * BATCH;
-    for start in (1..=total).step_by(BATCH as usize) {
-        world
-            .append_and_push(&token, &texts(start..=start + BATCH - 1))
-            .await;
-    }
-    assert_eq!(world.log(&reply).await.len() as u64, total);
-    // Let the listener fill up before it is emptied.
+    let mut pushed = 0;
     let deadline = Instant::now() + DEADLINE;
+    // A listener that was starved subscribes again; then it misses frames and needs others.
     while listener.len() < LISTENER_ENVELOPES_MAX {
-        assert!(
-            Instant::now() < deadline,
-            "only {} frames arrived",
-            listener.len()
-        );
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        let arrived = listener.len();
+        assert!(Instant::now() < deadline, "only {arrived} frames arrived");
+        push_batch(&world, &token, &mut pushed, BATCH).await;
+        let due = (arrived + BATCH as usize).min(LISTENER_ENVELOPES_MAX);
+        let arrival = async {
+            while listener.len() < due {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let _ = tokio::time::timeout(ARRIVAL, arrival).await;
     }
+    for _ in 0..2 {
+        push_batch(&world, &token, &mut pushed, BATCH).await;
+    }
+    assert_eq!(world.log(&reply).await.len() as u64, pushed);
     let mut last = 0;
     for _ in 0..LISTENER_ENVELOPES_MAX {
         let seq = next(&mut listener).await.seq;
@@ -118,6 +123,12 @@ pub(super) async fn slow_listener_loses_frames_and_the_log_does_not(world: World
         last = seq;
     }
     assert!(listener.len() < 2 * BATCH as usize, "nothing was dropped");
+}
+
+async fn push_batch(world: &World, token: &ClaimToken, pushed: &mut u64, frames: u64) {
+    let batch = texts(*pushed + 1..=*pushed + frames);
+    world.append_and_push(token, &batch).await;
+    *pushed += frames;
 }
 
 pub(super) async fn new_generation_starts_a_new_log(world: World) {
