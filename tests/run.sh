@@ -100,6 +100,9 @@ prepare() {
   stage "Kafka, Cassandra, Redis and a language model" tests/services/up.sh "$SERVICES_FOLDER"
 }
 
+# One lane keeps two processors busy (docs/decisions/044-test-lanes.md).
+side_by_side() { [ "$(nproc)" -ge 4 ]; }
+
 # The suite over HTTP on both sets of backends.
 suite_lane() {
   stage "integration suite, embedded" on_embedded
@@ -153,6 +156,7 @@ test_all() {
   # Not beside a lane: they compare times of the product's clocks, and keep both processors busy.
   stage "unit and conformance tests" "$(with_services && echo all_unit_tests || echo embedded_unit_tests)"
   begin_lane outages outage_lane
+  side_by_side || await_lanes
   begin_lane suite suite_lane
   await_lanes
   if with_services; then
@@ -171,6 +175,7 @@ check() {
   SERVICES=none
   stage "unit and conformance tests" embedded_unit_tests
   begin_lane outages outage_lane
+  side_by_side || await_lanes
   begin_lane suite suite_lane
   await_lanes
 }

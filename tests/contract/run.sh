@@ -60,8 +60,8 @@ items = json.load(open(sys.argv[1]))["organizations"][0][sys.argv[2]]
 print(items[0][sys.argv[3]])' "$WORK/applied.json" "$1" "$2"; }
 
 install
-# The features of the caller, so that nothing is compiled again.
-cargo build --locked --workspace --features "${FEATURES:-switchboard/evaluation}" --quiet
+# The program of the test build: a plain build has other features of dependencies and would compile them again.
+cargo test --locked --workspace --features "${FEATURES:-switchboard/evaluation}" --all-targets --no-run --quiet
 BINARY=$(target_directory)/debug/switchboard
 TOKEN=$(head -c 24 /dev/urandom | base64 | tr '+/' '-_')
 PORT=$(free_ports 2)

@@ -197,7 +197,7 @@ async fn long_queued_message_is_answered_on_its_own_request() {
 async fn ninth_of_nine_simultaneous_messages_is_refused() {
     let organization = shop_saying("next").await;
     let service = organization.service();
-    organization.script_for("slow", Script::counts(30, Duration::from_millis(100)));
+    organization.script_for("slow", Script::counts(100, Duration::from_millis(100)));
     let urls = service.public_urls();
     let body = json!({"message": "[[slow]] first", "sessionId": "s"});
     let running = organization.open_chat(&body).await;
