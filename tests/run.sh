@@ -207,6 +207,7 @@ unit_tests_of() {
   local crate
   for crate in "$@"; do
     sed -nE "s/^ *Executable unittests src\/(lib|main)\.rs \((.*\/${crate/switchboard-/switchboard_}-[0-9a-f]+)\)$/\2/p" "$LOGS/build.log" | while read -r tests; do
+      tests=$(realpath "$tests")
       ( cd "${crate#switchboard-}" 2>/dev/null || true; RUST_TEST_THREADS=$THREADS "$tests" --skip model_tests --skip real_ --skip ::real:: )
     done
   done
