@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the stages of each make target. `test` builds once, then runs lanes of stages side by side, because most tests wait.
+# Runs the stages of each make target. `test` builds once, and then runs its stages in lanes.
 # run.sh test|quick|check|lint|mutants|chaos|bench|bench-products|provider-faults|eval-routing|fuzz
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,8 +21,7 @@ use_mold() {
 # Compiles the workspace with the lints of clippy, so that lints and tests need one compilation instead of two.
 use_lints() { export RUSTC_WORKSPACE_WRAPPER=$ROOT/tests/linting-rustc.sh; }
 
-# Tests of a lane that run at once. They wait for models and processes, but two lanes run beside each other, and a test of
-# separate processes starts five.
+# Tests of a lane that run at once. They wait for models and processes, but a test of separate processes starts five.
 THREADS=$((2 * $(nproc)))
 
 # Every cargo call names the whole workspace and the same features: another selection compiles the dependencies again.

@@ -107,7 +107,6 @@ print_failures() {
       for (i = (n > 40 ? n - 39 : 1); i <= n; i++) print "    " substr(line[i], 1, 500)
       name = ""; failures++
     }
-    # libtest: "---- name stdout ----"; nextest: "  stderr ───" below "FAIL [...] crate name"
     /^---- .* stdout ----$/ { finish(); name = $2; n = 0; message = ""; quiet = 0; next }
     /^(failures:|test result: )/ { finish(); next }
     name != "" {
