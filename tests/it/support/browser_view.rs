@@ -53,7 +53,7 @@ impl Browser {
                 .await;
         }
         let rules = if name.ends_with("-dark") {
-            json!(["color-contrast"])
+            json!(["color-contrast", "link-in-text-block"])
         } else {
             Value::Null
         };
