@@ -3,11 +3,11 @@
 
 mod claim_ends;
 mod claims;
-#[cfg(feature = "real-services")]
-mod equivalence;
 mod key_value_memory;
 mod playground_runs;
 mod queue_slots;
+#[cfg(feature = "real-services")]
+mod real_equivalence;
 mod reply_log;
 mod round_robin;
 mod routing_state;
