@@ -281,9 +281,9 @@ impl ServiceBuilder {
         let model = &self.config.model;
         if !model.base_url.is_empty() || !inference {
             return Ok(DefaultProvider {
-                base_url: model.base_url.clone(),
+                base_url: model.base_url.trim().to_owned(),
                 api_key: model.api_key.clone(),
-                model: model.name.clone(),
+                model: model.name.trim().to_owned(),
                 continues_prefix: model.continues_prefix,
                 fallback: None,
             });

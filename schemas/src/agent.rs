@@ -43,6 +43,8 @@ pub struct AgentSettings {
     pub model: Option<String>,
     /// Sampling temperature; that of the provider if absent.
     pub temperature: Option<f32>,
+    /// Thoroughness of the model's thoughts before it answers; that of the provider if absent.
+    pub reasoning_effort: Option<ReasoningEffort>,
     /// Maximum length of a reply, in tokens.
     pub max_output_tokens: u32,
     /// Activation status; only an active agent answers.
@@ -76,6 +78,7 @@ impl Default for AgentSettings {
             instructions: "You are a helpful assistant.".into(),
             model: None,
             temperature: None,
+            reasoning_effort: None,
             max_output_tokens: 1024,
             status: ActivationStatus::Active,
             public: true,
@@ -102,6 +105,42 @@ pub enum ActivationStatus {
     Active,
     /// Switched off; answers with its offline message.
     Inactive,
+}
+
+/// Thoroughness of a model's thoughts. Which of them a model knows is its provider's matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ReasoningEffort {
+    /// Answers at once.
+    None,
+    /// Thinks as little as the model can.
+    Minimal,
+    /// Thinks briefly.
+    Low,
+    /// Thinks as long as most questions need.
+    Medium,
+    /// Thinks longer.
+    High,
+    /// Thinks longer still.
+    Xhigh,
+    /// Thinks as long as the model can.
+    Max,
+}
+
+impl ReasoningEffort {
+    /// Returns the name in the protocol.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Minimal => "minimal",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Xhigh => "xhigh",
+            Self::Max => "max",
+        }
+    }
 }
 
 /// Colors and shapes of the widget, as CSS values.

@@ -1,6 +1,9 @@
 //! Model providers: OpenAI-compatible endpoints that an organization configures.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::ids::{OrgId, ProviderId};
 
@@ -24,8 +27,36 @@ pub struct Provider {
     /// so that a reply whose worker died continues where it stopped.
     #[serde(default)]
     pub continues_prefix: bool,
+    /// Longest silence before the first token, in milliseconds; that of the installation if absent.
+    #[serde(default)]
+    pub first_token_timeout_ms: Option<u32>,
     /// `true` if the operator of the installation chose the base URL, which then may lead to a
     /// private network.
     #[serde(default)]
     pub chosen_by_operator: bool,
+}
+
+impl Provider {
+    /// Returns the longest silence before the first token, if the provider has its own.
+    #[must_use]
+    pub fn first_token_timeout(&self) -> Option<Duration> {
+        self.first_token_timeout_ms
+            .map(|millis| Duration::from_millis(u64::from(millis)))
+    }
+}
+
+/// An error response of a model provider. Its message can quote the prompt, so that only members of
+/// the organization may see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ProviderError {
+    /// HTTP status of the response; `null` for an error inside a stream.
+    #[schema(required)]
+    pub status: Option<u16>,
+    /// The provider's own words, without its key.
+    #[schema(required)]
+    pub message: Option<String>,
+    /// The pause that the provider asks for, in milliseconds.
+    #[schema(required)]
+    pub retry_after_ms: Option<u64>,
 }

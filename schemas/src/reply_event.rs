@@ -16,6 +16,7 @@ use crate::{
     conversation::{FinishReason, ReplyStatus, TokenUsage},
     ids::{AgentId, ConversationId, EventId, MessageId},
     playground::PlaygroundRouting,
+    provider::ProviderError,
 };
 
 /// Version of the byte layout.
@@ -115,6 +116,9 @@ pub struct ReplyEnd {
     pub response_time_ms: u64,
     /// Reason why there is no complete text.
     pub failure: Option<ReplyFailure>,
+    /// Error of the provider, if its response is the reason. Not for visitors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_error: Option<ProviderError>,
 }
 
 /// The reason why a reply failed, named like the error codes of the public API.
@@ -202,6 +206,7 @@ impl ReplyEnd {
             sha256: HEXLOWER.encode(&Sha256::digest(b"")),
             response_time_ms,
             failure: None,
+            provider_error: None,
         }
     }
 }
@@ -383,6 +388,7 @@ mod tests {
             sha256: "00".into(),
             response_time_ms: 6,
             failure: None,
+            provider_error: None,
         }
     }
 

@@ -47,6 +47,13 @@ pub(super) fn check_model(model: Option<&ModelConfig>, errors: &mut Vec<String>)
     if model.name.is_empty() {
         errors.push("model.name: a model.base_url needs a model (OPENAI_MODEL)".into());
     }
+    // White space around it is left out; keys are pasted with line ends.
+    let key = model.api_key.as_ref().map(|key| key.expose_secret().trim());
+    if key.is_some_and(|key| !key.chars().all(|letter| letter.is_ascii_graphic())) {
+        errors.push(
+            "model.api_key: not one word of printable ASCII characters (OPENAI_API_KEY)".into(),
+        );
+    }
 }
 
 pub(super) fn check_admin(

@@ -54,6 +54,8 @@ mod products;
 #[cfg(test)]
 mod provider_faults;
 #[cfg(test)]
+mod providers;
+#[cfg(test)]
 #[cfg(feature = "real-services")]
 mod real;
 #[cfg(test)]

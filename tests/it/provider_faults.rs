@@ -101,7 +101,8 @@ async fn outcome(organization: &Organization, row: &Row) -> Outcome {
     }
 }
 
-fn titles(reply: &Reply) -> Vec<String> {
+/// Returns the titles of the products that a reply shows.
+pub(crate) fn titles(reply: &Reply) -> Vec<String> {
     let Some(spec) = reply.header("x-ui-spec") else {
         return Vec::new();
     };

@@ -369,7 +369,6 @@ async fn local_stage_decides_when_the_model_names_no_member() {
     for (session, said) in [
         ("a", "Technical, I would say."),
         ("b", r#"{"member": "9-sales"}"#),
-        ("c", ""),
     ] {
         organization.script(Script::says(&format!("{said} ")));
         let reply = organization.team_chat(session, PUZZLING).await;

@@ -23,11 +23,12 @@ pub struct WorkersConfig {
     pub job_deadline_ms: u64,
     /// Longest time from acceptance to the start of a turn.
     pub turn_begin_max_ms: u64,
-    /// Timeout of one model call until its first token.
+    /// Longest silence of a provider before the first token, unless it has its own. Thoughts and
+    /// comments of its stream are no silence.
     pub first_token_timeout_ms: u64,
     /// Timeout until the first token over all retries and the fallback.
     pub first_token_total_ms: u64,
-    /// Longest silence between two tokens.
+    /// Longest silence after the first token.
     pub token_idle_timeout_ms: u64,
     /// Timeout of the whole model call.
     pub reply_timeout_ms: u64,
@@ -118,8 +119,8 @@ impl Default for WorkersConfig {
             queued_jobs_max: 2048,
             job_deadline_ms: 120_000,
             turn_begin_max_ms: 600_000,
-            first_token_timeout_ms: 8_000,
-            first_token_total_ms: 20_000,
+            first_token_timeout_ms: 45_000,
+            first_token_total_ms: 90_000,
             token_idle_timeout_ms: 15_000,
             reply_timeout_ms: 110_000,
             connect_timeout_ms: 3_000,

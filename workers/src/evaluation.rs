@@ -202,6 +202,7 @@ impl RoutingEvaluation {
             api_key: None,
             model,
             continues_prefix: false,
+            first_token_timeout: None,
             reach: crate::outgoing::AddressReach::Any,
         };
         Ok(Self {

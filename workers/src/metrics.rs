@@ -15,6 +15,8 @@ const SECONDS_BUCKETS: [f64; 17] = [
 
 const TRUNCATED_HELP: &str = "Messages dropped from prompts, by whether a summary covered them";
 
+const UNKNOWN_FINISH_HELP: &str = "Answers with a finish reason that nobody knows";
+
 const UNREAD_HELP: &str =
     "Consumers replaced because an assigned partition delivered none of its records";
 
@@ -48,6 +50,8 @@ pub struct WorkerMetrics {
     pub replies: IntCounterVec,
     /// Prompt and completion tokens.
     pub tokens: IntCounterVec,
+    /// Answers that ended with a finish reason that nobody knows.
+    pub unknown_finishes: IntCounterVec,
     /// Tool calls by kind of tool and outcome.
     pub tool_calls: IntCounterVec,
     /// Messages dropped from prompts, by whether a summary covered them.
@@ -105,6 +109,7 @@ impl WorkerMetrics {
             jobs: counters("jobs_total", "Jobs by outcome", &["topic", "outcome"])?,
             replies: counters("replies_total", "Replies by final state", &["status"])?,
             tokens: counters("tokens_total", "Tokens of models", &["kind"])?,
+            unknown_finishes: counters("unknown_finish_reasons_total", UNKNOWN_FINISH_HELP, &[])?,
             tool_calls: counters(
                 "tool_calls_total",
                 "Tool calls by outcome",

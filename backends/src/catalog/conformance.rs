@@ -129,6 +129,7 @@ pub(super) fn provider(org: &OrgId, sealed_key: &[u8]) -> CatalogEntry {
         model: "small".into(),
         embedding_model: None,
         continues_prefix: true,
+        first_token_timeout_ms: Some(5_000),
         chosen_by_operator: true,
     };
     CatalogEntry::Provider {

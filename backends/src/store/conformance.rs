@@ -367,6 +367,7 @@ impl TalkTurn {
                     sha256: String::new(),
                     response_time_ms: 1000,
                     failure,
+                    provider_error: None,
                 },
                 generation: attempt,
                 attempt,

@@ -4,7 +4,7 @@
 //! one that visitors would get. Nothing is stored, listed or counted; the request contains the
 //! earlier messages.
 
-use std::{collections::HashMap, convert::identity, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
 use axum::{Extension, Json};
 use serde::Serialize;
@@ -131,7 +131,7 @@ pub(super) async fn try_agent(
         context: ResponseContext {
             request_id,
             arrived,
-            map_error: identity,
+            map_error: ApiError::reveal_provider_error,
         },
     };
     submit_and_respond(state, submission).await.map(EventStream)

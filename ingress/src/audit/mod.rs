@@ -15,7 +15,7 @@ use switchboard_schemas::{
 use crate::{http::client_address::stored_address, state::AppState};
 
 /// Fields whose values are recorded, including nested fields.
-const HARMLESS: [&str; 23] = [
+const HARMLESS: [&str; 25] = [
     "allowedDomains",
     "baseUrl",
     "defaultAgent",
@@ -39,6 +39,8 @@ const HARMLESS: [&str; 23] = [
     "theme",
     "email",
     "continuesPrefix",
+    "firstTokenTimeoutMs",
+    "reasoningEffort",
 ];
 /// Maximum size of a recorded value as JSON, in bytes.
 const VALUE_BYTES_MAX: usize = 300;

@@ -4,8 +4,9 @@ use std::{borrow::Cow, fmt, time::Duration};
 
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use serde_json::Value;
+use serde_json::{Value, json};
 use switchboard_backends::StoreError;
+use switchboard_schemas::provider::ProviderError;
 
 /// `Retry-After` while a dependency is unavailable.
 pub(crate) const RETRY_AFTER_OUTAGE: Duration = Duration::from_secs(2);
@@ -94,6 +95,8 @@ pub(crate) struct ErrorParts {
     pub(crate) details: Option<Value>,
     /// Delay after which the client may retry.
     pub(crate) retry_after: Option<Duration>,
+    /// Error of the provider. Not rendered.
+    provider_error: Option<ProviderError>,
 }
 
 impl ApiError {
@@ -152,6 +155,22 @@ impl ApiError {
         self
     }
 
+    /// Adds what the provider said, which only [`Self::reveal_provider_error`] shows.
+    pub(crate) fn provider_error(mut self, said: Option<ProviderError>) -> Self {
+        self.0.provider_error = said;
+        self
+    }
+
+    /// Shows what the provider said in the details, for members of the organization.
+    pub(crate) fn reveal_provider_error(mut self) -> Self {
+        if let (Some(said), Some(Value::Object(details))) =
+            (self.0.provider_error.take(), &mut self.0.details)
+        {
+            details.insert("providerError".to_owned(), json!(said));
+        }
+        self
+    }
+
     /// Returns true for status 404.
     pub(crate) fn is_not_found(&self) -> bool {
         self.0.status == StatusCode::NOT_FOUND
@@ -170,6 +189,7 @@ impl ApiError {
             param: None,
             details: None,
             retry_after: None,
+            provider_error: None,
         }))
     }
 }

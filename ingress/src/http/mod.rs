@@ -3,7 +3,7 @@
 
 pub(crate) use self::{
     client_address::{PeerAddress, RateLimitAddress, counted_network},
-    error::{ApiError, ApiResult, ErrorCode},
+    error::{ApiError, ApiResult, ErrorCode, RETRY_AFTER_OUTAGE},
     observe::ArrivedAt,
 };
 

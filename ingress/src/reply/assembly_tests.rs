@@ -26,6 +26,7 @@ fn end(text: &str, status: ReplyStatus) -> FrameBody {
         sha256: sha(text),
         response_time_ms: 1,
         failure: None,
+        provider_error: None,
     }))
 }
 

@@ -1,6 +1,8 @@
 //! Maps failures before the first byte to HTTP errors. After the first byte the transfer is aborted
 //! instead.
 
+use std::time::Duration;
+
 use serde_json::json;
 use switchboard_schemas::{
     conversation::ReplyStatus,
@@ -9,7 +11,7 @@ use switchboard_schemas::{
 };
 
 use super::stream::StreamFailure;
-use crate::http::{ApiError, ErrorCode};
+use crate::http::{ApiError, ErrorCode, RETRY_AFTER_OUTAGE};
 
 /// Returns the error of a reply that ended without completing. The message stays readable under its
 /// id.
@@ -25,9 +27,15 @@ pub(crate) fn error_of_end(end: &ReplyEnd, reply: &MessageId) -> ApiError {
         (ReplyStatus::Incomplete, _) | (_, None) => {
             ApiError::new(ErrorCode::ModelError, "the model cut off its reply")
         }
+        (_, Some(ReplyFailure::ModelUnavailable)) => {
+            ApiError::unavailable("the model provider cannot be reached")
+                .retry_after(client_pause(end))
+        }
         (_, Some(failure)) => error_of_failure(failure),
     };
-    error.details(json!({ "messageId": reply, "status": end.status }))
+    error
+        .details(json!({ "messageId": reply, "status": end.status }))
+        .provider_error(end.provider_error.clone())
 }
 
 /// Returns the error of a reply that can no longer be followed.
@@ -39,6 +47,13 @@ pub(crate) fn error_of_loss(loss: StreamFailure, reply: &MessageId) -> ApiError 
         StreamFailure::TextConflict(_) => ApiError::unavailable("the reply was restarted"),
     };
     error.details(json!({ "messageId": reply }))
+}
+
+/// Returns the pause for the client: at least that for which the provider asked.
+fn client_pause(end: &ReplyEnd) -> Duration {
+    let said = end.provider_error.as_ref();
+    let asked = said.and_then(|said| said.retry_after_ms).unwrap_or(0);
+    Duration::from_millis(asked).max(RETRY_AFTER_OUTAGE)
 }
 
 fn error_of_failure(failure: ReplyFailure) -> ApiError {

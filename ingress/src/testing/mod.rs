@@ -87,5 +87,6 @@ pub(crate) fn end_of(text: &str, status: ReplyStatus) -> ReplyEnd {
             .collect(),
         response_time_ms: 5,
         failure: None,
+        provider_error: None,
     }
 }

@@ -134,7 +134,7 @@ fn cuts() -> Vec<Row> {
         row(
             "silence-before-text",
             Script::silent(),
-            3,
+            1,
             refused(504, "MODEL_TIMEOUT"),
         ),
         row("empty-stream", Script::raw(vec![]), 3, model_error()),
@@ -236,7 +236,7 @@ fn unusual_events() -> Vec<Row> {
             "text-behind-the-end",
             Script::raw(vec![Raw::text("ok"), end(), Raw::text("more"), end()]),
             1,
-            says("ok"),
+            says("okmore"),
         ),
     ]
 }

@@ -81,17 +81,29 @@ pub(crate) async fn front_desk(routing: &str) -> Organization {
         .await
 }
 
+/// Longest silence of a scripted model, shorter than the default.
+const FIRST_TOKEN_TIMEOUT_MS: u32 = 12_000;
+
 impl OrganizationDocument {
     /// Creates a document with a scripted model, no agents and a key for all scopes.
     pub(crate) fn new() -> Self {
         let slug = unique("org-");
         let model = unique("model-");
-        let provider = json!({"slug": "main", "baseUrl": ScriptedModel::get().base_url(), "apiKey": "sk-test", "model": model});
+        let base_url = ScriptedModel::get().base_url();
+        let provider = json!({
+            "slug": "main", "baseUrl": base_url, "apiKey": "sk-test", "model": model,
+            "firstTokenTimeoutMs": FIRST_TOKEN_TIMEOUT_MS
+        });
         let value = json!({
             "slug": slug, "name": format!("Organization {slug}"), "providers": [provider],
             "agents": [], "teams": [], "keys": []
         });
         Self { model, value }.key("all", &[])
+    }
+
+    /// Returns the name of the provider's model.
+    pub(crate) fn model(&self) -> &str {
+        &self.model
     }
 
     /// Declares that the provider continues an unfinished assistant message.

@@ -175,9 +175,12 @@ async fn respond(State(model): State<&'static ScriptedModel>, Json(body): Json<V
         return wire::answer(&echo, 1, &request, open);
     };
     let (script, calls) = scripts.get_mut(key).unwrap();
+    let next = script.for_call_number(*calls + 1);
+    if let Some(exception) = next.exception_for(&request.body) {
+        return wire::answer(exception, *calls + 1, &request, open);
+    }
     *calls += 1;
-    let script = script.for_request(*calls, &request.body);
-    wire::answer(script, *calls, &request, open)
+    wire::answer(next, *calls, &request, open)
 }
 
 /// Returns the text of content that is a string or a list of parts.

@@ -1,6 +1,6 @@
 //! Scripts of the model server: replies, failures and protocol errors of one request.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -27,11 +27,23 @@ pub struct Script {
     /// Scripts of the first calls, in place of this one.
     before: Vec<Script>,
     /// Scripts for requests whose body fulfills a condition.
-    exceptions: Vec<(Condition, Script)>,
+    exceptions: Vec<Exception>,
+}
+
+#[derive(Clone)]
+struct Exception {
+    condition: Condition,
+    script: Script,
+}
+
+impl fmt::Debug for Exception {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.script.fmt(formatter)
+    }
 }
 
 type Headers = Vec<(&'static str, String)>;
-type Condition = fn(&Value) -> bool;
+type Condition = Arc<dyn Fn(&Value) -> bool + Send + Sync>;
 
 /// A piece of a stream, sent separately.
 #[derive(Clone, Debug)]
@@ -223,8 +235,13 @@ impl Script {
     }
 
     /// Follows another script for requests whose body fulfills a condition.
-    pub fn when(mut self, condition: fn(&Value) -> bool, script: Self) -> Self {
-        self.exceptions.push((condition, script));
+    pub fn when(
+        mut self,
+        condition: impl Fn(&Value) -> bool + Send + Sync + 'static,
+        script: Self,
+    ) -> Self {
+        let condition = Arc::new(condition);
+        self.exceptions.push(Exception { condition, script });
         self
     }
 
@@ -249,11 +266,16 @@ impl Script {
     }
 
     /// Returns the script for the `number`-th call, counted from 1.
-    pub(crate) fn for_request(&self, number: usize, body: &Value) -> &Self {
-        let script = self.before.get(number - 1).unwrap_or(self);
-        let mut exceptions = script.exceptions.iter();
-        let exception = exceptions.find(|(condition, _)| condition(body));
-        exception.map_or(script, |(_, script)| script)
+    pub(crate) fn for_call_number(&self, number: usize) -> &Self {
+        self.before.get(number - 1).unwrap_or(self)
+    }
+
+    /// Returns the script for a request that fulfills a condition. Such a request is not counted.
+    pub(crate) fn exception_for(&self, body: &Value) -> Option<&Self> {
+        let mut exceptions = self.exceptions.iter();
+        exceptions
+            .find(|exception| (exception.condition)(body))
+            .map(|exception| &exception.script)
     }
 
     /// Returns the script of the `number`-th call with this prefix: all of it, or the rest of the

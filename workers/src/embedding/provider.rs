@@ -92,6 +92,7 @@ mod tests {
             api_key: None,
             model: "small-embeddings".into(),
             continues_prefix: false,
+            first_token_timeout: None,
             reach: crate::outgoing::AddressReach::Any,
         };
         let embedder = ProviderEmbeddings::new(ModelClient::new(&quick()).unwrap(), endpoint);

@@ -18,13 +18,14 @@ pub(crate) struct ContextWindow<'a> {
 }
 
 /// Returns the turns that a prompt may contain. A turn that failed, or was cancelled before any
-/// text, is skipped.
+/// text, is skipped, and so is a blank message, for which some providers refuse the whole prompt.
 pub(crate) fn answered_turns(past: &[Message]) -> Vec<PastTurn<'_>> {
+    let is_blank = |message: &Message| message.content.trim().is_empty();
     let pairs = past
         .windows(2)
         .filter_map(|pair| match (&pair[0].author, &pair[1].author) {
             (MessageAuthor::User, MessageAuthor::Assistant(facts))
-                if facts.status != ReplyStatus::Failed =>
+                if facts.status != ReplyStatus::Failed && !pair.iter().any(is_blank) =>
             {
                 Some((&pair[0], &pair[1]))
             }

@@ -87,7 +87,7 @@ pub(crate) fn build_prompt(sources: PromptSources<'_>) -> RenderedPrompt {
         window = context_window::select_newest(past, window_tokens);
     }
     let mut messages = Vec::new();
-    if !instructions.is_empty() {
+    if !instructions.trim().is_empty() {
         messages.push(PromptMessage::text(PromptRole::System, instructions));
     }
     if let Some(summary) = summary {
@@ -104,7 +104,9 @@ pub(crate) fn build_prompt(sources: PromptSources<'_>) -> RenderedPrompt {
         may_call: !tools.is_empty(),
         tools,
         temperature: settings.temperature,
+        reasoning_effort: settings.reasoning_effort,
         max_tokens: settings.max_output_tokens,
+        response_format: None,
     };
     RenderedPrompt {
         prompt,

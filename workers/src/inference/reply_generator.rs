@@ -23,7 +23,7 @@ use super::{
     reply_writer::ReplyWriter,
 };
 use crate::{
-    model::{ModelEndpoint, ModelPrompt, generation::GenerationResult},
+    model::{CallError, ModelEndpoint, ModelPrompt, generation::GenerationResult},
     retry::{self, RetryDelays},
     tools::{
         registry::AgentToolbox,
@@ -151,6 +151,10 @@ impl<'a> ReplyGenerator<'a> {
                     first_text_ms: generated
                         .first_text
                         .map(|first| attempt.started_ms + whole_millis(first)),
+                    provider_error: generated
+                        .failed_call
+                        .as_ref()
+                        .and_then(|failed| failed.call.provider_error()),
                 };
                 if generated.usage.is_some() {
                     outcome
@@ -222,8 +226,10 @@ impl<'a> ReplyGenerator<'a> {
             let refused_by = attempt
                 .generated
                 .as_ref()
-                .and_then(|generated| generated.too_long.clone())
-                .filter(|_| can_shorten);
+                .and_then(|generated| generated.failed_call.as_deref())
+                .filter(|failed| matches!(failed.call.error, CallError::TooLong { .. }))
+                .filter(|_| can_shorten)
+                .map(|failed| failed.endpoint.clone());
             if let Some(endpoint) = refused_by {
                 retries += 1 + attempt.generated.map_or(0, |generated| generated.retries);
                 shortened += 1;
@@ -380,6 +386,10 @@ impl<'a> ReplyGenerator<'a> {
             .retries
             .with_label_values(&["model"])
             .inc_by(u64::from(generated.retries));
+        metrics
+            .unknown_finishes
+            .with_label_values::<&str>(&[])
+            .inc_by(u64::from(generated.unknown_finishes));
     }
 
     fn ms_since_acceptance(&self) -> u64 {

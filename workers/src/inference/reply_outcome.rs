@@ -8,6 +8,7 @@ use switchboard_schemas::{
         FinishReason, Message, MessageAuthor, ReplyFacts, ReplyStatus, ReplySteps, TokenUsage,
     },
     conversation_job::ReplyJob,
+    provider::ProviderError,
     reply_event::{ReplyEnd, ReplyFailure, ReplyHead},
     time::Timestamp,
 };
@@ -15,7 +16,7 @@ use switchboard_schemas::{
 use super::prompt_builder::PromptFacts;
 
 /// Outcome of the work on a reply, before it is finalized.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ReplyOutcome {
     /// Finish reason, or the failure that cut the reply off.
     pub(crate) end: Result<FinishReason, ReplyFailure>,
@@ -23,6 +24,8 @@ pub(crate) struct ReplyOutcome {
     pub(crate) usage: TokenUsage,
     /// Milliseconds from acceptance to the first text.
     pub(crate) first_text_ms: Option<u64>,
+    /// Error of the provider that caused the failure.
+    pub(crate) provider_error: Option<ProviderError>,
 }
 
 impl ReplyOutcome {
@@ -32,6 +35,7 @@ impl ReplyOutcome {
             end: Err(failure),
             usage: TokenUsage::default(),
             first_text_ms: None,
+            provider_error: None,
         }
     }
 
@@ -41,6 +45,7 @@ impl ReplyOutcome {
             end: Ok(FinishReason::Cancelled),
             usage: TokenUsage::default(),
             first_text_ms: None,
+            provider_error: None,
         }
     }
 
@@ -60,6 +65,7 @@ impl ReplyOutcome {
             sha256: text_digest(text),
             response_time_ms: now.millis_since(accepted_at),
             failure: self.end.err(),
+            provider_error: self.provider_error.clone().filter(|_| self.end.is_err()),
         }
     }
 }
@@ -158,6 +164,7 @@ mod tests {
             end,
             usage: TokenUsage::default(),
             first_text_ms: None,
+            provider_error: None,
         };
         outcome
             .reply_end(

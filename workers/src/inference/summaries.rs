@@ -267,10 +267,8 @@ async fn request_summary(
     let max_tokens = config.summary_tokens_max;
     let prompt = ModelPrompt {
         messages,
-        tools: Vec::new(),
-        may_call: false,
-        temperature: None,
         max_tokens,
+        ..ModelPrompt::default()
     };
     let deadline = Instant::now() + Duration::from_millis(config.summary_timeout_ms);
     let mut notes = SummaryText::default();

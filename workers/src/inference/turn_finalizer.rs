@@ -129,7 +129,7 @@ impl<'a> TurnFinalizer<'a> {
             // returned.
             end = ReplyOutcome {
                 end: Ok(FinishReason::Cancelled),
-                ..reply.outcome
+                ..reply.outcome.clone()
             }
             .reply_end(&text, accepted_at, now);
             result = self.writer.finalize(&end).await;

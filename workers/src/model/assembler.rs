@@ -7,16 +7,21 @@ const PENDING_BYTES_MAX: usize = 5;
 
 /// Joins pieces into text, keeping an incomplete end for the next piece.
 #[derive(Debug, Default)]
-pub(crate) struct TextAssembler {
+pub(super) struct TextAssembler {
     pending: Vec<u8>,
 }
 
 impl TextAssembler {
-    /// Adds a piece, in which surrogates may stand as three bytes each (WTF-8). Returns the text
-    /// that is complete now.
-    pub(crate) fn push_bytes(&mut self, piece: &[u8]) -> String {
+    /// Adds a piece, in which surrogates may stand as three bytes each (WTF-8). Appends the text
+    /// that is complete now to `whole`.
+    pub(super) fn push_bytes(&mut self, piece: &[u8], whole: &mut String) {
+        if self.pending.is_empty()
+            && let Ok(text) = std::str::from_utf8(piece)
+        {
+            whole.push_str(text);
+            return;
+        }
         self.pending.extend_from_slice(piece);
-        let mut whole = String::with_capacity(self.pending.len());
         let mut at = 0;
         while at < self.pending.len() {
             match decode_piece(&self.pending[at..]) {
@@ -37,16 +42,12 @@ impl TextAssembler {
         }
         self.pending.drain(..at);
         debug_assert!(self.pending.len() <= PENDING_BYTES_MAX);
-        whole
     }
 
-    /// Returns U+FFFD if incomplete bytes are left at the end, else nothing.
-    pub(crate) fn finish(&mut self) -> String {
-        let left = std::mem::take(&mut self.pending);
-        if left.is_empty() {
-            String::new()
-        } else {
-            char::REPLACEMENT_CHARACTER.to_string()
+    /// Adds U+FFFD to `whole` if incomplete bytes are left at the end.
+    pub(super) fn finish(&mut self, whole: &mut String) {
+        if !std::mem::take(&mut self.pending).is_empty() {
+            whole.push(char::REPLACEMENT_CHARACTER);
         }
     }
 }
@@ -122,11 +123,11 @@ mod tests {
 
     fn assemble(pieces: &[&[u8]]) -> String {
         let mut assembler = TextAssembler::default();
-        let mut text: String = pieces
-            .iter()
-            .map(|piece| assembler.push_bytes(piece))
-            .collect();
-        text.push_str(&assembler.finish());
+        let mut text = String::new();
+        for piece in pieces {
+            assembler.push_bytes(piece, &mut text);
+        }
+        assembler.finish(&mut text);
         text
     }
 
@@ -142,9 +143,9 @@ mod tests {
 
         #[test]
         fn arbitrary_bytes_become_text_with_a_bounded_rest(pieces: Vec<Vec<u8>>) {
-            let mut assembler = TextAssembler::default();
+            let (mut assembler, mut text) = (TextAssembler::default(), String::new());
             for piece in pieces {
-                assembler.push_bytes(&piece);
+                assembler.push_bytes(&piece, &mut text);
                 prop_assert!(assembler.pending.len() <= PENDING_BYTES_MAX);
             }
         }

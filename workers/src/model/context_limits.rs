@@ -33,16 +33,12 @@ impl ContextLimits {
         tokens_max: usize,
     ) -> usize {
         endpoint
-            .and_then(|endpoint| self.0.get(&cache_key(endpoint)))
+            .and_then(|endpoint| self.0.get(&endpoint.cache_key()))
             .map_or(tokens_max, |known| known.min(tokens_max))
     }
 
     /// Records that the model accepted this many tokens after refusing more.
     pub(crate) fn record_limit(&self, endpoint: &ModelEndpoint, tokens: usize) {
-        self.0.insert(cache_key(endpoint), tokens);
+        self.0.insert(endpoint.cache_key(), tokens);
     }
-}
-
-fn cache_key(endpoint: &ModelEndpoint) -> [String; 2] {
-    [endpoint.base_url.clone(), endpoint.model.clone()]
 }

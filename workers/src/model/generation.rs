@@ -13,9 +13,9 @@ use switchboard_schemas::{
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
-    CallError, ModelEndpoint, ModelPrompt, PromptRole,
+    CallError, FailedCall, ModelEndpoint, ModelPrompt, PromptRole,
     openai::ModelClient,
-    prompt::ToolOffer,
+    prompt::{ProviderFields, ToolOffer},
     retry_policy::{self, CallState, RetryDecision, RetryLimits},
     tool_calls::ToolCall,
 };
@@ -48,8 +48,8 @@ pub(crate) enum PushResult {
 pub(crate) enum AnswerEnd {
     /// The model finished its text.
     Text(FinishReason),
-    /// The model waits for the results of these calls.
-    ToolCalls(Vec<ToolCall>),
+    /// The model waits for the results of these calls, and may need its own fields back.
+    ToolCalls(Vec<ToolCall>, ProviderFields),
 }
 
 /// Result of one or more model calls.
@@ -66,8 +66,17 @@ pub(crate) struct GenerationResult<E = FinishReason> {
     pub(crate) retries: u32,
     /// Index of the endpoint that was called last.
     pub(crate) endpoint: usize,
-    /// Endpoint that refused the prompt for its length, if that is the failure.
-    pub(crate) too_long: Option<ModelEndpoint>,
+    /// Answers that ended with a reason that nobody knows.
+    pub(crate) unknown_finishes: u32,
+    /// The call that made the answer fail, if one did.
+    pub(crate) failed_call: Option<Box<FinalFailure>>,
+}
+
+/// The last failed call of an answer.
+#[derive(Clone, Debug)]
+pub(crate) struct FinalFailure {
+    pub(crate) endpoint: ModelEndpoint,
+    pub(crate) call: FailedCall,
 }
 
 impl GenerationResult {
@@ -81,7 +90,8 @@ impl GenerationResult {
             took,
             retries: 0,
             endpoint: 0,
-            too_long: None,
+            unknown_finishes: 0,
+            failed_call: None,
         }
     }
 }
@@ -101,7 +111,8 @@ pub(crate) struct AnswerGeneration<'a> {
     usage: Option<TokenUsage>,
     retries: u32,
     endpoint: usize,
-    too_long: Option<ModelEndpoint>,
+    unknown_finishes: u32,
+    failed_call: Option<Box<FinalFailure>>,
     /// Set when the provider refuses tools: it is called without them.
     without_tools: bool,
     /// Set after a break-off: the next call continues displayed text.
@@ -110,7 +121,7 @@ pub(crate) struct AnswerGeneration<'a> {
 
 enum StreamEnd {
     Finished(AnswerEnd),
-    Failed(CallError),
+    Failed(FailedCall),
 }
 
 impl<'a> AnswerGeneration<'a> {
@@ -141,7 +152,8 @@ impl<'a> AnswerGeneration<'a> {
             usage: None,
             retries: 0,
             endpoint: 0,
-            too_long: None,
+            unknown_finishes: 0,
+            failed_call: None,
             without_tools: false,
             continues: false,
         }
@@ -155,7 +167,8 @@ impl<'a> AnswerGeneration<'a> {
             first_text,
             retries,
             endpoint,
-            too_long,
+            unknown_finishes,
+            failed_call,
             ..
         } = self;
         GenerationResult {
@@ -165,7 +178,8 @@ impl<'a> AnswerGeneration<'a> {
             took: self.begun.elapsed(),
             retries,
             endpoint,
-            too_long,
+            unknown_finishes,
+            failed_call,
         }
     }
 
@@ -181,29 +195,34 @@ impl<'a> AnswerGeneration<'a> {
             };
             tries += 1;
             self.endpoint = index;
-            let error = match self.call_endpoint(&endpoint, first_token_limit).await {
+            let call = match self.call_endpoint(&endpoint, first_token_limit).await {
                 StreamEnd::Finished(end) => return self.check_answer(end),
-                StreamEnd::Failed(error) if self.first_text.is_some() => {
-                    return self.continue_stream(&endpoint, error).await;
+                StreamEnd::Failed(call) if self.first_text.is_some() => {
+                    return self.continue_stream(&endpoint, call).await;
                 }
-                StreamEnd::Failed(error) => error,
+                StreamEnd::Failed(call) => call,
             };
+            let now = Instant::now();
+            let patience_end = self.begun + self.first_token_timeout(&endpoint);
             let state = CallState {
                 tries,
-                left: first_token_limit.saturating_duration_since(Instant::now()),
+                left: first_token_limit.saturating_duration_since(now),
+                pause_max: patience_end
+                    .min(first_token_limit)
+                    .saturating_duration_since(now),
                 has_fallback: index + 1 < self.endpoints.len(),
                 jitter: rand::random(),
             };
-            tracing::warn!(%error, provider.host = endpoint.host(), endpoint.model, tries, fallback = index > 0,
+            tracing::warn!(error = %call.error, provider.host = endpoint.host(), endpoint.model, tries, fallback = index > 0,
                 "model call failed before its first token");
-            match retry_policy::next_step(&error, state, self.retry_limits()) {
+            match retry_policy::next_step(&call.error, state, self.retry_limits()) {
                 RetryDecision::Retry(pause) => sleep(pause).await,
                 RetryDecision::Fallback => (index, tries) = (index + 1, 0),
-                RetryDecision::Fail(_) if self.may_go_without_tools(&error) => {
+                RetryDecision::Fail(_) if self.may_go_without_tools(&call.error) => {
                     self.without_tools = true
                 }
                 RetryDecision::Fail(failure) => {
-                    self.too_long = matches!(error, CallError::TooLong { .. }).then_some(endpoint);
+                    self.failed_call = Some(Box::new(FinalFailure { endpoint, call }));
                     return Err(failure);
                 }
             }
@@ -215,19 +234,26 @@ impl<'a> AnswerGeneration<'a> {
     async fn continue_stream(
         &mut self,
         endpoint: &ModelEndpoint,
-        error: CallError,
+        call: FailedCall,
     ) -> Result<AnswerEnd, ReplyFailure> {
-        tracing::warn!(%error, provider.host = endpoint.host(), endpoint.model, continues = endpoint.continues_prefix,
+        tracing::warn!(error = %call.error, provider.host = endpoint.host(), endpoint.model, continues = endpoint.continues_prefix,
             "model call broke off after text");
         if !endpoint.continues_prefix || Instant::now() >= self.deadline {
-            return Err(retry_policy::public_failure(&error));
+            return Err(self.fail(endpoint, call));
         }
         self.retries += 1;
         self.continues = true;
         match self.call_endpoint(endpoint, self.deadline).await {
             StreamEnd::Finished(end) => self.check_answer(end),
-            StreamEnd::Failed(error) => Err(retry_policy::public_failure(&error)),
+            StreamEnd::Failed(call) => Err(self.fail(endpoint, call)),
         }
+    }
+
+    fn fail(&mut self, endpoint: &ModelEndpoint, call: FailedCall) -> ReplyFailure {
+        let failure = retry_policy::public_failure(&call.error);
+        let endpoint = endpoint.clone();
+        self.failed_call = Some(Box::new(FinalFailure { endpoint, call }));
+        failure
     }
 
     /// An answer without any text is an error; after tool calls the tool loop decides.
@@ -281,16 +307,20 @@ impl<'a> AnswerGeneration<'a> {
             .unwrap_or_default()
             .trim_start_matches(self.separator())
             .to_owned();
-        let limit =
-            limit.min(Instant::now() + Duration::from_millis(self.config.first_token_timeout_ms));
         let response = self
             .client
             .start_stream(endpoint, self.prompt, &prefix, self.tool_offer());
-        match timeout_at(limit, response).await {
-            Ok(Ok(chunks)) => self.follow_stream(endpoint, chunks, limit).await,
-            Ok(Err(error)) => StreamEnd::Failed(error),
-            Err(_) => StreamEnd::Failed(CallError::Silent),
+        let silence_limit = limit.min(Instant::now() + self.first_token_timeout(endpoint));
+        match timeout_at(silence_limit, response).await {
+            Ok(Ok(stream)) => self.follow_stream(endpoint, stream, limit).await,
+            Ok(Err(call)) => StreamEnd::Failed(call),
+            Err(_) => StreamEnd::Failed(CallError::Silent.into()),
         }
+    }
+
+    fn first_token_timeout(&self, endpoint: &ModelEndpoint) -> Duration {
+        let installed = Duration::from_millis(self.config.first_token_timeout_ms);
+        endpoint.first_token_timeout.unwrap_or(installed)
     }
 
     /// Characters between this answer and the text before it, which the model did not write.

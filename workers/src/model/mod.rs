@@ -2,25 +2,35 @@
 //! demo model.
 //!
 //! Reading order: [`generation`] produces one answer with as many calls as [`retry_policy`] allows;
-//! [`openai`] makes one call to an endpoint of [`providers`]; [`chunk`], [`assembler`] and
-//! [`tool_calls`] parse the response.
+//! [`openai`] makes one call to an endpoint of [`providers`], in the form that [`request_forms`]
+//! has learned; [`event_stream`], [`chunk`] and [`tool_calls`] parse the response into an
+//! [`output`].
 
-pub(crate) mod assembler;
-pub(crate) mod chunk;
+mod assembler;
+mod chunk;
 pub(crate) mod context_limits;
+mod event_stream;
+mod finish_reason;
 pub(crate) mod generation;
+mod model_stream;
 pub(crate) mod openai;
+mod output;
 pub(crate) mod prompt;
 pub(crate) mod providers;
 mod refusal;
+mod request;
+mod request_forms;
+mod retry_after;
 pub(crate) mod retry_policy;
 #[cfg(test)]
 mod tests;
+mod thoughts;
 pub(crate) mod tool_calls;
 
 use std::time::Duration;
 
 use secrecy::SecretString;
+use switchboard_schemas::{provider::ProviderError, time::whole_millis};
 
 pub(crate) use prompt::{ModelPrompt, PromptMessage, PromptRole};
 
@@ -35,6 +45,8 @@ pub(crate) struct ModelEndpoint {
     pub(crate) model: String,
     /// True if the provider continues an assistant message that ends the prompt.
     pub(crate) continues_prefix: bool,
+    /// Longest silence before the first token; `None` for that of the installation.
+    pub(crate) first_token_timeout: Option<Duration>,
     /// Addresses to which the base URL may lead: any, if the operator chose it.
     pub(crate) reach: AddressReach,
 }
@@ -47,6 +59,49 @@ impl ModelEndpoint {
             .and_then(reqwest::Url::host_str)
             .unwrap_or_default()
             .to_owned()
+    }
+
+    /// Returns the key under which facts about the model are remembered.
+    pub(crate) fn cache_key(&self) -> [String; 2] {
+        [self.base_url.clone(), self.model.clone()]
+    }
+}
+
+/// A call that failed, with the provider's own words for members of the organization.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FailedCall {
+    pub(crate) error: CallError,
+    /// Never logged: it can quote the prompt.
+    pub(crate) message: Option<String>,
+}
+
+impl FailedCall {
+    /// Returns the failure as members of the organization may see it; `None` if the provider said
+    /// nothing.
+    pub(crate) fn provider_error(&self) -> Option<ProviderError> {
+        let (status, pause) = match self.error {
+            CallError::Overloaded {
+                status,
+                retry_after,
+            } => (Some(status), retry_after),
+            CallError::Refused { status } | CallError::TooLong { status } => (Some(status), None),
+            CallError::Reported => (None, None),
+            _ => return None,
+        };
+        Some(ProviderError {
+            status,
+            message: self.message.clone(),
+            retry_after_ms: pause.map(whole_millis),
+        })
+    }
+}
+
+impl From<CallError> for FailedCall {
+    fn from(error: CallError) -> Self {
+        Self {
+            error,
+            message: None,
+        }
     }
 }
 
@@ -62,7 +117,10 @@ pub(crate) enum CallError {
     /// The address leads to a network that the operator has not allowed.
     #[error("provider is in a network that is not public (workers.provider_private_networks)")]
     AddressRefused,
-    /// Status 429, 408 or 5xx.
+    /// The address or the key cannot be part of a request.
+    #[error("provider has an invalid address or key")]
+    InvalidEndpoint,
+    /// Status 408, 425, 429, 498 or 5xx.
     #[error("provider is overloaded or failing, status {status}")]
     Overloaded {
         /// HTTP status of the response.
@@ -76,7 +134,7 @@ pub(crate) enum CallError {
         /// HTTP status of the response.
         status: u16,
     },
-    /// Status 400 or 413 with a message about the context length.
+    /// Status 400, 413 or 422 with a message about the context length.
     #[error("provider rejected the length of the prompt, status {status}")]
     TooLong {
         /// HTTP status of the response.
@@ -85,10 +143,10 @@ pub(crate) enum CallError {
     /// A redirect, a page, another content type, or bytes that are no chunk.
     #[error("provider sent an invalid response")]
     NotAnAnswer,
-    /// An error object inside the stream.
+    /// An error object inside the stream, or a finish reason of an interruption.
     #[error("provider reported an error inside its stream")]
     Reported,
-    /// The stream ended without a finish reason.
+    /// The stream ended without a finish reason, or with an unknown one alone.
     #[error("provider broke off")]
     BrokenOff,
     /// Nothing arrived in time.

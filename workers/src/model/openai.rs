@@ -1,24 +1,23 @@
-//! Calls of an OpenAI-compatible endpoint, streamed or as one document, through async-openai with
-//! our own request and chunk types.
+//! Calls of an OpenAI-compatible endpoint, streamed or as one document.
 //!
-//! Its executor is replaced, because it retries (attempts would multiply), drops `Retry-After` and
-//! reads error bodies without a bound. Ours maps the status, and reads at most the bounded
-//! beginning of a refusal to detect a prompt that is too long.
+//! Chats are our own requests, read by [`ModelStream`]; embeddings go through async-openai. Its
+//! executor is replaced, because it retries (attempts would multiply), drops `Retry-After` and
+//! reads error bodies without a bound.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use async_openai::{Client, config::Config, error::OpenAIError, middleware::HttpRequestFactory};
 use futures::{Stream, StreamExt};
 use http::{HeaderMap, HeaderValue, header};
+use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
-use switchboard_schemas::network::IpNetwork;
+use switchboard_schemas::{network::IpNetwork, time::Timestamp};
 
 use super::{
-    CallError, ModelEndpoint, ModelPrompt, PromptMessage, PromptRole,
-    chunk::CompletionChunk,
-    prompt::{ToolDeclaration, ToolOffer},
-    refusal,
+    CallError, FailedCall, ModelEndpoint, ModelPrompt, chunk, model_stream::ModelStream,
+    output::ModelOutput, prompt::ToolOffer, refusal, request::ChatCompletionRequest,
+    request_forms::RequestForms, retry_after,
 };
 use crate::{
     config::WorkersConfig,
@@ -29,9 +28,13 @@ use crate::{
 const IDLE_CONNECTIONS_MAX: usize = 64;
 /// Time for which an idle connection is kept.
 const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
-
-pub(crate) type ChunkStream =
-    Pin<Box<dyn Stream<Item = Result<CompletionChunk, CallError>> + Send>>;
+/// Requests of one call, each of which leaves out one more parameter.
+const REQUESTS_MAX: usize = 6;
+/// Path of chats below a base URL, and end of addresses that people paste as one.
+const CHAT_PATH: &str = "/chat/completions";
+/// Query of the addresses of Azure's classic API, which has a header of its own for keys.
+const AZURE_QUERY: &str = "api-version";
+const AZURE_KEY_HEADER: &str = "api-key";
 
 /// Calls providers, with a connection pool for those of the operator and one for all others.
 #[derive(Clone)]
@@ -40,6 +43,7 @@ pub(crate) struct ModelClient {
     confined: reqwest::Client,
     allowed: Arc<[IpNetwork]>,
     body_bytes_max: usize,
+    forms: RequestForms,
 }
 
 impl ModelClient {
@@ -70,6 +74,7 @@ impl ModelClient {
                 .build()?,
             allowed,
             body_bytes_max: config.provider_body_bytes_max,
+            forms: RequestForms::new(),
         })
     }
 
@@ -78,28 +83,109 @@ impl ModelClient {
         &self,
         endpoint: &ModelEndpoint,
     ) -> Result<Client<impl Config>, CallError> {
-        self.client_for(endpoint, "application/json", is_document)
+        let http = self.http_client(endpoint)?;
+        let (client, body_bytes_max) = (http.clone(), self.body_bytes_max);
+        let service = tower::service_fn(move |factory: HttpRequestFactory| {
+            let http = http.clone();
+            async move {
+                let request = factory.build().await?;
+                let response = http.execute(request).await.map_err(OpenAIError::Reqwest)?;
+                check_response(&response, is_document)
+                    .map_err(|error| OpenAIError::Boxed(Box::new(error)))?;
+                Ok::<_, OpenAIError>(bounded_response(response, body_bytes_max))
+            }
+        });
+        let config = EndpointConfig::new(endpoint)?;
+        Ok(Client::build(client, config).with_http_service(service))
     }
 
     /// Starts a streamed call. With a `prefix`, the endpoint is asked to continue that text.
     /// Dropping the stream ends the call.
+    ///
+    /// A refusal that names a part of the request is answered by a request without it, or with its
+    /// other form; what was accepted is remembered.
     pub(crate) async fn start_stream(
         &self,
         endpoint: &ModelEndpoint,
         prompt: &ModelPrompt,
         prefix: &str,
         offer: ToolOffer,
-    ) -> Result<ChunkStream, CallError> {
-        let client = self.client_for(endpoint, "text/event-stream", is_stream)?;
-        let request = ChatCompletionRequest::new(endpoint, prompt, prefix, offer);
-        let chunks = client
-            .chat()
-            .create_stream_byot::<_, CompletionChunk>(&request)
-            .await
-            .map_err(|error| CallError::from_library(&error))?;
-        Ok(chunks
-            .map(|chunk| chunk.map_err(|error| CallError::from_library(&error)))
-            .boxed())
+    ) -> Result<ModelStream, FailedCall> {
+        let known = self.forms.form_for(endpoint);
+        let mut form = known;
+        for _ in 1..REQUESTS_MAX {
+            let request = ChatCompletionRequest::new(endpoint, prompt, prefix, offer, form);
+            let accept = if request.stream {
+                "text/event-stream"
+            } else {
+                "application/json"
+            };
+            let response = self.post(endpoint, CHAT_PATH, accept, &request).await?;
+            let Err(error) = check_response(&response, is_answer) else {
+                if form != known {
+                    self.forms.record(endpoint, form);
+                }
+                return Ok(self.stream_of(response));
+            };
+            let (failed, refusal) = refusal::explain_refusal(error, endpoint, response).await;
+            let Some((next, left_out)) = form.adapted(&failed.error, &refusal, &request.sent)
+            else {
+                return Err(failed);
+            };
+            tracing::info!(
+                provider.host = endpoint.host(),
+                endpoint.model,
+                ?left_out,
+                "model refused a parameter; the request is sent without it"
+            );
+            form = next;
+        }
+        Err(CallError::Refused { status: 400 }.into())
+    }
+
+    /// Returns the text of one answer, without tools.
+    pub(crate) async fn complete_text(
+        &self,
+        endpoint: &ModelEndpoint,
+        prompt: &ModelPrompt,
+    ) -> Result<String, FailedCall> {
+        let mut stream = self
+            .start_stream(endpoint, prompt, "", ToolOffer::None)
+            .await?;
+        let mut output = ModelOutput::new(false, false);
+        while stream.read(&mut output).await? && output.failure.is_none() && !output.is_done {}
+        match output.failure {
+            Some(failure) => Err(failure),
+            None => Ok(output.text),
+        }
+    }
+
+    async fn post<B: Serialize + Sync>(
+        &self,
+        endpoint: &ModelEndpoint,
+        path: &str,
+        accept: &'static str,
+        body: &B,
+    ) -> Result<reqwest::Response, CallError> {
+        let http = self.http_client(endpoint)?;
+        let address = endpoint_url(&endpoint.base_url, path)?;
+        let request = http
+            .post(address)
+            .headers(key_headers(endpoint)?)
+            .header(header::ACCEPT, accept)
+            .json(body);
+        let response = request.send().await;
+        response.map_err(|error| CallError::from_http(&error))
+    }
+
+    fn stream_of(&self, response: reqwest::Response) -> ModelStream {
+        let is_document = content_type(response.headers()).starts_with("application/json");
+        ModelStream::new(
+            response,
+            self.body_bytes_max,
+            is_document,
+            chunk::take_event,
+        )
     }
 
     /// Returns the HTTP client that may connect to the endpoint.
@@ -110,93 +196,6 @@ impl ModelClient {
         check_host(&endpoint.base_url, endpoint.reach, &self.allowed)
             .map_err(|_| CallError::AddressRefused)?;
         Ok(self.confined.clone())
-    }
-
-    fn client_for(
-        &self,
-        endpoint: &ModelEndpoint,
-        accept: &'static str,
-        is_answer: fn(&HeaderMap) -> bool,
-    ) -> Result<Client<EndpointConfig>, CallError> {
-        let http = self.http_client(endpoint)?;
-        let (client, body_bytes_max) = (http.clone(), self.body_bytes_max);
-        let service = tower::service_fn(move |factory: HttpRequestFactory| {
-            let http = http.clone();
-            async move {
-                let request = factory.build().await?;
-                let response = http.execute(request).await.map_err(OpenAIError::Reqwest)?;
-                if let Err(error) = check_response(&response, is_answer) {
-                    return Err(OpenAIError::Boxed(Box::new(
-                        refusal::explain_refusal(error, response).await,
-                    )));
-                }
-                Ok::<_, OpenAIError>(bounded_response(response, body_bytes_max))
-            }
-        });
-        Ok(
-            Client::build(client, EndpointConfig::new(endpoint, accept)?)
-                .with_http_service(service),
-        )
-    }
-}
-
-#[derive(Serialize)]
-struct ChatCompletionRequest<'a> {
-    model: &'a str,
-    messages: Vec<PromptMessage>,
-    stream: bool,
-    stream_options: StreamOptions,
-    max_tokens: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f32>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    tools: &'a [ToolDeclaration],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<&'static str>,
-    // vLLM needs both of these to continue the last message; llama.cpp does so by itself and
-    // accepts them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    continue_final_message: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    add_generation_prompt: Option<bool>,
-}
-
-#[derive(Serialize)]
-struct StreamOptions {
-    include_usage: bool,
-}
-
-impl<'a> ChatCompletionRequest<'a> {
-    fn new(
-        endpoint: &'a ModelEndpoint,
-        prompt: &'a ModelPrompt,
-        prefix: &str,
-        offer: ToolOffer,
-    ) -> Self {
-        let mut messages = prompt.messages.clone();
-        let continues = !prefix.is_empty();
-        if continues {
-            messages.push(PromptMessage::text(PromptRole::Assistant, prefix));
-        }
-        let tools = if offer == ToolOffer::None {
-            &[]
-        } else {
-            prompt.tools.as_slice()
-        };
-        Self {
-            model: &endpoint.model,
-            messages,
-            stream: true,
-            stream_options: StreamOptions {
-                include_usage: true,
-            },
-            max_tokens: prompt.max_tokens,
-            temperature: prompt.temperature,
-            tools,
-            tool_choice: (offer == ToolOffer::Declared).then_some("none"),
-            continue_final_message: continues.then_some(true),
-            add_generation_prompt: continues.then_some(false),
-        }
     }
 }
 
@@ -209,20 +208,13 @@ struct EndpointConfig {
 }
 
 impl EndpointConfig {
-    fn new(endpoint: &ModelEndpoint, accept: &'static str) -> Result<Self, CallError> {
-        let mut headers = HeaderMap::new();
-        if let Some(key) = &endpoint.api_key {
-            let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()))
-                .map_err(|_| CallError::Refused { status: 401 })?;
-            value.set_sensitive(true);
-            headers.insert(header::AUTHORIZATION, value);
-        }
-        headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
-        let key = endpoint.api_key.clone().unwrap_or_default();
+    fn new(endpoint: &ModelEndpoint) -> Result<Self, CallError> {
+        let mut headers = key_headers(endpoint)?;
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         Ok(Self {
-            base_url: endpoint.base_url.trim_end_matches('/').to_owned(),
+            base_url: endpoint.base_url.clone(),
             headers,
-            key,
+            key: endpoint.api_key.clone().unwrap_or_default(),
         })
     }
 }
@@ -233,7 +225,7 @@ impl Config for EndpointConfig {
     }
 
     fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.base_url)
+        endpoint_url(&self.base_url, path).map_or_else(|_| self.base_url.clone(), String::from)
     }
 
     fn query(&self) -> Vec<(&str, &str)> {
@@ -249,6 +241,43 @@ impl Config for EndpointConfig {
     }
 }
 
+/// Returns the address of a path below a base URL, whose query is kept.
+fn endpoint_url(base_url: &str, path: &str) -> Result<Url, CallError> {
+    let mut address = Url::parse(base_url.trim()).map_err(|_| CallError::InvalidEndpoint)?;
+    if !matches!(address.scheme(), "http" | "https") {
+        return Err(CallError::InvalidEndpoint);
+    }
+    let base = address.path().trim_end_matches('/');
+    let whole = format!("{}{path}", base.strip_suffix(CHAT_PATH).unwrap_or(base));
+    address.set_path(&whole);
+    Ok(address)
+}
+
+fn key_headers(endpoint: &ModelEndpoint) -> Result<HeaderMap, CallError> {
+    let mut headers = HeaderMap::new();
+    let key = endpoint
+        .api_key
+        .as_ref()
+        .map(|key| key.expose_secret().trim());
+    let Some(key) = key.filter(|key| !key.is_empty()) else {
+        return Ok(headers);
+    };
+    let header_value = |text: &str| {
+        let mut value = HeaderValue::from_str(text).map_err(|_| CallError::InvalidEndpoint)?;
+        value.set_sensitive(true);
+        Ok(value)
+    };
+    if endpoint.base_url.contains(AZURE_QUERY) {
+        headers.insert(AZURE_KEY_HEADER, header_value(key)?);
+    } else {
+        headers.insert(
+            header::AUTHORIZATION,
+            header_value(&format!("Bearer {key}"))?,
+        );
+    }
+    Ok(headers)
+}
+
 /// Fails unless the status and the headers can belong to an answer.
 fn check_response(
     response: &reqwest::Response,
@@ -258,18 +287,20 @@ fn check_response(
     match status {
         200..=299 if is_answer(response.headers()) => Ok(()),
         200..=399 => Err(CallError::NotAnAnswer),
-        408 | 429 | 500.. => Err(CallError::Overloaded {
+        // 425: too early; 498: no capacity (Groq).
+        408 | 425 | 429 | 498 | 500.. => Err(CallError::Overloaded {
             status,
-            retry_after: retry_after(response.headers()),
+            retry_after: retry_after::pause_of_headers(response.headers(), Timestamp::now()),
         }),
         _ => Err(CallError::Refused { status }),
     }
 }
 
-/// Some servers send no content type or plain text; a page or one JSON document is no stream.
-fn is_stream(headers: &HeaderMap) -> bool {
+/// Some servers send no content type or plain text, and some one document instead of a stream; a
+/// page is no answer.
+fn is_answer(headers: &HeaderMap) -> bool {
     let kind = content_type(headers);
-    !["text/html", "application/json", "application/problem+json"]
+    !["text/html", "application/problem+json"]
         .iter()
         .any(|other| kind.starts_with(other))
 }
@@ -285,18 +316,6 @@ fn content_type(headers: &HeaderMap) -> &str {
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default()
-}
-
-/// Parses seconds only: a date would depend on the provider's clock.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds: f64 = headers
-        .get(header::RETRY_AFTER)?
-        .to_str()
-        .ok()?
-        .trim()
-        .parse()
-        .ok()?;
-    Duration::try_from_secs_f64(seconds).ok()
 }
 
 /// Returns the same response, cut off after `bytes_max` bytes regardless of its lines.
@@ -339,17 +358,23 @@ impl CallError {
                 .downcast_ref::<Self>()
                 .cloned()
                 .unwrap_or(Self::BrokenOff),
-            OpenAIError::Reqwest(error) if UrlRefusal::find_in(error).is_some() => {
-                Self::AddressRefused
-            }
-            OpenAIError::Reqwest(error) if error.is_builder() => Self::Refused { status: 400 },
-            OpenAIError::Reqwest(error) if error.is_connect() || error.is_request() => {
-                Self::Unreachable {
-                    cause: innermost_cause(error),
-                }
-            }
+            OpenAIError::Reqwest(error) => Self::from_http(error),
             OpenAIError::JSONDeserialize(..) | OpenAIError::ApiError(_) => Self::NotAnAnswer,
             _ => Self::BrokenOff,
+        }
+    }
+
+    fn from_http(error: &reqwest::Error) -> Self {
+        if UrlRefusal::find_in(error).is_some() {
+            Self::AddressRefused
+        } else if error.is_builder() {
+            Self::InvalidEndpoint
+        } else if error.is_connect() || error.is_request() {
+            Self::Unreachable {
+                cause: innermost_cause(error),
+            }
+        } else {
+            Self::BrokenOff
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Prompt of a model in the terms of the protocol: messages, and the tools that it may call.
 
-use serde::{Serialize, Serializer, ser::SerializeStruct};
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::{Map, Value, json};
+use switchboard_schemas::agent::ReasoningEffort;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ModelPrompt {
     /// System instructions, history and message; then the tool calls of this reply with their
     /// results.
@@ -15,8 +16,12 @@ pub(crate) struct ModelPrompt {
     pub(crate) may_call: bool,
     /// Sampling temperature; `None` leaves the provider's default.
     pub(crate) temperature: Option<f32>,
+    /// Thoroughness of the model's thoughts; `None` leaves the provider's default.
+    pub(crate) reasoning_effort: Option<ReasoningEffort>,
     /// Longest answer, in tokens.
     pub(crate) max_tokens: u32,
+    /// Form of the answer, as the protocol describes it.
+    pub(crate) response_format: Option<Value>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +34,16 @@ pub(crate) struct PromptMessage {
     pub(crate) calls: Vec<PromptToolCall>,
     /// Id of the call whose result this message is.
     pub(crate) call_id: Option<String>,
+    /// Fields of an assistant's message that only its provider understands.
+    pub(crate) extras: ProviderFields,
+}
+
+/// Fields that this client does not know, and the endpoint to which they go back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProviderFields {
+    /// Base URL and model of the endpoint.
+    pub(crate) source: [String; 2],
+    pub(crate) fields: Map<String, Value>,
 }
 
 /// A tool call as it is sent back to the model.
@@ -39,6 +54,10 @@ pub(crate) struct PromptToolCall {
     pub(crate) name: String,
     /// JSON object as text; servers parse it again.
     pub(crate) arguments: String,
+    /// Fields of the call that only its provider understands.
+    pub(crate) extras: Map<String, Value>,
+    /// Such fields of its function.
+    pub(crate) function_extras: Map<String, Value>,
 }
 
 /// Way in which the tools of a prompt are offered.
@@ -83,13 +102,41 @@ impl PromptMessage {
             content: content.into(),
             calls: Vec::new(),
             call_id: None,
+            extras: ProviderFields::default(),
         }
     }
 
-    pub(crate) fn assistant_calls(content: impl Into<String>, calls: Vec<PromptToolCall>) -> Self {
+    pub(crate) fn assistant_calls(
+        content: impl Into<String>,
+        calls: Vec<PromptToolCall>,
+        extras: ProviderFields,
+    ) -> Self {
         Self {
             calls,
+            extras,
             ..Self::text(PromptRole::Assistant, content)
+        }
+    }
+
+    /// Returns the names of the fields that only a provider understands.
+    pub(super) fn extra_names(&self) -> impl Iterator<Item = &str> {
+        let of_calls = self
+            .calls
+            .iter()
+            .flat_map(|call| call.extras.keys().chain(call.function_extras.keys()));
+        self.extras
+            .fields
+            .keys()
+            .chain(of_calls)
+            .map(String::as_str)
+    }
+
+    /// Removes the fields that only a provider understands.
+    pub(super) fn clear_extras(&mut self) {
+        self.extras = ProviderFields::default();
+        for call in &mut self.calls {
+            call.extras.clear();
+            call.function_extras.clear();
         }
     }
 
@@ -103,20 +150,23 @@ impl PromptMessage {
 
 impl Serialize for PromptMessage {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut message = serializer.serialize_struct("PromptMessage", 4)?;
-        message.serialize_field("role", &self.role)?;
-        if self.content.is_empty() && !self.calls.is_empty() {
+        let mut message = serializer.serialize_map(None)?;
+        message.serialize_entry("role", &self.role)?;
+        if self.content.trim().is_empty() && !self.calls.is_empty() {
             // Some servers refuse an empty text beside calls; null is the form that the protocol
             // documents.
-            message.serialize_field("content", &Value::Null)?;
+            message.serialize_entry("content", &Value::Null)?;
         } else {
-            message.serialize_field("content", &self.content)?;
+            message.serialize_entry("content", &self.content)?;
         }
         if !self.calls.is_empty() {
-            message.serialize_field("tool_calls", &self.calls)?;
+            message.serialize_entry("tool_calls", &self.calls)?;
         }
         if let Some(id) = &self.call_id {
-            message.serialize_field("tool_call_id", id)?;
+            message.serialize_entry("tool_call_id", id)?;
+        }
+        for (name, value) in &self.extras.fields {
+            message.serialize_entry(name, value)?;
         }
         message.end()
     }
@@ -124,8 +174,14 @@ impl Serialize for PromptMessage {
 
 impl Serialize for PromptToolCall {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let function = json!({ "name": self.name, "arguments": self.arguments });
-        json!({ "id": self.id, "type": "function", "function": function }).serialize(serializer)
+        let mut function = self.function_extras.clone();
+        function.insert("name".into(), self.name.as_str().into());
+        function.insert("arguments".into(), self.arguments.as_str().into());
+        let mut call = self.extras.clone();
+        call.insert("id".into(), self.id.as_str().into());
+        call.insert("type".into(), "function".into());
+        call.insert("function".into(), function.into());
+        call.serialize(serializer)
     }
 }
 

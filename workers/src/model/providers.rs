@@ -108,8 +108,9 @@ impl ProviderResolver {
         Some(ModelEndpoint {
             base_url: provider.base_url.clone(),
             api_key,
-            model: model.unwrap_or(&provider.model).to_owned(),
+            model: model.unwrap_or(&provider.model).trim().to_owned(),
             continues_prefix: provider.continues_prefix,
+            first_token_timeout: provider.first_token_timeout(),
             reach: if provider.chosen_by_operator {
                 AddressReach::Any
             } else {
@@ -130,6 +131,7 @@ impl ProviderResolver {
                 api_key: provider.api_key.clone(),
                 model: model.to_owned(),
                 continues_prefix: provider.continues_prefix,
+                first_token_timeout: None,
                 reach: AddressReach::Any,
             }
         });

@@ -1,45 +1,172 @@
-//! Detects refusals of prompts that are longer than the model's context. Nothing else of a refusal
-//! is read.
+//! Refusals of providers: reads from the body why a request was refused, which parameter it names
+//! and for how long to wait.
+//!
+//! The words of a provider are kept for members of the organization and never logged, because they
+//! can quote the prompt.
 
 use std::{pin::pin, time::Duration};
 
 use futures::StreamExt;
+use secrecy::ExposeSecret;
 use serde_json::Value;
+use switchboard_schemas::time::Timestamp;
 use tokio::time::timeout;
 
-use super::{CallError, openai::body_pieces};
+use super::{CallError, FailedCall, ModelEndpoint, openai::body_pieces, retry_after};
 
 /// Timeout of reading the body of a refusal.
 const BODY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest body that is read.
 const BODY_BYTES_MAX: usize = 64 << 10;
+/// Longest message that is kept, in characters.
+const MESSAGE_CHARS_MAX: usize = 500;
+/// Shortest API key that is looked for in messages; a shorter one is a word of any text.
+const KEY_BYTES_MIN: usize = 6;
 /// Found in codes and types: `context_length_exceeded` (OpenAI), `exceed_context_size_error`
 /// (llama.cpp).
 const LENGTH_CODES: [&str; 2] = ["context_length", "context_size"];
 /// Found in messages of servers whose code is a number (vLLM) or not specific.
-const LENGTH_PHRASES: [&str; 5] = [
+const LENGTH_PHRASES: [&str; 12] = [
     "maximum context",
     "context length",
     "context size",
     "context window",
     "prompt is too long",
+    "prompt too long",
+    "input is too long",
+    "input token count",
+    "too many input tokens",
+    "too many tokens",
+    "request too large",
+    "reduce the length",
 ];
 
-/// Returns `TooLong` if the response says so, else the same error.
-pub(super) async fn explain_refusal(error: CallError, response: reqwest::Response) -> CallError {
-    let CallError::Refused {
-        status: status @ (400 | 413),
-    } = error
-    else {
-        return error;
+/// The body of a refusal.
+#[derive(Debug, Default)]
+pub(super) struct RefusalBody {
+    /// Words of the provider, on one line.
+    pub(super) message: Option<String>,
+    /// Parameter that the provider names apart from its words.
+    pub(super) param: Option<String>,
+    /// Text in which a parameter may be named, in lower case.
+    searched: String,
+    error: Value,
+}
+
+impl RefusalBody {
+    /// Parses a body in any of the usual forms: an error object or text, alone, inside `error` or
+    /// in a list (Gemini), and FastAPI's `detail`. A body that is no JSON is its own message.
+    pub(super) fn parse(body: &[u8]) -> Self {
+        let Ok(parsed) = serde_json::from_slice::<Value>(body) else {
+            let text = String::from_utf8_lossy(body);
+            // A page of a proxy is no message.
+            let message = one_line(&text).filter(|text| !text.starts_with('<'));
+            return Self {
+                searched: text.to_lowercase(),
+                message,
+                ..Self::default()
+            };
+        };
+        let body = match parsed {
+            Value::Array(mut list) if !list.is_empty() => list.swap_remove(0),
+            other => other,
+        };
+        let choice = &body["choices"][0]["error"];
+        let groq = &body["x_groq"]["error"];
+        let error = [&body["error"], &body["response"]["error"], choice, groq]
+            .into_iter()
+            .find(|error| !error.is_null())
+            .unwrap_or(&body)
+            .clone();
+        let texts = [
+            &error["message"],
+            &error["detail"][0]["msg"],
+            &error["detail"],
+            &error,
+        ];
+        let message = texts.into_iter().find_map(Value::as_str).and_then(one_line);
+        // OpenRouter and LiteLLM pass on what the provider behind them said.
+        let raw = error["metadata"]["raw"].as_str().unwrap_or_default();
+        Self {
+            param: error["param"].as_str().map(str::to_lowercase),
+            searched: format!("{} {raw}", error).to_lowercase(),
+            message,
+            error,
+        }
+    }
+
+    /// Returns true if a parameter is named: as the parameter, or as a word of the text.
+    pub(super) fn names(&self, parameter: &str) -> bool {
+        let is_part = |character: char| character.is_alphanumeric() || character == '_';
+        let is_param = self.param.as_deref().is_some_and(|param| {
+            param == parameter
+                || param
+                    .strip_prefix(parameter)
+                    .is_some_and(|rest| rest.starts_with('.'))
+        });
+        is_param
+            || self.searched.match_indices(parameter).any(|(at, _)| {
+                let before = self.searched[..at].chars().next_back();
+                let behind = self.searched[at + parameter.len()..].chars().next();
+                !before.is_some_and(is_part) && !behind.is_some_and(is_part)
+            })
+    }
+
+    /// Returns true if all of these words stand in the text.
+    pub(super) fn contains_all(&self, words: &[&str]) -> bool {
+        words.iter().all(|word| self.searched.contains(word))
+    }
+
+    fn is_about_length(&self) -> bool {
+        let contains_any = |text: &str, words: &[&str]| {
+            let text = text.to_lowercase();
+            words.iter().any(|word| text.contains(word))
+        };
+        let field = |name: &str| self.error[name].as_str().unwrap_or_default();
+        contains_any(field("code"), &LENGTH_CODES)
+            || contains_any(field("type"), &LENGTH_CODES)
+            || !self.error.is_null()
+                && contains_any(self.message.as_deref().unwrap_or_default(), &LENGTH_PHRASES)
+    }
+}
+
+/// Returns the failure of a refused call with its refusal.
+pub(super) async fn explain_refusal(
+    error: CallError,
+    endpoint: &ModelEndpoint,
+    response: reqwest::Response,
+) -> (FailedCall, RefusalBody) {
+    let body = timeout(BODY_TIMEOUT, read_body(response)).await;
+    let refusal = RefusalBody::parse(&body.unwrap_or_default());
+    let error = match error {
+        CallError::Refused {
+            status: status @ (400 | 413 | 422),
+        } if refusal.is_about_length() => CallError::TooLong { status },
+        CallError::Overloaded {
+            status,
+            retry_after: None,
+        } => CallError::Overloaded {
+            status,
+            retry_after: retry_after::pause_of_body(
+                &refusal.error,
+                refusal.message.as_deref().unwrap_or_default(),
+                Timestamp::now(),
+            ),
+        },
+        other => other,
     };
-    let body = timeout(BODY_TIMEOUT, read_body(response))
-        .await
-        .unwrap_or_default();
-    if is_about_length(&body) {
-        CallError::TooLong { status }
-    } else {
-        error
+    let message = refusal
+        .message
+        .as_deref()
+        .map(|message| without_key(message, endpoint));
+    (FailedCall { error, message }, refusal)
+}
+
+/// Removes the endpoint's key from a message.
+pub(super) fn without_key(message: &str, endpoint: &ModelEndpoint) -> String {
+    match endpoint.api_key.as_ref().map(ExposeSecret::expose_secret) {
+        Some(key) if key.len() >= KEY_BYTES_MIN => message.replace(key, "…"),
+        _ => message.to_owned(),
     }
 }
 
@@ -53,19 +180,14 @@ async fn read_body(response: reqwest::Response) -> Vec<u8> {
     body
 }
 
-fn is_about_length(body: &[u8]) -> bool {
-    let Ok(body) = serde_json::from_slice::<Value>(body) else {
-        return false;
-    };
-    let error = body.get("error").unwrap_or(&body);
-    let contains_any = |field: &Value, words: &[&str]| {
-        let text = field.as_str().unwrap_or_default().to_lowercase();
-        words.iter().any(|word| text.contains(word))
-    };
-    contains_any(&error["code"], &LENGTH_CODES)
-        || contains_any(&error["type"], &LENGTH_CODES)
-        || contains_any(&error["message"], &LENGTH_PHRASES)
-        || contains_any(error, &LENGTH_PHRASES)
+/// Returns the words of a text on one line, or `None` if there are none.
+fn one_line(text: &str) -> Option<String> {
+    let words: Vec<_> = text
+        .split(|character: char| character.is_whitespace() || character.is_control())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let line: String = words.join(" ").chars().take(MESSAGE_CHARS_MAX).collect();
+    (!line.is_empty()).then_some(line)
 }
 
 #[cfg(test)]
@@ -78,9 +200,13 @@ mod tests {
             r#"{"error":{"message":"too many","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}"#,
             r#"{"error":{"code":400,"message":"too much","type":"exceed_context_size_error","n_prompt_tokens":9000,"n_ctx":8192}}"#,
             r#"{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","code":400}"#,
+            r#"[{"error":{"code":400,"message":"The input token count (200000) exceeds the maximum number of tokens allowed (131072).","status":"INVALID_ARGUMENT"}}]"#,
             r#"{"error":"Input exceeds the context window"}"#,
         ] {
-            assert!(is_about_length(body.as_bytes()), "{body}");
+            assert!(
+                RefusalBody::parse(body.as_bytes()).is_about_length(),
+                "{body}"
+            );
         }
         for body in [
             r#"{"error":{"message":"unknown field \"tools\"","type":"invalid_request_error","code":null}}"#,
@@ -90,7 +216,40 @@ mod tests {
             "null",
             "",
         ] {
-            assert!(!is_about_length(body.as_bytes()), "{body}");
+            assert!(
+                !RefusalBody::parse(body.as_bytes()).is_about_length(),
+                "{body}"
+            );
         }
+    }
+
+    #[test]
+    fn words_of_the_provider_are_found_in_any_form() {
+        for body in [
+            r#"{"error":{"message":"no\n such  model"}}"#,
+            r#"{"error":"no such model"}"#,
+            r#"[{"error":{"code":404,"message":"no such model"}}]"#,
+            r#"{"detail":"no such model"}"#,
+            r#"{"detail":[{"loc":["body","x"],"msg":"no such model"}]}"#,
+            r#"{"object":"error","message":"no such model"}"#,
+            "no such model",
+        ] {
+            let message = RefusalBody::parse(body.as_bytes()).message;
+            assert_eq!(message.as_deref(), Some("no such model"), "{body}");
+        }
+        assert_eq!(RefusalBody::parse(b"<html>no</html>").message, None);
+    }
+
+    #[test]
+    fn parameter_is_named_as_a_whole_word() {
+        let named = |body: &str, parameter| RefusalBody::parse(body.as_bytes()).names(parameter);
+        let dotted = r#"{"error":{"message":"no","param":"stream_options.include_usage"}}"#;
+        assert!(named(dotted, "stream_options"));
+        let fastapi = r#"{"detail":[{"loc":["body","reasoning_effort"],"msg":"Extra inputs are not permitted"}]}"#;
+        assert!(named(fastapi, "reasoning_effort"));
+        let passed_on = r#"{"error":{"message":"Provider returned error","metadata":{"raw":"{\"error\":{\"message\":\"'temperature' is deprecated\"}}"}}}"#;
+        assert!(named(passed_on, "temperature"));
+        let other = r#"{"error":{"message":"max_tokens_to_sample and mymax_tokens"}}"#;
+        assert!(!named(other, "max_tokens"));
     }
 }

@@ -6,8 +6,8 @@
 //! | unreachable, 429, 5xx | same provider after a pause, then the fallback | unavailable |
 //! | broken off, error inside the stream | the same | error |
 //! | address refused | the fallback | unavailable |
-//! | silent | the fallback if there is one, else the same provider | timeout |
-//! | 401, 402, 403, 404 | the fallback: it has its own key and model | error |
+//! | silent | the fallback, because a slow call is paid like any other | timeout |
+//! | 401 to 404, invalid key or address | the fallback: it has its own key and model | error |
 //! | longer than the context | none: the caller builds a shorter prompt | error |
 //! | any other 4xx | none: the request itself is invalid | error |
 //! | no answer at all (page, redirect, garbage) | the fallback | error |
@@ -36,6 +36,8 @@ pub(crate) struct CallState {
     pub(crate) tries: u32,
     /// Time left until the first token must arrive.
     pub(crate) left: Duration,
+    /// Longest pause within the time that this provider may take.
+    pub(crate) pause_max: Duration,
     /// True if another endpoint follows.
     pub(crate) has_fallback: bool,
     /// A random number in [0, 1).
@@ -60,11 +62,9 @@ pub(crate) fn next_step(error: &CallError, state: CallState, limits: RetryLimits
         | CallError::Overloaded { .. }
         | CallError::BrokenOff
         | CallError::Reported => retry_pause(error, state, limits),
-        CallError::Silent if !state.has_fallback => {
-            retry_pause(error, state, limits).map(|_| Duration::ZERO)
-        }
         CallError::Silent
         | CallError::AddressRefused
+        | CallError::InvalidEndpoint
         | CallError::Refused { .. }
         | CallError::TooLong { .. }
         | CallError::NotAnAnswer => None,
@@ -85,7 +85,8 @@ pub(crate) const fn public_failure(error: &CallError) -> ReplyFailure {
         | CallError::AddressRefused
         | CallError::Overloaded { .. } => ReplyFailure::ModelUnavailable,
         CallError::Silent => ReplyFailure::ModelTimeout,
-        CallError::Refused { .. }
+        CallError::InvalidEndpoint
+        | CallError::Refused { .. }
         | CallError::TooLong { .. }
         | CallError::NotAnAnswer
         | CallError::Reported
@@ -114,8 +115,11 @@ fn retry_pause(error: &CallError, state: CallState, limits: RetryLimits) -> Opti
         CallError::Overloaded { retry_after, .. } => retry_after.unwrap_or_default(),
         _ => Duration::ZERO,
     };
+    if asked > limits.delay_max && state.has_fallback {
+        return None;
+    }
     let pause = chosen.max(asked);
-    (pause < state.left).then_some(pause)
+    (pause < state.pause_max).then_some(pause)
 }
 
 #[cfg(test)]
@@ -133,7 +137,8 @@ mod tests {
     fn state(tries: u32, has_fallback: bool) -> CallState {
         CallState {
             tries,
-            left: Duration::from_secs(20),
+            left: Duration::from_secs(30),
+            pause_max: Duration::from_secs(20),
             has_fallback,
             jitter: 0.5,
         }
@@ -176,6 +181,10 @@ mod tests {
             next_step(&overloaded(Some(21)), state(1, false), LIMITS),
             RetryDecision::Fail(ReplyFailure::ModelUnavailable)
         );
+        assert_eq!(
+            next_step(&overloaded(Some(7)), state(1, true), LIMITS),
+            RetryDecision::Fallback
+        );
     }
 
     #[test]
@@ -198,25 +207,29 @@ mod tests {
     }
 
     #[test]
-    fn silence_ends_as_a_timeout() {
+    fn silent_provider_is_not_called_again() {
         let late = CallState {
             left: Duration::ZERO,
-            ..state(3, true)
+            ..state(1, true)
         };
-        assert_eq!(
-            next_step(&CallError::Silent, late, LIMITS),
-            RetryDecision::Fail(ReplyFailure::ModelTimeout)
-        );
+        let timeout = RetryDecision::Fail(ReplyFailure::ModelTimeout);
+        for (state, want) in [
+            (state(1, true), RetryDecision::Fallback),
+            (state(1, false), timeout.clone()),
+            (late, timeout),
+        ] {
+            assert_eq!(next_step(&CallError::Silent, state, LIMITS), want);
+        }
     }
 
     proptest! {
         #[test]
         fn pauses_are_bounded_and_retries_end(tries in 1u32..20, jitter in 0.0f64..1.0, left_ms in 0u64..30_000) {
-            let state = CallState { tries, left: Duration::from_millis(left_ms), has_fallback: false, jitter };
+            let state = CallState { tries, left: Duration::from_secs(60), pause_max: Duration::from_millis(left_ms), has_fallback: false, jitter };
             match next_step(&CallError::Unreachable { cause: String::new() }, state, LIMITS) {
                 RetryDecision::Retry(pause) => {
                     prop_assert!(tries <= LIMITS.retries_max);
-                    prop_assert!(pause >= LIMITS.delay_min && pause <= LIMITS.delay_max && pause < state.left);
+                    prop_assert!(pause >= LIMITS.delay_min && pause <= LIMITS.delay_max && pause < state.pause_max);
                 }
                 decision => prop_assert_eq!(decision, RetryDecision::Fail(ReplyFailure::ModelUnavailable)),
             }

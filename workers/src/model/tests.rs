@@ -49,7 +49,8 @@ fn endpoint(provider: &ScriptedModel, continues_prefix: bool) -> ModelEndpoint {
         api_key: Some("sk-x".into()),
         model: "m".into(),
         continues_prefix,
-        reach: crate::outgoing::AddressReach::Any,
+        first_token_timeout: None,
+        reach: AddressReach::Any,
     }
 }
 
@@ -67,10 +68,8 @@ async fn ask_capped(
     let message = PromptMessage::text(PromptRole::User, "hello");
     let prompt = ModelPrompt {
         messages: vec![message],
-        tools: Vec::new(),
-        may_call: false,
-        temperature: None,
         max_tokens: 10,
+        ..ModelPrompt::default()
     };
     let mut sink = CollectingSink {
         text: prefix.into(),
@@ -83,7 +82,7 @@ async fn ask_capped(
             .await;
     let end = answer.end.map(|end| match end {
         AnswerEnd::Text(reason) => reason,
-        AnswerEnd::ToolCalls(_) => panic!("no tool was offered"),
+        AnswerEnd::ToolCalls(..) => panic!("no tool was offered"),
     });
     let GenerationResult {
         usage,
@@ -91,7 +90,8 @@ async fn ask_capped(
         took,
         retries,
         endpoint,
-        too_long,
+        unknown_finishes,
+        failed_call,
         ..
     } = answer;
     (
@@ -102,7 +102,8 @@ async fn ask_capped(
             took,
             retries,
             endpoint,
-            too_long,
+            unknown_finishes,
+            failed_call,
         },
         sink.text,
     )
@@ -178,17 +179,16 @@ async fn ask_confined(client: &ModelClient, base_url: String) -> Result<(), Call
         api_key: None,
         model: "m".into(),
         continues_prefix: false,
+        first_token_timeout: None,
         reach: AddressReach::Public,
     };
     let prompt = ModelPrompt {
         messages: vec![PromptMessage::text(PromptRole::User, "hello")],
-        tools: Vec::new(),
-        may_call: false,
-        temperature: None,
         max_tokens: 10,
+        ..ModelPrompt::default()
     };
     let stream = client.start_stream(&endpoint, &prompt, "", ToolOffer::None);
-    stream.await.map(drop)
+    stream.await.map(drop).map_err(|failed| failed.error)
 }
 
 #[tokio::test]
@@ -218,16 +218,25 @@ async fn confined_provider_is_called_in_allowed_networks() {
 }
 
 #[tokio::test]
-async fn keepalive_comments_are_not_tokens() {
-    let pieces = vec![
-        Raw::bytes(": ping\n\n"),
-        Raw::bytes(": ping\n\n"),
-        Raw::Hang,
-    ];
-    assert_eq!(
-        ask_one(vec![Script::raw(pieces)]).await.0.end,
-        Err(ReplyFailure::ModelTimeout)
-    );
+async fn silent_provider_is_called_once() {
+    let pieces = vec![Raw::bytes(": ping\n\n"), Raw::Hang];
+    let (generated, _, calls) = ask_one(vec![Script::raw(pieces)]).await;
+    assert_eq!((generated.end, calls), (Err(ReplyFailure::ModelTimeout), 1));
+}
+
+#[tokio::test]
+async fn anything_that_arrives_is_a_sign_of_life() {
+    let thought = Raw::Delta(json!({"content": null, "reasoning_content": " hm"}));
+    for sign in [Raw::bytes(": ping\n\n"), Raw::bytes("data:\n\n"), thought] {
+        let mut pieces = vec![sign; 6];
+        pieces.extend([Raw::text("Hello"), Raw::Finish("stop")]);
+        let script = Script::raw(pieces).paced(Duration::from_millis(200));
+        let (generated, text, calls) = ask_one(vec![script]).await;
+        assert_eq!(
+            (generated.end, text.as_str(), calls),
+            (Ok(FinishReason::Stop), "Hello", 1)
+        );
+    }
 }
 
 #[tokio::test]

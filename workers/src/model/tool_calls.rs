@@ -4,6 +4,10 @@
 //! No call is run before the stream is complete. A call that was cut, is too large or contains an
 //! unreadable part is reported as such, so that half a call never passes for a whole one.
 
+use serde_json::{Map, Value};
+
+use super::output::merge_extra;
+
 /// Largest sum of the arguments of all calls of one answer.
 pub(crate) const ARGUMENTS_BYTES_MAX: usize = 64 << 10;
 /// Calls of one answer that are kept; later ones are dropped.
@@ -21,7 +25,11 @@ pub(crate) struct ToolCallFragment {
     pub(crate) name: String,
     /// A piece of the arguments' JSON.
     pub(crate) arguments: String,
-    /// False if the fragment could not be parsed.
+    /// Unknown fields of the call.
+    pub(crate) extras: Map<String, Value>,
+    /// Unknown fields of its function.
+    pub(crate) function_extras: Map<String, Value>,
+    /// False if the fragment could not be parsed, as in the default.
     pub(crate) readable: bool,
 }
 
@@ -33,6 +41,10 @@ pub(crate) struct ToolCall {
     pub(crate) name: String,
     /// Unchecked JSON of the arguments, or the reason why the call must not be run.
     pub(crate) arguments: Result<String, UnusableCall>,
+    /// Fields that only the provider understands; it may need them back.
+    pub(crate) extras: Map<String, Value>,
+    /// Such fields of the function.
+    pub(crate) function_extras: Map<String, Value>,
 }
 
 /// Reason why a call must not be run.
@@ -63,14 +75,9 @@ struct ToolCallDraft {
     id: String,
     name: String,
     arguments: String,
+    extras: Map<String, Value>,
+    function_extras: Map<String, Value>,
     too_large: bool,
-}
-
-impl ToolCallFragment {
-    /// Creates a fragment that could not be parsed.
-    pub(crate) fn unreadable() -> Self {
-        Self::default()
-    }
 }
 
 impl ToolCalls {
@@ -96,6 +103,14 @@ impl ToolCalls {
         let draft = &mut self.drafts[place];
         if draft.id.is_empty() && fragment.id.len() <= NAME_BYTES_MAX {
             draft.id = fragment.id;
+        }
+        for (known, new) in [
+            (&mut draft.extras, fragment.extras),
+            (&mut draft.function_extras, fragment.function_extras),
+        ] {
+            for (name, value) in new {
+                merge_extra(known.entry(name).or_insert(Value::Null), value);
+            }
         }
         // A name in pieces grows; a name that is repeated with every fragment is the same name.
         if fragment.name != draft.name && draft.name.len() + fragment.name.len() <= NAME_BYTES_MAX {
@@ -128,6 +143,8 @@ impl ToolCalls {
                 id: draft.id,
                 name: draft.name,
                 arguments,
+                extras: draft.extras,
+                function_extras: draft.function_extras,
             }
         };
         self.drafts.into_iter().map(judge).collect()

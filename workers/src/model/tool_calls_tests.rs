@@ -2,18 +2,23 @@
 //! one.
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::model::chunk::CompletionChunk;
+use crate::model::{chunk, event_stream::StreamEvent, output::ModelOutput};
 
 fn collect(deltas: &[Value]) -> Vec<ToolCall> {
     let mut calls = ToolCalls::default();
     for delta in deltas {
-        let chunk: CompletionChunk =
-            serde_json::from_str(&json!({ "choices": [{ "delta": delta }] }).to_string()).unwrap();
-        chunk
-            .tool_fragments()
+        let data = json!({ "choices": [{ "delta": delta }] }).to_string();
+        let event = StreamEvent {
+            is_error: false,
+            data: data.as_bytes(),
+        };
+        let mut output = ModelOutput::new(true, false);
+        chunk::take_event(event, &mut output);
+        output
+            .fragments
             .into_iter()
             .for_each(|fragment| calls.push_fragment(fragment));
     }
@@ -25,6 +30,8 @@ fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
         id: id.into(),
         name: name.into(),
         arguments: Ok(arguments.into()),
+        extras: Map::new(),
+        function_extras: Map::new(),
     }
 }
 
@@ -196,7 +203,7 @@ proptest! {
     ) {
         let mut calls = ToolCalls::default();
         for (index, id, name, arguments, readable) in fragments {
-            calls.push_fragment(ToolCallFragment { index, id, name, arguments, readable });
+            calls.push_fragment(ToolCallFragment { index, id, name, arguments, readable, ..ToolCallFragment::default() });
         }
         let got = calls.into_calls(cut);
         prop_assert!(got.len() <= CALLS_KEPT_MAX);

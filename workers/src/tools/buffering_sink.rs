@@ -40,8 +40,6 @@ pub(crate) struct BufferingSink<'a> {
     since: Option<Instant>,
     /// Bytes of the buffer that belong to earlier answers.
     kept: usize,
-    /// False if no tool call can come: then nothing is buffered.
-    may_call: bool,
     /// True while text is buffered.
     buffers: bool,
     /// True if a separator must precede the next word.
@@ -60,7 +58,6 @@ impl<'a> BufferingSink<'a> {
             buffer,
             since: None,
             kept: 0,
-            may_call,
             buffers,
             separates: false,
             from: 0,
@@ -134,7 +131,7 @@ impl TextSink for BufferingSink<'_> {
             self.since.get_or_insert_with(Instant::now);
         }
         // The first byte sends the headers, and must not be white space.
-        if (self.buffers && !self.is_due()) || (self.may_call && self.is_silent()) {
+        if (self.buffers && !self.is_due()) || self.is_silent() {
             return PushResult::Buffered;
         }
         self.release_buffer(model)

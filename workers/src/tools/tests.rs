@@ -228,6 +228,7 @@ async fn run_on(acts: Vec<Script>, config: WorkersConfig, continues_prefix: bool
         api_key: None,
         model: "m".into(),
         continues_prefix,
+        first_token_timeout: None,
         reach: crate::outgoing::AddressReach::Any,
     };
     let client = ModelClient::new(&config).unwrap();
@@ -247,8 +248,8 @@ async fn run_on(acts: Vec<Script>, config: WorkersConfig, continues_prefix: bool
         messages,
         tools: toolbox.declarations(),
         may_call: true,
-        temperature: None,
         max_tokens: 10,
+        ..ModelPrompt::default()
     };
     let mut seen = SinkRecord::default();
     let deadline = Instant::now() + Duration::from_secs(20);

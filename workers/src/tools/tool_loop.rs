@@ -27,9 +27,9 @@ use crate::{
     metrics::WorkerMetrics,
     model::{
         ModelEndpoint, ModelPrompt, PromptMessage,
-        generation::{AnswerEnd, AnswerGeneration, GenerationResult, TextSink},
+        generation::{AnswerEnd, AnswerGeneration, FinalFailure, GenerationResult, TextSink},
         openai::ModelClient,
-        prompt::PromptToolCall,
+        prompt::{PromptToolCall, ProviderFields},
         tool_calls::ToolCall,
     },
 };
@@ -64,7 +64,8 @@ pub(crate) struct ToolLoop<'a> {
     usage: Option<TokenUsage>,
     first_text: Option<Duration>,
     retries: u32,
-    too_long: Option<ModelEndpoint>,
+    unknown_finishes: u32,
+    failed_call: Option<Box<FinalFailure>>,
 }
 
 impl<'a> ToolLoop<'a> {
@@ -99,7 +100,8 @@ impl<'a> ToolLoop<'a> {
             usage: None,
             first_text: None,
             retries: 0,
-            too_long: None,
+            unknown_finishes: 0,
+            failed_call: None,
         }
     }
 
@@ -110,7 +112,8 @@ impl<'a> ToolLoop<'a> {
             usage,
             first_text,
             retries,
-            too_long,
+            unknown_finishes,
+            failed_call,
             ..
         } = self;
         GenerationResult {
@@ -120,7 +123,8 @@ impl<'a> ToolLoop<'a> {
             took: self.started.elapsed(),
             retries,
             endpoint: 0,
-            too_long,
+            unknown_finishes,
+            failed_call,
         }
     }
 
@@ -134,9 +138,9 @@ impl<'a> ToolLoop<'a> {
                 self.sink.begin_answer()
             };
             self.prompt.may_call = rounds < self.context.config.tool_rounds_max;
-            let calls = match self.next_answer(from).await? {
+            let (calls, extras) = match self.next_answer(from).await? {
                 AnswerEnd::Text(reason) => return self.end_reply(reason),
-                AnswerEnd::ToolCalls(calls) => calls,
+                AnswerEnd::ToolCalls(calls, extras) => (calls, extras),
             };
             if !self.prompt.may_call {
                 tracing::info!(rounds, "model called tools after the last round");
@@ -148,7 +152,7 @@ impl<'a> ToolLoop<'a> {
                 return self.end_reply(FinishReason::Stop);
             }
             rounds += 1;
-            self.run_calls(rounds, calls).await;
+            self.run_calls(rounds, calls, extras).await;
         }
     }
 
@@ -175,7 +179,8 @@ impl<'a> ToolLoop<'a> {
             .or(answer.first_text.map(|first| before + first));
         self.retries += answer.retries;
         self.usage = sum_usage(self.usage, answer.usage);
-        self.too_long = answer.too_long;
+        self.unknown_finishes += answer.unknown_finishes;
+        self.failed_call = answer.failed_call;
         answer.end
     }
 
@@ -201,11 +206,12 @@ impl<'a> ToolLoop<'a> {
         Ok(reason)
     }
 
-    async fn run_calls(&mut self, round: u32, calls: Vec<ToolCall>) {
+    async fn run_calls(&mut self, round: u32, calls: Vec<ToolCall>, extras: ProviderFields) {
         let sent = sent_calls(round, &calls);
         self.prompt.messages.push(PromptMessage::assistant_calls(
             self.sink.answer_text(),
             sent.clone(),
+            extras,
         ));
         let model = self.model_name();
         self.report_progress(&model, &calls, |_| ToolStatus::Started);
@@ -352,6 +358,8 @@ fn sent_calls(round: u32, calls: &[ToolCall]) -> Vec<PromptToolCall> {
             id,
             name,
             arguments: Value::from(read.unwrap_or_default()).to_string(),
+            extras: call.extras.clone(),
+            function_extras: call.function_extras.clone(),
         }
     };
     calls.iter().enumerate().map(sent).collect()

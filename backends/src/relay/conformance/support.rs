@@ -258,6 +258,7 @@ pub(super) fn end(seq: u64, status: ReplyStatus) -> Frame {
         sha256: "00".into(),
         response_time_ms: 4,
         failure: None,
+        provider_error: None,
     };
     Frame {
         attempt: 1,

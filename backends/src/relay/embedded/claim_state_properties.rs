@@ -230,6 +230,7 @@ fn end(length: u64) -> Frame {
         sha256: String::new(),
         response_time_ms: 0,
         failure: None,
+        provider_error: None,
     };
     // These histories ignore the position of an end in the log.
     Frame {

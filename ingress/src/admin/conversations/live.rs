@@ -1,8 +1,6 @@
 //! The stream of a reply that is being written, in the form of the public API, for users who have
 //! no API key.
 
-use std::convert::identity;
-
 use axum::Extension;
 use switchboard_schemas::ids::{MessageId, RequestId};
 
@@ -15,7 +13,7 @@ use crate::{
         responses::EventStream,
     },
     chat::message_lookup::AuthorizedMessage,
-    http::{ApiResult, ArrivedAt, query::QueryTexts},
+    http::{ApiError, ApiResult, ArrivedAt, query::QueryTexts},
     reply::{
         ResponseContext, respond,
         resume::{LastEventIdHeader, ResumePosition, ResumeQuery},
@@ -49,7 +47,7 @@ pub(in crate::admin) async fn follow(
     let context = ResponseContext {
         request_id,
         arrived,
-        map_error: identity,
+        map_error: ApiError::reveal_provider_error,
     };
     respond(reply_stream, ReplyShape::Events, context)
         .await

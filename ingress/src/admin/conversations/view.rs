@@ -10,6 +10,7 @@ use switchboard_schemas::{
         ReplyFacts, ReplyStatus, TokenUsage,
     },
     ids::{AgentId, ConversationId, MessageId, TeamId},
+    provider::ProviderError,
     reply_event::ReplyFailure,
     routing::RoutingFacts,
     time::Timestamp,
@@ -151,6 +152,9 @@ pub(super) struct UnansweredView {
     /// The reason of a failure.
     #[schema(required)]
     failure: Option<ReplyFailure>,
+    /// Error of the provider, if it is the reason.
+    #[schema(required)]
+    provider_error: Option<ProviderError>,
     /// Milliseconds from acceptance to the end.
     response_time: u64,
     /// The time of the end.
@@ -220,6 +224,7 @@ impl UnansweredView {
         Self {
             status: record.end.status,
             failure: record.end.failure,
+            provider_error: record.end.provider_error.clone(),
             response_time: record.end.response_time_ms,
             at: record.finished_at,
         }

@@ -1,5 +1,7 @@
 //! Model providers of an organization. Their keys are written and never read back.
 
+use std::ops::RangeInclusive;
+
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,6 +23,9 @@ use crate::admin::{
     planner::{ApplyError, ChangeAuthor, EntryPlanner},
     validation::{WEB_ADDRESS_RULE, check_slug, has_credentials, is_web_address},
 };
+
+/// Bounds of a provider's own limit for the first token, in milliseconds.
+const FIRST_TOKEN_TIMEOUT_MS: RangeInclusive<u32> = 1_000..=90_000;
 
 pub(in crate::admin) struct ProviderResource;
 
@@ -47,6 +52,10 @@ pub(in crate::admin) struct ProviderFields {
     /// `true` if the model can continue the beginning of a reply.
     #[serde(default)]
     pub(in crate::admin) continues_prefix: bool,
+    /// The longest time that the model may stay silent before its first token, in milliseconds from
+    /// 1000 to 90000; that of the installation if absent.
+    #[serde(default)]
+    pub(in crate::admin) first_token_timeout_ms: Option<u32>,
 }
 
 /// A model provider in a response.
@@ -66,15 +75,26 @@ fn default_base_url() -> String {
 }
 
 fn default_model() -> String {
-    "gpt-4o-mini".to_owned()
+    "gpt-5.4-mini".to_owned()
 }
 
 impl ValidateFields for ProviderFields {
     fn validate(&self) -> Result<(), ValidationError> {
         check_slug(&self.slug)?;
-        check_base_url(&self.base_url)?;
-        if self.model.trim().is_empty() {
-            return Err(ValidationError::new("model", "must not be blank"));
+        check_base_url(self.base_url.trim())?;
+        check_model_name("model", &self.model)?;
+        if let Some(model) = &self.embedding_model {
+            check_model_name("embeddingModel", model)?;
+        }
+        let key = self.api_key.as_ref().map(|key| key.expose_secret().trim());
+        if key.is_some_and(|key| !key.chars().all(|letter| letter.is_ascii_graphic())) {
+            let reason = "must be one word of printable ASCII characters";
+            return Err(ValidationError::new("apiKey", reason));
+        }
+        let timeout = self.first_token_timeout_ms;
+        if timeout.is_some_and(|millis| !FIRST_TOKEN_TIMEOUT_MS.contains(&millis)) {
+            let reason = "must be from 1000 to 90000";
+            return Err(ValidationError::new("firstTokenTimeoutMs", reason));
         }
         Ok(())
     }
@@ -101,6 +121,7 @@ impl Resource for ProviderResource {
             model: provider.model.clone(),
             embedding_model: provider.embedding_model.clone(),
             continues_prefix: provider.continues_prefix,
+            first_token_timeout_ms: provider.first_token_timeout_ms,
         })
     }
 
@@ -141,7 +162,7 @@ impl Resource for ProviderResource {
         } = planner;
         let id = ProviderId::derive(&context.secret, org, &fields.slug);
         let stored = context.catalog.get(EntryKind::Provider, id.as_str());
-        let base_url = fields.base_url.trim_end_matches('/');
+        let base_url = fields.base_url.trim().trim_end_matches('/');
         let stored_key = match stored.await? {
             // Otherwise who may change the address could have the key sent to a server of theirs.
             Some(CatalogEntry::Provider {
@@ -162,9 +183,13 @@ impl Resource for ProviderResource {
             org_id: (*org).clone(),
             slug: fields.slug.clone(),
             base_url: base_url.to_owned(),
-            model: fields.model.clone(),
-            embedding_model: fields.embedding_model.clone(),
+            model: fields.model.trim().to_owned(),
+            embedding_model: fields
+                .embedding_model
+                .as_deref()
+                .map(|model| model.trim().to_owned()),
             continues_prefix: fields.continues_prefix,
+            first_token_timeout_ms: fields.first_token_timeout_ms,
             chosen_by_operator,
         };
         Ok(CatalogEntry::Provider {
@@ -178,14 +203,31 @@ impl Resource for ProviderResource {
 fn check_base_url(base_url: &str) -> Result<(), ValidationError> {
     let reason = if !is_web_address(base_url) {
         WEB_ADDRESS_RULE
-    } else if base_url.contains(['?', '#']) {
-        "must not contain ? or #, because paths are appended to it"
+    } else if base_url.contains('#') || has_other_query(base_url) {
+        "must not contain # or a query other than api-version, because paths are appended to it"
     } else if has_credentials(base_url) {
         "must not contain a user or a password, because responses show it"
     } else {
         return Ok(());
     };
     Err(ValidationError::new("baseUrl", reason))
+}
+
+/// Returns true if an address has a query of something else than Azure's classic API.
+fn has_other_query(base_url: &str) -> bool {
+    let query = base_url.split_once('?').map(|(_, query)| query);
+    query.is_some_and(|query| !query.starts_with("api-version=") || query.contains('&'))
+}
+
+fn check_model_name(field: &'static str, name: &str) -> Result<(), ValidationError> {
+    let reason = if name.trim().is_empty() {
+        "must not be blank"
+    } else if name.trim().contains(char::is_control) {
+        "must not contain line breaks or other control characters"
+    } else {
+        return Ok(());
+    };
+    Err(ValidationError::new(field, reason))
 }
 
 /// Returns true if both addresses have the same scheme, host and port.
@@ -211,15 +253,16 @@ fn seal_key(
     key: Option<&SecretString>,
     stored: Vec<u8>,
 ) -> Result<Vec<u8>, UnsealError> {
-    let Some(key) = key else {
+    // Keys are pasted with line ends.
+    let Some(key) = key.map(|key| key.expose_secret().trim()) else {
         return Ok(stored);
     };
-    if key.expose_secret().is_empty() {
+    if key.is_empty() {
         return Ok(Vec::new());
     }
     let opened = context.vault.open(org, &stored).ok();
-    if opened.is_some_and(|opened| opened.expose_secret() == key.expose_secret()) {
+    if opened.is_some_and(|opened| opened.expose_secret() == key) {
         return Ok(stored);
     }
-    context.vault.seal(org, key)
+    context.vault.seal(org, &key.into())
 }

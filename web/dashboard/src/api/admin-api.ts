@@ -96,6 +96,8 @@ export interface components {
              * @default true
              */
             public: boolean;
+            /** @default null */
+            reasoningEffort: components["schemas"]["ReasoningEffort"] | null;
             /** @description The name in references, from which the id is derived; never changes. */
             slug: string;
             /**
@@ -223,6 +225,8 @@ export interface components {
              * @default true
              */
             public: boolean;
+            /** @default null */
+            reasoningEffort: components["schemas"]["ReasoningEffort"] | null;
             /** @description The name in references, from which the id is derived; never changes. */
             slug: string;
             /**
@@ -304,6 +308,7 @@ export interface components {
             provider?: string | null;
             /** @description `true` if the public API can reach the agent. */
             public?: boolean | null;
+            reasoningEffort?: null | (components["schemas"]["ReasoningEffort"] | null);
             /** @description The name in references, from which the id is derived; never changes. */
             slug?: string | null;
             status?: null | components["schemas"]["ActivationStatus"];
@@ -430,6 +435,8 @@ export interface components {
              * @default true
              */
             public: boolean;
+            /** @default null */
+            reasoningEffort: components["schemas"]["ReasoningEffort"] | null;
             /**
              * @description Activation status; only an active agent answers.
              * @default active
@@ -586,6 +593,8 @@ export interface components {
              * @default true
              */
             public: boolean;
+            /** @default null */
+            reasoningEffort: components["schemas"]["ReasoningEffort"] | null;
             /** @description The name in references, from which the id is derived; never changes. */
             slug: string;
             /**
@@ -1603,6 +1612,29 @@ export interface components {
             /** @description `true` if visitors see products. */
             shown: boolean;
         };
+        /**
+         * @description An error response of a model provider. Its message can quote the prompt, so that only members of
+         *     the organization may see it.
+         */
+        ProviderError: {
+            /**
+             * @description The provider's own words, without its key.
+             * @default null
+             */
+            message: string | null;
+            /**
+             * Format: int64
+             * @description The pause that the provider asks for, in milliseconds.
+             * @default null
+             */
+            retryAfterMs: number | null;
+            /**
+             * Format: int32
+             * @description HTTP status of the response; `null` for an error inside a stream.
+             * @default null
+             */
+            status: number | null;
+        };
         /** @description The configuration of a model provider. */
         ProviderFields: {
             /** @description The base URL of an OpenAI-compatible API. */
@@ -1611,6 +1643,12 @@ export interface components {
             continuesPrefix?: boolean;
             /** @description The model that computes embeddings. */
             embeddingModel?: string | null;
+            /**
+             * Format: int32
+             * @description The longest time that the model may stay silent before its first token, in milliseconds from
+             *     1000 to 90000; that of the installation if absent.
+             */
+            firstTokenTimeoutMs?: number | null;
             /** @description The model of agents without a model of their own. */
             model?: string;
             /** @description The name in references, from which the id is derived; never changes. */
@@ -1624,6 +1662,12 @@ export interface components {
             continuesPrefix?: boolean;
             /** @description The model that computes embeddings. */
             embeddingModel?: string | null;
+            /**
+             * Format: int32
+             * @description The longest time that the model may stay silent before its first token, in milliseconds from
+             *     1000 to 90000; that of the installation if absent.
+             */
+            firstTokenTimeoutMs?: number | null;
             /** @description The model of agents without a model of their own. */
             model?: string;
             /** @description The name in references, from which the id is derived; never changes. */
@@ -1639,6 +1683,12 @@ export interface components {
             continuesPrefix?: boolean | null;
             /** @description The model that computes embeddings. */
             embeddingModel?: string | null;
+            /**
+             * Format: int32
+             * @description The longest time that the model may stay silent before its first token, in milliseconds from
+             *     1000 to 90000; that of the installation if absent.
+             */
+            firstTokenTimeoutMs?: number | null;
             /** @description The model of agents without a model of their own. */
             model?: string | null;
             /** @description The name in references, from which the id is derived; never changes. */
@@ -1654,6 +1704,12 @@ export interface components {
             continuesPrefix: boolean;
             /** @description The model that computes embeddings. */
             embeddingModel: string | null;
+            /**
+             * Format: int32
+             * @description The longest time that the model may stay silent before its first token, in milliseconds from
+             *     1000 to 90000; that of the installation if absent.
+             */
+            firstTokenTimeoutMs: number | null;
             /** @description `true` if a key is stored. */
             hasApiKey: boolean;
             /** @description The id of the resource. */
@@ -1682,6 +1738,11 @@ export interface components {
             /** @description The ratings nearest to each whole number from 1 to 5. */
             stars: number[];
         };
+        /**
+         * @description Thoroughness of a model's thoughts. Which of them a model knows is its provider's matter.
+         * @enum {string}
+         */
+        ReasoningEffort: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
         /** @description A row that is not a product. */
         RejectedRow: {
             /** @description Reason of the rejection. */
@@ -2076,6 +2137,7 @@ export interface components {
             /** @description The time of the end. */
             at: components["schemas"]["Timestamp"];
             failure: components["schemas"]["ReplyFailure"] | null;
+            providerError: components["schemas"]["ProviderError"] | null;
             /**
              * Format: int64
              * @description Milliseconds from acceptance to the end.

@@ -1,5 +1,6 @@
 // Playground runs of agents and routing tests of teams. They pass through the same workers as messages of visitors,
 // but nothing is stored, so each run sends its history.
+import { providerWords } from '../provider-words';
 import type { components } from './admin-api';
 import { ask, call, problemOf } from './client';
 import type { UiSpec } from './types';
@@ -75,6 +76,13 @@ async function* eventsOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGe
   }
 }
 
+/** Returns an error in words, with those of the model provider if it is the cause. */
+function errorWords(read: Record<string, unknown>): string {
+  const detail = String(read['detail'] ?? read['title'] ?? 'the reply was interrupted');
+  const { providerError } = (read['details'] ?? {}) as { providerError?: Parameters<typeof providerWords>[0] };
+  return providerError === undefined ? detail : `${detail}. The provider said: ${providerWords(providerError)}`;
+}
+
 /** Parses one block of the stream; returns nothing for comments. */
 function eventOf(block: string): PlaygroundEvent | undefined {
   let name = '';
@@ -89,7 +97,7 @@ function eventOf(block: string): PlaygroundEvent | undefined {
     case 'ui':
       return { type: 'ui', spec: read as unknown as UiSpec };
     case 'error':
-      return { type: 'error', detail: String(read['detail'] ?? read['title'] ?? 'the reply was interrupted') };
+      return { type: 'error', detail: errorWords(read) };
     case 'start':
     case 'delta':
     case 'tool':

@@ -138,6 +138,7 @@ async fn failed_summary_is_retried() {
         api_key: None,
         model: "m".into(),
         continues_prefix: false,
+        first_token_timeout: None,
         reach: crate::outgoing::AddressReach::Any,
     };
     for number in 0..6 {

@@ -1,108 +1,127 @@
 //! Follows one stream to its end: text is forwarded as it arrives, tool calls are collected until
 //! they are complete.
+//!
+//! Anything that arrives is a sign of life: thoughts, comments and empty events too. A finish
+//! reason does not end the answer, because some servers send one with every chunk; the end of the
+//! stream does, or a moment of silence behind a regular reason, because some never close it.
 
 use std::time::Duration;
 
-use futures::StreamExt;
 use switchboard_schemas::conversation::FinishReason;
 use tokio::time::{Instant, timeout_at};
 
 use super::{AnswerEnd, AnswerGeneration, PushResult, StreamEnd};
 use crate::model::{
-    CallError, ModelEndpoint, assembler::TextAssembler, chunk::CompletionChunk,
-    openai::ChunkStream, prompt::ToolOffer, tool_calls::ToolCalls,
+    CallError, ModelEndpoint,
+    finish_reason::FinishKind,
+    model_stream::ModelStream,
+    output::ModelOutput,
+    prompt::{ProviderFields, ToolOffer},
+    tool_calls::ToolCalls,
 };
 
-/// Time to wait for the last chunk, which contains the usage, after the answer is finished.
-const USAGE_WAIT: Duration = Duration::from_millis(500);
+/// Time to wait for more behind a finish reason.
+const AFTER_FINISH_WAIT: Duration = Duration::from_secs(2);
 
 impl AnswerGeneration<'_> {
+    /// Follows a stream whose first token must arrive before `first_limit`.
     pub(super) async fn follow_stream(
         &mut self,
         endpoint: &ModelEndpoint,
-        mut chunks: ChunkStream,
+        mut stream: ModelStream,
         first_limit: Instant,
     ) -> StreamEnd {
-        let idle = Duration::from_millis(self.config.token_idle_timeout_ms);
-        let (mut assembler, mut calls) = (TextAssembler::default(), ToolCalls::default());
-        let mut limit = first_limit;
+        // A call after continued text, or one that was not offered, is ignored. A call after the
+        // last round is collected, so that it differs from an answer without text.
+        let collects_calls = !self.continues && self.tool_offer() != ToolOffer::None;
+        let mut output = ModelOutput::new(collects_calls, self.continues);
+        let mut calls = ToolCalls::default();
+        let mut has_begun = false;
+        let mut finish_limit = None;
         loop {
-            let chunk = match timeout_at(limit, chunks.next()).await {
-                Ok(Some(Ok(chunk))) if chunk.is_error() => {
-                    return StreamEnd::Failed(CallError::Reported);
-                }
-                Ok(Some(Ok(chunk))) => chunk,
-                Ok(Some(Err(error))) => return StreamEnd::Failed(error),
-                // Fragments of calls are dropped as well: a part of a call is never run.
-                Ok(None) => return StreamEnd::Failed(CallError::BrokenOff),
-                Err(_) => return StreamEnd::Failed(CallError::Silent),
+            let silence = if has_begun {
+                Duration::from_millis(self.config.token_idle_timeout_ms)
+            } else {
+                self.first_token_timeout(endpoint)
             };
-            self.note_usage(&chunk);
-            let reason = chunk.finish_reason();
-            let mut text = assembler.push_bytes(chunk.text_bytes());
-            if reason.is_some() {
-                text.push_str(&assembler.finish());
+            let bound = if has_begun {
+                self.deadline
+            } else {
+                first_limit
+            };
+            let limit = finish_limit.unwrap_or(Instant::now() + silence).min(bound);
+            let read = timeout_at(limit, stream.read(&mut output)).await;
+            let is_open = matches!(read, Ok(Ok(true))) && !output.is_done;
+            if !is_open {
+                output.finish_text();
             }
-            let has_calls = self.collect_calls(&chunk, &mut calls);
-            if has_calls || !text.is_empty() {
-                limit = (Instant::now() + idle).min(self.deadline);
-            }
-            if !text.is_empty() && !self.push_text(endpoint, &text) {
+            let has_news = !output.text.is_empty() || !output.fragments.is_empty();
+            has_begun |= has_news;
+            self.usage = output.usage.or(self.usage);
+            if !self.push_text(endpoint, &mut output.text) {
                 return StreamEnd::Finished(AnswerEnd::Text(FinishReason::Length));
             }
-            if let Some(reason) = reason {
-                self.read_usage(chunks).await;
-                return StreamEnd::Finished(answer_end(calls, reason));
+            for fragment in output.fragments.drain(..) {
+                calls.push_fragment(fragment);
+            }
+            if let Some(failed) = output.failure.take() {
+                return StreamEnd::Failed(failed);
+            }
+            if is_open {
+                let is_finished = matches!(output.finish, Some(FinishKind::Regular(_)));
+                if is_finished && (has_news || finish_limit.is_none()) {
+                    finish_limit = Some(Instant::now() + AFTER_FINISH_WAIT);
+                }
+                continue;
+            }
+            // Fragments of calls are dropped as well: a part of a call is never run.
+            let Some(reason) = self.finish_reason(&output) else {
+                return StreamEnd::Failed(match read {
+                    Err(_) => CallError::Silent.into(),
+                    _ => CallError::BrokenOff.into(),
+                });
+            };
+            let extras = ProviderFields {
+                source: endpoint.cache_key(),
+                fields: output.extras,
+            };
+            return StreamEnd::Finished(answer_end(calls, reason, extras));
+        }
+    }
+
+    /// Returns the reason with which the answer is complete. One that nobody knows completes it
+    /// only if the stream also ended as it should.
+    fn finish_reason(&mut self, output: &ModelOutput) -> Option<FinishReason> {
+        match output.finish? {
+            FinishKind::Regular(reason) => Some(reason),
+            FinishKind::Interrupted => None,
+            FinishKind::Unknown => {
+                self.unknown_finishes += 1;
+                (output.is_done || output.usage.is_some()).then_some(FinishReason::Stop)
             }
         }
     }
 
-    fn push_text(&mut self, endpoint: &ModelEndpoint, text: &str) -> bool {
+    fn push_text(&mut self, endpoint: &ModelEndpoint, text: &mut String) -> bool {
+        if text.is_empty() {
+            return true;
+        }
         let pushed = self.sink.push(&endpoint.model, text);
+        text.clear();
         if pushed != PushResult::Buffered {
             self.first_text.get_or_insert_with(|| self.begun.elapsed());
         }
         pushed != PushResult::Full
     }
-
-    /// Collects fragments of tool calls. Returns true if the chunk had any.
-    fn collect_calls(&self, chunk: &CompletionChunk, calls: &mut ToolCalls) -> bool {
-        // A call after continued text, or one that was not offered, is ignored. A call after the
-        // last round is collected, so that it differs from an answer without text.
-        if self.continues || self.tool_offer() == ToolOffer::None {
-            return false;
-        }
-        let fragments = chunk.tool_fragments();
-        let any = !fragments.is_empty();
-        fragments
-            .into_iter()
-            .for_each(|fragment| calls.push_fragment(fragment));
-        any
-    }
-
-    fn note_usage(&mut self, chunk: &CompletionChunk) {
-        self.usage = chunk.usage().or(self.usage);
-    }
-
-    /// Reads on for the usage: it comes with the last text or in a chunk of its own.
-    async fn read_usage(&mut self, mut chunks: ChunkStream) {
-        let limit = Instant::now() + USAGE_WAIT;
-        while self.usage.is_none() {
-            match timeout_at(limit, chunks.next()).await {
-                Ok(Some(Ok(chunk))) => self.note_usage(&chunk),
-                _ => return,
-            }
-        }
-    }
 }
 
 /// Some servers end tool calls with "stop" instead of "tool_calls", so that the calls themselves
 /// decide.
-fn answer_end(calls: ToolCalls, reason: FinishReason) -> AnswerEnd {
+fn answer_end(calls: ToolCalls, reason: FinishReason, extras: ProviderFields) -> AnswerEnd {
     let calls = calls.into_calls(reason != FinishReason::Stop);
     if calls.is_empty() {
         AnswerEnd::Text(reason)
     } else {
-        AnswerEnd::ToolCalls(calls)
+        AnswerEnd::ToolCalls(calls, extras)
     }
 }

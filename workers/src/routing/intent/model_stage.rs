@@ -4,13 +4,15 @@
 use std::time::Duration;
 
 use moka::sync::Cache;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 
 use crate::{
-    model::{CallError, ModelEndpoint, PromptMessage, PromptRole, openai::ModelClient},
+    model::{
+        CallError, ModelEndpoint, ModelPrompt, PromptMessage, PromptRole, openai::ModelClient,
+    },
     routing::candidates::RoutingCandidate,
 };
 
@@ -63,30 +65,6 @@ type PromptHash = [u8; 32];
 struct RoutingPrompt {
     instructions: String,
     conversation: String,
-}
-
-#[derive(Serialize)]
-struct CompletionRequest<'a> {
-    model: &'a str,
-    messages: [PromptMessage; 2],
-    temperature: f32,
-    max_tokens: u32,
-    response_format: Value,
-}
-
-#[derive(Deserialize)]
-struct CompletionResponse {
-    choices: Vec<CompletionChoice>,
-}
-
-#[derive(Deserialize)]
-struct CompletionChoice {
-    message: CompletionMessage,
-}
-
-#[derive(Deserialize)]
-struct CompletionMessage {
-    content: String,
 }
 
 #[derive(Deserialize)]
@@ -153,30 +131,20 @@ impl ModelStage {
             "type": "object", "additionalProperties": false, "required": ["member"],
             "properties": {"member": {"type": "string", "enum": labels}}
         });
-        let request = CompletionRequest {
-            model: &endpoint.model,
-            messages: [
+        let request = ModelPrompt {
+            messages: vec![
                 PromptMessage::text(PromptRole::System, prompt.instructions.clone()),
                 PromptMessage::text(PromptRole::User, prompt.conversation.clone()),
             ],
-            temperature: 0.0,
+            temperature: Some(0.0),
             max_tokens: ANSWER_TOKENS_MAX,
-            response_format: json!({
+            response_format: Some(json!({
                 "type": "json_schema", "json_schema": {"name": "routing", "strict": true, "schema": schema}
-            }),
+            })),
+            ..ModelPrompt::default()
         };
-        let client = self.client.document_client(endpoint)?;
-        let response: CompletionResponse = client
-            .chat()
-            .create_byot(&request)
-            .await
-            .map_err(|error| CallError::from_library(&error))?;
-        response
-            .choices
-            .into_iter()
-            .next()
-            .map(|choice| choice.message.content)
-            .ok_or(CallError::NotAnAnswer)
+        let answered = self.client.complete_text(endpoint, &request).await;
+        answered.map_err(|failed| failed.error)
     }
 }
 

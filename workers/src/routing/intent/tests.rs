@@ -337,6 +337,7 @@ fn model_that(act: Script) -> (&'static ScriptedModel, ModelEndpoint) {
         api_key: None,
         model: "router".into(),
         continues_prefix: false,
+        first_token_timeout: None,
         reach: crate::outgoing::AddressReach::Any,
     };
     (provider, endpoint)

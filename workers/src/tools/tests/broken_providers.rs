@@ -11,7 +11,6 @@ async fn call_of_a_cut_stream_is_never_run() {
         vec![],
         vec![Raw::bytes("data: [DONE]\n\n")],
         vec![Raw::Event(json!({"error": {"message": "x"}}))],
-        vec![Raw::Hang],
     ] {
         let begun = [
             Raw::text("Let me look."),
@@ -35,6 +34,13 @@ async fn call_of_a_cut_stream_is_never_run() {
         (garbage.ran.len(), garbage.generated.end),
         (0, Err(ReplyFailure::ModelError)),
         "no answer at all"
+    );
+    let begun = delta(&part(0, "good", "{}"));
+    let silent = run(vec![Script::raw(vec![begun, Raw::Hang]), says("Without.")]).await;
+    assert_eq!(
+        (silent.ran.len(), silent.generated.end),
+        (0, Err(ReplyFailure::ModelTimeout)),
+        "a slow provider is not called again"
     );
     let limit = Script::raw(vec![
         delta(&part(0, "good", r#"{"q":"Lamp"}"#)),

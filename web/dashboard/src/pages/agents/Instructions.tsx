@@ -104,9 +104,22 @@ function ProviderAndModel({ form, isReadOnly, fieldError }: SectionProps) {
         isReadOnly={isReadOnly}
         onChange={(temperature) => set({ temperature })}
       />
+      <Select
+        label="Reasoning effort"
+        description="How thoroughly a reasoning model thinks before it answers. Leave it empty for the provider's default."
+        placeholder="Provider default"
+        clearable
+        readOnly={isReadOnly}
+        data={REASONING_EFFORTS}
+        value={fields.reasoningEffort ?? null}
+        error={fieldError('reasoningEffort')}
+        onChange={(value) => set({ reasoningEffort: REASONING_EFFORTS.find((effort) => effort === value) ?? null })}
+      />
     </Card>
   );
 }
+
+const REASONING_EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
 
 const TEMPERATURE_START = 0.7;
 

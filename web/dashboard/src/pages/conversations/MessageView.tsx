@@ -4,6 +4,7 @@ import type { Message } from '../../api/types';
 import { exactTime, seconds } from '../../components/formats';
 import { Markdown } from '../../components/Markdown';
 import { ProductStrip } from '../../components/ProductStrip';
+import { providerWords } from '../../provider-words';
 import { ReplyTimeline } from './ReplyTimeline';
 
 const STATUS_LABELS: Record<string, string> = { incomplete: 'Interrupted', failed: 'Failed', cancelled: 'Stopped' };
@@ -95,6 +96,11 @@ function MissingReply({ about }: { about: NonNullable<Message['unanswered']> }) 
       <Text size="xs" c="dimmed">
         No reply{reason === undefined ? '' : `: ${reason}`} · {seconds(about.responseTime)}
       </Text>
+      {about.providerError !== null && (
+        <Text size="xs" c="dimmed">
+          The provider said: {providerWords(about.providerError)}
+        </Text>
+      )}
     </Group>
   );
 }

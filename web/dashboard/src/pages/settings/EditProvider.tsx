@@ -1,5 +1,5 @@
 // Creates or changes a provider. Its API key is write-only.
-import { Button, Group, PasswordInput, Stack, Switch, TextInput } from '@mantine/core';
+import { Button, Group, NumberInput, PasswordInput, Stack, Switch, TextInput } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
@@ -15,9 +15,10 @@ import { useHold } from '../../use-held-session';
 const NEW: ProviderFields = {
   slug: '',
   baseUrl: 'https://api.openai.com/v1',
-  model: 'gpt-4o-mini',
+  model: 'gpt-5.4-mini',
   embeddingModel: null,
   continuesPrefix: false,
+  firstTokenTimeoutMs: null,
 };
 
 /** Returns true if both addresses have the same scheme, host and port; the service removes a key otherwise. */
@@ -39,10 +40,10 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
   };
   const saving = useMutation({
     mutationFn: () => {
-      const { slug, baseUrl, model, embeddingModel, continuesPrefix } = fields;
+      const { slug, baseUrl, model, embeddingModel, continuesPrefix, firstTokenTimeoutMs } = fields;
       // A missing key stays, an empty one is removed.
       const key = apiKey !== '' ? { apiKey } : isKeyGone ? { apiKey: '' } : {};
-      const body = { slug, baseUrl, model, embeddingModel, continuesPrefix, ...key };
+      const body = { slug, baseUrl, model, embeddingModel, continuesPrefix, firstTokenTimeoutMs, ...key };
       return provider === undefined
         ? create(org, 'providers', body)
         : change(org, 'providers', provider.id, body, undefined);
@@ -120,6 +121,15 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
             value={fields.embeddingModel ?? ''}
             error={fieldError('embeddingModel')}
             onChange={(event) => set({ embeddingModel: event.currentTarget.value || null })}
+          />
+          <NumberInput
+            label="Seconds until the first word"
+            description="How long the model may stay silent. Empty: 45 seconds, or what the installation says."
+            min={1}
+            max={90}
+            value={fields.firstTokenTimeoutMs ? fields.firstTokenTimeoutMs / 1000 : ''}
+            error={fieldError('firstTokenTimeoutMs')}
+            onChange={(value) => set({ firstTokenTimeoutMs: typeof value === 'number' ? Math.round(value * 1000) : null })}
           />
           <Switch
             label="Supports prefill"

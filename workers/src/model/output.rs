@@ -1,0 +1,131 @@
+//! Output of a model as it arrives, in terms of no protocol: the dialects fill it, and one reader
+//! follows it.
+
+use serde_json::{Map, Value};
+use switchboard_schemas::conversation::TokenUsage;
+
+use super::{
+    CallError, FailedCall, assembler::TextAssembler, finish_reason::FinishKind,
+    thoughts::ThoughtFilter, tool_calls::ToolCallFragment,
+};
+
+/// Largest sum of the unknown fields of one message that go back to their provider, in bytes.
+const EXTRAS_BYTES_MAX: usize = 256 << 10;
+
+/// Output of one call so far. Text and fragments are those that the follower has not taken yet.
+#[derive(Default)]
+pub(super) struct ModelOutput {
+    /// New text, in whole characters.
+    pub(super) text: String,
+    /// New fragments of tool calls.
+    pub(super) fragments: Vec<ToolCallFragment>,
+    /// Latest finish reason.
+    pub(super) finish: Option<FinishKind>,
+    /// Latest usage: some servers count while they send.
+    pub(super) usage: Option<TokenUsage>,
+    /// Failure that the provider reported, or the first event that is none of the protocol.
+    pub(super) failure: Option<FailedCall>,
+    /// True once the provider has said that nothing follows.
+    pub(super) is_done: bool,
+    /// True if calls and unknown fields are wanted.
+    pub(super) collects_calls: bool,
+    /// Unknown fields of the message.
+    pub(super) extras: Map<String, Value>,
+    extras_bytes: usize,
+    assembler: TextAssembler,
+    thoughts: ThoughtFilter,
+}
+
+impl ModelOutput {
+    /// Creates the output of a call. If it `continues` displayed text, tags of thoughts are text.
+    pub(super) fn new(collects_calls: bool, continues: bool) -> Self {
+        Self {
+            collects_calls,
+            thoughts: ThoughtFilter::new(!continues),
+            ..Self::default()
+        }
+    }
+
+    /// Adds text, in which surrogates may stand as three bytes each (WTF-8).
+    pub(super) fn push_text(&mut self, bytes: &[u8]) {
+        let begin = self.text.len();
+        self.assembler.push_bytes(bytes, &mut self.text);
+        self.thoughts.filter(&mut self.text, begin);
+    }
+
+    /// Ends the text: an incomplete character becomes U+FFFD.
+    pub(super) fn finish_text(&mut self) {
+        let begin = self.text.len();
+        self.assembler.finish(&mut self.text);
+        self.thoughts.filter(&mut self.text, begin);
+        self.thoughts.finish(&mut self.text);
+    }
+
+    /// Notes a finish reason.
+    pub(super) fn note_finish(&mut self, reason: &str) {
+        if let Some(kind) = FinishKind::parse(reason) {
+            self.finish = Some(kind);
+            if kind == FinishKind::Interrupted {
+                self.fail(CallError::Reported, None);
+            }
+        }
+    }
+
+    /// Notes the first failure.
+    pub(super) fn fail(&mut self, error: CallError, message: Option<String>) {
+        self.failure.get_or_insert(FailedCall { error, message });
+    }
+
+    /// Adds an unknown field of the message: texts and lists arrive in pieces, anything else whole.
+    pub(super) fn add_extra(&mut self, name: &str, json: &str) {
+        self.extras_bytes += json.len();
+        let Ok(value) = serde_json::from_str::<Value>(json) else {
+            return;
+        };
+        if value.is_null() || self.extras_bytes > EXTRAS_BYTES_MAX {
+            return;
+        }
+        merge_extra(self.extras.entry(name).or_insert(Value::Null), value);
+    }
+}
+
+/// Adds a piece of an unknown field to the pieces before it: texts are joined, entries of lists too
+/// if they carry the same `index` (`reasoning_details` of OpenRouter), and anything else replaces
+/// what was there, such as a signature.
+pub(super) fn merge_extra(known: &mut Value, piece: Value) {
+    match (known, piece) {
+        (Value::String(known), Value::String(piece)) => known.push_str(&piece),
+        (Value::Array(known), Value::Array(piece)) => {
+            for entry in piece {
+                let begun = known.iter_mut().find(|begun| {
+                    let is_same = |name: &str| begun.get(name) == entry.get(name);
+                    entry["index"].is_number() && is_same("index") && is_same("type")
+                });
+                match begun {
+                    Some(begun) => merge_entry(begun, entry),
+                    None => known.push(entry),
+                }
+            }
+        }
+        (Value::Object(known), Value::Object(piece)) => known.extend(piece),
+        (known, piece) => *known = piece,
+    }
+}
+
+/// Names of entries that are the same in each piece.
+const CONSTANT_NAMES: [&str; 3] = ["type", "id", "format"];
+
+fn merge_entry(known: &mut Value, piece: Value) {
+    let Value::Object(piece) = piece else { return };
+    for (name, value) in piece {
+        match (&mut known[&name], value) {
+            (_, Value::Null) => {}
+            (Value::String(text), Value::String(piece))
+                if !CONSTANT_NAMES.contains(&name.as_str()) =>
+            {
+                text.push_str(&piece);
+            }
+            (known, value) => *known = value,
+        }
+    }
+}
