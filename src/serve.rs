@@ -10,6 +10,7 @@ use switchboard_backends::{
     catalog::cache::CatalogCache, config::BackendProfile, vault::SecretVault,
 };
 use switchboard_ingress::{Ingress, IngressConfig};
+use switchboard_schemas::provider::ProviderApi;
 use switchboard_workers::{
     DefaultProvider, RoutingWorker, WorkerContext,
     demo_model::{DEMO_MODEL, DemoModel},
@@ -284,6 +285,7 @@ impl ServiceBuilder {
                 base_url: model.base_url.trim().to_owned(),
                 api_key: model.api_key.clone(),
                 model: model.name.trim().to_owned(),
+                api: model.api,
                 continues_prefix: model.continues_prefix,
                 fallback: None,
             });
@@ -295,6 +297,7 @@ impl ServiceBuilder {
             base_url: demo.base_url(),
             api_key: Some(demo.token().clone()),
             model: DEMO_MODEL.into(),
+            api: ProviderApi::ChatCompletions,
             continues_prefix: true,
             fallback: None,
         };

@@ -19,6 +19,9 @@ pub struct Provider {
     pub slug: String,
     /// Base URL of the OpenAI-compatible API, for instance `https://api.example/v1`.
     pub base_url: String,
+    /// Dialect in which the endpoint is called.
+    #[serde(default)]
+    pub api: ProviderApi,
     /// Model for agents that name none.
     pub model: String,
     /// Model for embeddings, if the provider has one.
@@ -34,6 +37,17 @@ pub struct Provider {
     /// private network.
     #[serde(default)]
     pub chosen_by_operator: bool,
+}
+
+/// A dialect of the OpenAI protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProviderApi {
+    /// `/chat/completions`, which nearly all providers speak.
+    #[default]
+    ChatCompletions,
+    /// `/responses`, in which newer models of OpenAI use tools together with reasoning.
+    Responses,
 }
 
 impl Provider {

@@ -16,6 +16,7 @@ use switchboard_backends::{
     products::config::ProductsConfig,
 };
 use switchboard_ingress::config::IngressConfig;
+use switchboard_schemas::provider::ProviderApi;
 use switchboard_workers::config::WorkersConfig;
 use toml::{Table, Value};
 
@@ -94,6 +95,8 @@ pub(crate) struct ModelConfig {
     pub(crate) api_key: Option<SecretString>,
     /// Model name sent to the provider.
     pub(crate) name: String,
+    /// Dialect of the API.
+    pub(crate) api: ProviderApi,
     /// The model continues an unfinished assistant message.
     pub(crate) continues_prefix: bool,
 }

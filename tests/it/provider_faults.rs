@@ -7,8 +7,9 @@ use std::{collections::BTreeSet, fmt};
 
 use futures::future::join_all;
 use serde_json::json;
+use switchboard_scripted_model::RecordedRequest;
 
-use self::table::{Row, rows};
+use self::table::{Row, TextEvent, rows};
 use crate::support::{Organization, OrganizationDocument, Reply, report};
 
 /// Outcome for the visitor.
@@ -113,8 +114,20 @@ pub(crate) fn titles(reply: &Reply) -> Vec<String> {
         .collect()
 }
 
-#[tokio::test]
-async fn forty_provider_faults_have_forty_known_outcomes() {
+/// Dialects with the JSON around the text of a text event.
+const DIALECTS: [(&str, TextEvent); 2] = [
+    (
+        "chat-completions",
+        (r#"{"choices":[{"delta":{"content":""#, r#""}}]}"#),
+    ),
+    (
+        "responses",
+        (r#"{"type":"response.output_text.delta","delta":""#, r#""}"#),
+    ),
+];
+
+/// Runs all rows in one dialect. Returns each with its outcome and the number of calls.
+async fn outcomes(api: &str, text_event: TextEvent) -> Vec<(Row, Outcome, usize)> {
     let product =
         |title: &str, url: &str| json!({"title": title, "price": "$9", "image": "", "url": url});
     let products = [
@@ -122,38 +135,54 @@ async fn forty_provider_faults_have_forty_known_outcomes() {
         product("Blue Chair", "https://shop.example/chair"),
     ];
     let organization = OrganizationDocument::new()
+        .api(api)
         .agent("plain", json!({}))
         .shop(json!({"ecommerce": {"enabled": true, "products": products}}))
         .apply_to_shared()
         .await;
-    let rows = rows();
+    let rows = rows(text_event);
     let names: BTreeSet<_> = rows.iter().map(|row| row.name).collect();
     assert_eq!((rows.len(), names.len()), (40, 40));
     let outcomes = join_all(rows.iter().map(|row| outcome(&organization, row))).await;
     let requests = organization.requests();
-    let mut wrong = Vec::new();
-    let on = format!("{:?}", organization.service().profile).to_lowercase();
-    report(&format!(
-        "provider fault  # {:42} calls  {:22} client ({on})",
-        "provider", "stored"
-    ));
-    for (number, (row, outcome)) in rows.iter().zip(&outcomes).enumerate() {
+    let calls = |row: &Row| {
         let marker = format!("[[{}]]", row.name);
-        let calls = requests
-            .iter()
-            .filter(|request| request.question().contains(&marker))
-            .count();
+        let mut questions = requests.iter().map(RecordedRequest::question);
+        questions
+            .by_ref()
+            .filter(|question| question.contains(&marker))
+            .count()
+    };
+    let rows = rows.into_iter().zip(outcomes);
+    rows.map(|(row, outcome)| {
+        let calls = calls(&row);
+        (row, outcome, calls)
+    })
+    .collect()
+}
+
+#[tokio::test]
+async fn forty_provider_faults_have_forty_known_outcomes() {
+    let tables = DIALECTS.map(async |(api, text_event)| (api, outcomes(api, text_event).await));
+    let mut wrong = Vec::new();
+    for (api, table) in join_all(tables).await {
         report(&format!(
-            "provider fault {:2} {:42} {calls:5}  {:22} {outcome}",
-            number + 1,
-            row.name,
-            outcome.stored_message()
+            "provider fault  # {:42} calls  {:22} client ({api})",
+            "provider", "stored"
         ));
-        if *outcome != row.outcome || calls != row.calls {
-            wrong.push(format!(
-                "{}: {outcome} after {calls} calls, not {} after {}",
-                row.name, row.outcome, row.calls
+        for (number, (row, outcome, calls)) in table.iter().enumerate() {
+            report(&format!(
+                "provider fault {:2} {:42} {calls:5}  {:22} {outcome}",
+                number + 1,
+                row.name,
+                outcome.stored_message()
             ));
+            if *outcome != row.outcome || *calls != row.calls {
+                wrong.push(format!(
+                    "{api}, {}: {outcome} after {calls} calls, not {} after {}",
+                    row.name, row.outcome, row.calls
+                ));
+            }
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");

@@ -121,7 +121,8 @@ fn model_of(organization: &Organization, agent: &str) -> String {
 
 async fn check_provider(provider: &ProviderFile) -> Vec<String> {
     let lamp = json!({"title": "Desk Lamp", "price": "$9", "image": "", "url": "https://shop.example/desk"});
-    let mut document = OrganizationDocument::new();
+    let api = provider.api.as_deref().unwrap_or("chat-completions");
+    let mut document = OrganizationDocument::new().api(api);
     let names: Vec<String> = (0..provider.scripts.len())
         .map(|number| format!("s{number}"))
         .collect();

@@ -201,6 +201,7 @@ impl RoutingEvaluation {
             base_url,
             api_key: None,
             model,
+            api: switchboard_schemas::provider::ProviderApi::ChatCompletions,
             continues_prefix: false,
             first_token_timeout: None,
             reach: crate::outgoing::AddressReach::Any,

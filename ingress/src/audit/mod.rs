@@ -15,8 +15,9 @@ use switchboard_schemas::{
 use crate::{http::client_address::stored_address, state::AppState};
 
 /// Fields whose values are recorded, including nested fields.
-const HARMLESS: [&str; 25] = [
+const HARMLESS: [&str; 26] = [
     "allowedDomains",
+    "api",
     "baseUrl",
     "defaultAgent",
     "embeddingModel",

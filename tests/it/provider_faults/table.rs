@@ -22,12 +22,16 @@ pub(super) struct Row {
     pub(super) outcome: Outcome,
 }
 
-pub(super) fn rows() -> Vec<Row> {
+/// JSON around the text of a text event: before and behind it.
+pub(super) type TextEvent = (&'static str, &'static str);
+
+/// Returns the rows for a dialect with such text events.
+pub(super) fn rows(text_event: TextEvent) -> Vec<Row> {
     [
         cuts(),
         errors(),
         unusual_events(),
-        unusual_bytes(),
+        unusual_bytes(text_event),
         damaged_tool_calls(),
         unusual_tool_calls(),
     ]
@@ -242,21 +246,14 @@ fn unusual_events() -> Vec<Row> {
 }
 
 /// Returns rows of complete streams with unusual bytes.
-fn unusual_bytes() -> Vec<Row> {
+fn unusual_bytes((opening, closing): TextEvent) -> Vec<Row> {
     let character = "🦀".as_bytes();
-    let before: Vec<u8> = [
-        br#"data: {"choices":[{"delta":{"content":""#,
-        &character[..2],
-    ]
-    .concat();
-    let behind: Vec<u8> = [&character[2..], b"\"}}]}\n\n"].concat();
-    let pair = |half: &str| {
-        bytes(&format!(
-            "data: {{\"choices\":[{{\"delta\":{{\"content\":\"\\u{half}\"}}}}]}}\n\n"
-        ))
-    };
+    let before = [b"data: ", opening.as_bytes(), &character[..2]].concat();
+    let behind = [&character[2..], closing.as_bytes(), b"\n\n"].concat();
+    let pair = |half: &str| bytes(&format!("data: {opening}\\u{half}{closing}\n\n"));
     let end = || Raw::Finish("stop");
-    let lines = "data:{\"choices\":[{\"delta\":{\"content\":\"ok\"}}]}\r\n\r\n: ping\r\n\r\nevent: x\r\nretry: 5\r\n\r\n";
+    let lines =
+        format!("data:{opening}ok{closing}\r\n\r\n: ping\r\n\r\nevent: x\r\nretry: 5\r\n\r\n");
     let flood = Script::says(&"flood of words ".repeat(20_000)).chunk_chars(1_500);
     vec![
         row(
@@ -273,7 +270,7 @@ fn unusual_bytes() -> Vec<Row> {
         ),
         row(
             "odd-lines-and-comments",
-            Script::raw(vec![bytes(lines), end()]),
+            Script::raw(vec![bytes(&lines), end()]),
             1,
             says("ok"),
         ),

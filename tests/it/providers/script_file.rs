@@ -13,6 +13,8 @@ use crate::support::{Raw, Script};
 pub(super) struct ProviderFile {
     pub(super) name: String,
     pub(super) base_url: String,
+    /// Dialect, if it is not that of chat completions.
+    pub(super) api: Option<String>,
     /// Origin of the key.
     pub(super) key: String,
     /// A model for examples.
@@ -189,7 +191,8 @@ fn piece(item: &Value) -> Raw {
             lines => Raw::bytes(format!("{lines}\n\n")),
         };
     }
-    if item.get("delta").is_none() && item.get("finish").is_none() {
+    let is_short = item.get("type").is_none();
+    if !is_short || item.get("delta").is_none() && item.get("finish").is_none() {
         return Raw::Event(item.clone());
     }
     Raw::Event(json!({

@@ -106,6 +106,12 @@ impl OrganizationDocument {
         &self.model
     }
 
+    /// Sets the dialect of the provider.
+    pub(crate) fn api(mut self, api: &str) -> Self {
+        self.value["providers"][0]["api"] = api.into();
+        self
+    }
+
     /// Declares that the provider continues an unfinished assistant message.
     pub(crate) fn continuing(mut self) -> Self {
         self.value["providers"][0]["continuesPrefix"] = true.into();

@@ -6,6 +6,7 @@
     reason = "a test fails at once if its model cannot answer"
 )]
 
+mod responses;
 mod script;
 mod wire;
 
@@ -32,6 +33,13 @@ pub struct ScriptedModel {
     requests: Mutex<Vec<RecordedRequest>>,
 }
 
+/// A dialect of the OpenAI protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    ChatCompletions,
+    Responses,
+}
+
 /// A request received by the model server.
 #[derive(Clone, Debug)]
 pub struct RecordedRequest {
@@ -43,18 +51,25 @@ pub struct RecordedRequest {
     pub streams: bool,
     /// The whole body.
     pub body: Value,
+    pub(crate) dialect: Dialect,
     open: Weak<()>,
 }
 
 impl RecordedRequest {
-    fn new(body: Value, open: &Arc<()>) -> Self {
-        let messages = body["messages"].as_array().into_iter().flatten();
-        let messages = messages
-            .map(|message| (text_of(&message["role"]), text_of(&message["content"])))
-            .collect();
+    fn new(body: Value, dialect: Dialect, open: &Arc<()>) -> Self {
+        let messages = match dialect {
+            Dialect::ChatCompletions => {
+                let messages = body["messages"].as_array().into_iter().flatten();
+                messages
+                    .map(|message| (text_of(&message["role"]), text_of(&message["content"])))
+                    .collect()
+            }
+            Dialect::Responses => responses::messages_of(&body),
+        };
         Self {
             model: text_of(&body["model"]),
             messages,
+            dialect,
             streams: body["stream"] == true,
             body,
             open: Arc::downgrade(open),
@@ -114,6 +129,7 @@ impl ScriptedModel {
         }));
         let router = Router::new()
             .route("/v1/chat/completions", post(respond))
+            .route("/v1/responses", post(respond_in_events))
             .route("/v1/embeddings", post(respond))
             .with_state(model);
         let runtime = RUNTIME.get_or_init(|| Runtime::new().unwrap());
@@ -163,8 +179,19 @@ impl ScriptedModel {
 }
 
 async fn respond(State(model): State<&'static ScriptedModel>, Json(body): Json<Value>) -> Response {
+    answer_request(model, body, Dialect::ChatCompletions)
+}
+
+async fn respond_in_events(
+    State(model): State<&'static ScriptedModel>,
+    Json(body): Json<Value>,
+) -> Response {
+    answer_request(model, body, Dialect::Responses)
+}
+
+fn answer_request(model: &ScriptedModel, body: Value, dialect: Dialect) -> Response {
     let open = Arc::new(());
-    let request = RecordedRequest::new(body, &open);
+    let request = RecordedRequest::new(body, dialect, &open);
     model.requests.lock().unwrap().push(request.clone());
     let mut scripts = model.scripts.lock().unwrap();
     let marked = marker(request.question()).map(|marker| format!("{}/{marker}", request.model));

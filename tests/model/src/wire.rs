@@ -12,7 +12,7 @@ use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{End, Raw, RecordedRequest, Script};
+use super::{Dialect, End, Raw, RecordedRequest, Script, responses};
 
 /// Pause before a cut, which could overtake the piece before it.
 const CUT_DELAY: Duration = Duration::from_millis(20);
@@ -61,6 +61,7 @@ fn streamed(
     open: Arc<()>,
 ) -> Response {
     let (delay, gate, model) = (script.delay, script.gate.clone(), request.model.clone());
+    let dialect = request.dialect;
     let body = stream::iter(pieces).then(move |(piece, is_paced)| {
         // The count of open streams falls when the caller disconnects, which tests observe.
         let (gate, model, _open) = (gate.clone(), model.clone(), open.clone());
@@ -71,14 +72,23 @@ fn streamed(
                     gate.pass().await;
                 }
             }
-            bytes_of(piece, &model).await
+            bytes_of(piece, &model, dialect).await
         }
     });
     let body = Body::from_stream(body);
     ([("content-type", "text/event-stream")], body).into_response()
 }
 
-async fn bytes_of(piece: Raw, model: &str) -> io::Result<Bytes> {
+async fn bytes_of(piece: Raw, model: &str, dialect: Dialect) -> io::Result<Bytes> {
+    if dialect == Dialect::Responses
+        && let Some(events) = responses::events_of(&piece)
+    {
+        let events: Vec<_> = events
+            .iter()
+            .map(|data| format!("data: {data}\n\n"))
+            .collect();
+        return Ok(events.concat().into());
+    }
     let chunk = |delta: Value, reason: Option<&str>| {
         event(&json!({
             "id": "chatcmpl-scripted", "object": "chat.completion.chunk", "created": 1, "model": model,

@@ -91,6 +91,7 @@ mod tests {
             base_url: provider.base_url().into(),
             api_key: None,
             model: "small-embeddings".into(),
+            api: switchboard_schemas::provider::ProviderApi::ChatCompletions,
             continues_prefix: false,
             first_token_timeout: None,
             reach: crate::outgoing::AddressReach::Any,

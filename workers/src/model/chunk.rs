@@ -1,17 +1,21 @@
 //! One chunk of a streamed chat completion, parsed leniently and in place: servers omit, add and
 //! rename fields.
 
-use std::{borrow::Cow, fmt, marker::PhantomData};
+use std::fmt;
 
 use serde::{
     Deserialize, Deserializer,
-    de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
+    de::{IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::{Map, Value, value::RawValue};
 use switchboard_schemas::conversation::TokenUsage;
 
 use super::{
-    CallError, event_stream::StreamEvent, output::ModelOutput, tool_calls::ToolCallFragment,
+    CallError,
+    borrowed_json::{FieldName, FirstElement, TextBytes, raw_text},
+    event_stream::StreamEvent,
+    output::ModelOutput,
+    tool_calls::ToolCallFragment,
 };
 
 /// Data of the event behind the last chunk.
@@ -71,9 +75,6 @@ struct ChunkDelta<'a> {
     /// Fields that this client does not know.
     others: Vec<(FieldName<'a>, &'a RawValue)>,
 }
-
-#[derive(Deserialize)]
-struct FieldName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A part of a message: Mistral sends texts, thoughts and references as parts.
 #[derive(Default, Deserialize)]
@@ -139,10 +140,10 @@ fn take_delta(delta: ChunkDelta<'_>, output: &mut ModelOutput) {
         return;
     }
     if let Some(calls) = delta.tool_calls {
-        parse_calls(calls.get(), &mut output.fragments);
+        parse_calls(calls.get(), output);
     }
     if let Some(call) = delta.function_call {
-        output.fragments.push(parse_fragment(call.get()));
+        output.push_fragment(parse_fragment(call.get()));
     }
     for (name, value) in delta.others {
         output.add_extra(&name.0, value.get());
@@ -191,10 +192,12 @@ fn parse_usage(usage: &RawValue) -> Option<TokenUsage> {
 }
 
 /// Parses a list of calls, or a single one.
-fn parse_calls(json: &str, fragments: &mut Vec<ToolCallFragment>) {
+fn parse_calls(json: &str, output: &mut ModelOutput) {
     match serde_json::from_str::<Vec<&RawValue>>(json) {
-        Ok(calls) => fragments.extend(calls.iter().map(|call| parse_fragment(call.get()))),
-        Err(_) => fragments.push(parse_fragment(json)),
+        Ok(calls) => calls
+            .iter()
+            .for_each(|call| output.push_fragment(parse_fragment(call.get()))),
+        Err(_) => output.push_fragment(parse_fragment(json)),
     }
 }
 
@@ -252,71 +255,9 @@ fn argument_text(value: &Value) -> String {
     }
 }
 
-fn raw_text(value: &RawValue) -> Option<Cow<'_, str>> {
-    let name: FieldName<'_> = serde_json::from_str(value.get()).ok()?;
-    Some(name.0)
-}
-
 /// Returns the words of an error in any of its forms, or the whole data if it is no JSON.
 pub(super) fn error_message(data: &[u8]) -> Option<String> {
     super::refusal::RefusalBody::parse(data).message
-}
-
-/// A JSON string as bytes: the only form in which half a surrogate pair survives.
-struct TextBytes<'a>(Cow<'a, [u8]>);
-
-impl<'a> TextBytes<'a> {
-    fn parse(json: &'a RawValue) -> Option<Self> {
-        serde_json::from_str(json.get()).ok()
-    }
-}
-
-impl<'de> Deserialize<'de> for TextBytes<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TextBytesVisitor;
-        impl<'de> Visitor<'de> for TextBytesVisitor {
-            type Value = TextBytes<'de>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("text")
-            }
-
-            fn visit_borrowed_bytes<E: Error>(self, bytes: &'de [u8]) -> Result<TextBytes<'de>, E> {
-                Ok(TextBytes(Cow::Borrowed(bytes)))
-            }
-
-            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<TextBytes<'de>, E> {
-                Ok(TextBytes(Cow::Owned(bytes.to_vec())))
-            }
-        }
-        deserializer.deserialize_bytes(TextBytesVisitor)
-    }
-}
-
-/// The first element of a list; only one choice is ever requested.
-struct FirstElement<T>(Option<T>);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for FirstElement<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FirstElementVisitor<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for FirstElementVisitor<T> {
-            type Value = FirstElement<T>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a list")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(
-                self,
-                mut list: A,
-            ) -> Result<FirstElement<T>, A::Error> {
-                let first = list.next_element()?;
-                while list.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(FirstElement(first))
-            }
-        }
-        deserializer.deserialize_seq(FirstElementVisitor(PhantomData))
-    }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for ChunkDelta<'a> {

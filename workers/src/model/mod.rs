@@ -1,12 +1,13 @@
-//! Client of model providers: one protocol, OpenAI's chat completions, for every provider and the
-//! demo model.
+//! Client of model providers: OpenAI's chat completions for every provider and the demo model, or
+//! its Responses API.
 //!
 //! Reading order: [`generation`] produces one answer with as many calls as [`retry_policy`] allows;
 //! [`openai`] makes one call to an endpoint of [`providers`], in the form that [`request_forms`]
-//! has learned; [`event_stream`], [`chunk`] and [`tool_calls`] parse the response into an
-//! [`output`].
+//! has learned; [`event_stream`], [`chunk`] or [`responses`], and [`tool_calls`] parse the response
+//! into an [`output`].
 
 mod assembler;
+mod borrowed_json;
 mod chunk;
 pub(crate) mod context_limits;
 mod event_stream;
@@ -20,6 +21,8 @@ pub(crate) mod providers;
 mod refusal;
 mod request;
 mod request_forms;
+mod responses;
+mod responses_request;
 mod retry_after;
 pub(crate) mod retry_policy;
 #[cfg(test)]
@@ -30,7 +33,10 @@ pub(crate) mod tool_calls;
 use std::time::Duration;
 
 use secrecy::SecretString;
-use switchboard_schemas::{provider::ProviderError, time::whole_millis};
+use switchboard_schemas::{
+    provider::{ProviderApi, ProviderError},
+    time::whole_millis,
+};
 
 pub(crate) use prompt::{ModelPrompt, PromptMessage, PromptRole};
 
@@ -43,6 +49,8 @@ pub(crate) struct ModelEndpoint {
     /// API key, if the provider needs one.
     pub(crate) api_key: Option<SecretString>,
     pub(crate) model: String,
+    /// Dialect in which the provider is called.
+    pub(crate) api: ProviderApi,
     /// True if the provider continues an assistant message that ends the prompt.
     pub(crate) continues_prefix: bool,
     /// Longest silence before the first token; `None` for that of the installation.

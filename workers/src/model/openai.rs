@@ -12,12 +12,19 @@ use http::{HeaderMap, HeaderValue, header};
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
-use switchboard_schemas::{network::IpNetwork, time::Timestamp};
+use switchboard_schemas::{network::IpNetwork, provider::ProviderApi, time::Timestamp};
 
 use super::{
-    CallError, FailedCall, ModelEndpoint, ModelPrompt, chunk, model_stream::ModelStream,
-    output::ModelOutput, prompt::ToolOffer, refusal, request::ChatCompletionRequest,
-    request_forms::RequestForms, retry_after,
+    CallError, FailedCall, ModelEndpoint, ModelPrompt, chunk,
+    model_stream::ModelStream,
+    output::ModelOutput,
+    prompt::ToolOffer,
+    refusal,
+    request::ChatCompletionRequest,
+    request_forms::{RequestForm, RequestForms, SentParameters},
+    responses,
+    responses_request::ResponsesRequest,
+    retry_after,
 };
 use crate::{
     config::WorkersConfig,
@@ -32,6 +39,7 @@ const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
 const REQUESTS_MAX: usize = 6;
 /// Path of chats below a base URL, and end of addresses that people paste as one.
 const CHAT_PATH: &str = "/chat/completions";
+const RESPONSES_PATH: &str = "/responses";
 /// Query of the addresses of Azure's classic API, which has a header of its own for keys.
 const AZURE_QUERY: &str = "api-version";
 const AZURE_KEY_HEADER: &str = "api-key";
@@ -114,21 +122,16 @@ impl ModelClient {
         let known = self.forms.form_for(endpoint);
         let mut form = known;
         for _ in 1..REQUESTS_MAX {
-            let request = ChatCompletionRequest::new(endpoint, prompt, prefix, offer, form);
-            let accept = if request.stream {
-                "text/event-stream"
-            } else {
-                "application/json"
-            };
-            let response = self.post(endpoint, CHAT_PATH, accept, &request).await?;
+            let request = ModelRequest::new(endpoint, prompt, prefix, offer, form);
+            let response = self.post(endpoint, &request).await?;
             let Err(error) = check_response(&response, is_answer) else {
                 if form != known {
                     self.forms.record(endpoint, form);
                 }
-                return Ok(self.stream_of(response));
+                return Ok(self.stream_of(endpoint, response));
             };
             let (failed, refusal) = refusal::explain_refusal(error, endpoint, response).await;
-            let Some((next, left_out)) = form.adapted(&failed.error, &refusal, &request.sent)
+            let Some((next, left_out)) = form.adapted(&failed.error, &refusal, request.sent())
             else {
                 return Err(failed);
             };
@@ -160,15 +163,18 @@ impl ModelClient {
         }
     }
 
-    async fn post<B: Serialize + Sync>(
+    async fn post(
         &self,
         endpoint: &ModelEndpoint,
-        path: &str,
-        accept: &'static str,
-        body: &B,
+        body: &ModelRequest<'_>,
     ) -> Result<reqwest::Response, CallError> {
         let http = self.http_client(endpoint)?;
-        let address = endpoint_url(&endpoint.base_url, path)?;
+        let address = endpoint_url(&endpoint.base_url, body.path())?;
+        let accept = if body.streams() {
+            "text/event-stream"
+        } else {
+            "application/json"
+        };
         let request = http
             .post(address)
             .headers(key_headers(endpoint)?)
@@ -178,14 +184,13 @@ impl ModelClient {
         response.map_err(|error| CallError::from_http(&error))
     }
 
-    fn stream_of(&self, response: reqwest::Response) -> ModelStream {
+    fn stream_of(&self, endpoint: &ModelEndpoint, response: reqwest::Response) -> ModelStream {
         let is_document = content_type(response.headers()).starts_with("application/json");
-        ModelStream::new(
-            response,
-            self.body_bytes_max,
-            is_document,
-            chunk::take_event,
-        )
+        let take_event = match endpoint.api {
+            ProviderApi::ChatCompletions => chunk::take_event,
+            ProviderApi::Responses => responses::take_event,
+        };
+        ModelStream::new(response, self.body_bytes_max, is_document, take_event)
     }
 
     /// Returns the HTTP client that may connect to the endpoint.
@@ -196,6 +201,54 @@ impl ModelClient {
         check_host(&endpoint.base_url, endpoint.reach, &self.allowed)
             .map_err(|_| CallError::AddressRefused)?;
         Ok(self.confined.clone())
+    }
+}
+
+/// A request in the dialect of its endpoint.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ModelRequest<'a> {
+    Chat(ChatCompletionRequest<'a>),
+    Responses(ResponsesRequest<'a>),
+}
+
+impl<'a> ModelRequest<'a> {
+    fn new(
+        endpoint: &'a ModelEndpoint,
+        prompt: &'a ModelPrompt,
+        prefix: &str,
+        offer: ToolOffer,
+        form: RequestForm,
+    ) -> Self {
+        match endpoint.api {
+            ProviderApi::ChatCompletions => Self::Chat(ChatCompletionRequest::new(
+                endpoint, prompt, prefix, offer, form,
+            )),
+            ProviderApi::Responses => {
+                Self::Responses(ResponsesRequest::new(endpoint, prompt, prefix, offer, form))
+            }
+        }
+    }
+
+    const fn path(&self) -> &'static str {
+        match self {
+            Self::Chat(_) => CHAT_PATH,
+            Self::Responses(_) => RESPONSES_PATH,
+        }
+    }
+
+    const fn streams(&self) -> bool {
+        match self {
+            Self::Chat(request) => request.stream,
+            Self::Responses(request) => request.stream,
+        }
+    }
+
+    const fn sent(&self) -> &SentParameters {
+        match self {
+            Self::Chat(request) => &request.sent,
+            Self::Responses(request) => &request.sent,
+        }
     }
 }
 
@@ -248,7 +301,11 @@ fn endpoint_url(base_url: &str, path: &str) -> Result<Url, CallError> {
         return Err(CallError::InvalidEndpoint);
     }
     let base = address.path().trim_end_matches('/');
-    let whole = format!("{}{path}", base.strip_suffix(CHAT_PATH).unwrap_or(base));
+    let base = [CHAT_PATH, RESPONSES_PATH]
+        .into_iter()
+        .find_map(|path| base.strip_suffix(path))
+        .unwrap_or(base);
+    let whole = format!("{base}{path}");
     address.set_path(&whole);
     Ok(address)
 }

@@ -32,6 +32,7 @@ pub(super) struct ModelOutput {
     /// Unknown fields of the message.
     pub(super) extras: Map<String, Value>,
     extras_bytes: usize,
+    has_begun: bool,
     assembler: TextAssembler,
     thoughts: ThoughtFilter,
 }
@@ -49,8 +50,22 @@ impl ModelOutput {
     /// Adds text, in which surrogates may stand as three bytes each (WTF-8).
     pub(super) fn push_text(&mut self, bytes: &[u8]) {
         let begin = self.text.len();
+        self.has_begun |= !bytes.is_empty();
         self.assembler.push_bytes(bytes, &mut self.text);
         self.thoughts.filter(&mut self.text, begin);
+    }
+
+    /// Adds a fragment of a tool call, if calls are wanted.
+    pub(super) fn push_fragment(&mut self, fragment: ToolCallFragment) {
+        self.has_begun = true;
+        if self.collects_calls {
+            self.fragments.push(fragment);
+        }
+    }
+
+    /// Returns true once text or a call has arrived.
+    pub(super) const fn has_begun(&self) -> bool {
+        self.has_begun
     }
 
     /// Ends the text: an incomplete character becomes U+FFFD.

@@ -7,7 +7,7 @@ use switchboard_backends::{
     catalog::cache::{CatalogCache, SealedProvider},
     vault::SecretVault,
 };
-use switchboard_schemas::{agent::Agent, ids::ProviderId};
+use switchboard_schemas::{agent::Agent, ids::ProviderId, provider::ProviderApi};
 
 use super::ModelEndpoint;
 use crate::outgoing::AddressReach;
@@ -21,6 +21,8 @@ pub struct DefaultProvider {
     pub api_key: Option<SecretString>,
     /// Model for agents that name none.
     pub model: String,
+    /// Dialect in which the endpoint is called.
+    pub api: ProviderApi,
     /// True if the endpoint continues an unfinished assistant message.
     pub continues_prefix: bool,
     /// Provider to call if this one fails before the first token.
@@ -109,6 +111,7 @@ impl ProviderResolver {
             base_url: provider.base_url.clone(),
             api_key,
             model: model.unwrap_or(&provider.model).trim().to_owned(),
+            api: provider.api,
             continues_prefix: provider.continues_prefix,
             first_token_timeout: provider.first_token_timeout(),
             reach: if provider.chosen_by_operator {
@@ -130,6 +133,7 @@ impl ProviderResolver {
                 base_url: provider.base_url.clone(),
                 api_key: provider.api_key.clone(),
                 model: model.to_owned(),
+                api: provider.api,
                 continues_prefix: provider.continues_prefix,
                 first_token_timeout: None,
                 reach: AddressReach::Any,

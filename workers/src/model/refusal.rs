@@ -16,6 +16,8 @@ use super::{CallError, FailedCall, ModelEndpoint, openai::body_pieces, retry_aft
 
 /// Timeout of reading the body of a refusal.
 const BODY_TIMEOUT: Duration = Duration::from_secs(2);
+/// Pause after the quota of an account is used up.
+const QUOTA_PAUSE: Duration = Duration::from_secs(60 * 60);
 /// Longest body that is read.
 const BODY_BYTES_MAX: usize = 64 << 10;
 /// Longest message that is kept, in characters.
@@ -80,6 +82,7 @@ impl RefusalBody {
             .clone();
         let texts = [
             &error["message"],
+            &error["message"]["detail"][0]["msg"],
             &error["detail"][0]["msg"],
             &error["detail"],
             &error,
@@ -117,6 +120,12 @@ impl RefusalBody {
         words.iter().all(|word| self.searched.contains(word))
     }
 
+    /// Returns true if waiting for a moment does not help: nothing is left of the account (OpenAI),
+    /// or the model is not part of it (Gemini).
+    fn is_about_quota(&self) -> bool {
+        self.contains_all(&["insufficient_quota"]) || self.contains_all(&["limit: 0,"])
+    }
+
     fn is_about_length(&self) -> bool {
         let contains_any = |text: &str, words: &[&str]| {
             let text = text.to_lowercase();
@@ -142,6 +151,10 @@ pub(super) async fn explain_refusal(
         CallError::Refused {
             status: status @ (400 | 413 | 422),
         } if refusal.is_about_length() => CallError::TooLong { status },
+        CallError::Overloaded { status, .. } if refusal.is_about_quota() => CallError::Overloaded {
+            status,
+            retry_after: Some(QUOTA_PAUSE),
+        },
         CallError::Overloaded {
             status,
             retry_after: None,

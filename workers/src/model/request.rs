@@ -13,6 +13,9 @@ use super::{
 /// Effort that some models require beside tools.
 const NO_REASONING: &str = "none";
 
+/// Thoughts of an answer, as most servers call them.
+const THOUGHTS: &str = "reasoning_content";
+
 #[derive(Serialize)]
 pub(super) struct ChatCompletionRequest<'a> {
     model: &'a str,
@@ -141,6 +144,16 @@ pub(super) fn messages_for(
         for name in message.extra_names() {
             sent.push(RequestParameter::Extras);
             sent.push_extra(name);
+        }
+    }
+    for message in &mut messages {
+        let is_answer = message.role == PromptRole::Assistant;
+        if is_answer && !message.extras.fields.contains_key(THOUGHTS) {
+            if form.sends(RequestParameter::AnswersWithoutThoughts) {
+                sent.push(RequestParameter::AnswersWithoutThoughts);
+            } else {
+                message.extras.fields.insert(THOUGHTS.to_owned(), "".into());
+            }
         }
     }
     let instructions = messages

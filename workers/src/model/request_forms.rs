@@ -37,6 +37,8 @@ pub(super) enum RequestParameter {
     SystemRole,
     /// Unknown fields of earlier answers.
     Extras,
+    /// Answers without their thoughts; otherwise each has an empty `reasoning_content` (DeepSeek).
+    AnswersWithoutThoughts,
     /// Thoughts before tool calls; without it, a request with tools asks for no reasoning.
     ReasoningWithTools,
 }
@@ -150,6 +152,14 @@ impl RequestForm {
             && refusal.contains_all(&["tool"])
         {
             return Some(RequestParameter::ReasoningWithTools);
+        }
+        if is_sent(RequestParameter::AnswersWithoutThoughts)
+            && refusal.contains_all(&["reasoning_content"])
+            && ["pass", "missing", "required"]
+                .iter()
+                .any(|word| refusal.contains_all(&[word]))
+        {
+            return Some(RequestParameter::AnswersWithoutThoughts);
         }
         // What is named apart from the words is what is meant.
         let param = refusal.param.as_deref();

@@ -131,6 +131,7 @@ async fn context(dir: &std::path::Path) -> WorkerContext {
         base_url: String::new(),
         api_key: None,
         model: "m".into(),
+        api: switchboard_schemas::provider::ProviderApi::ChatCompletions,
         continues_prefix: false,
         fallback: None,
     };

@@ -227,6 +227,7 @@ async fn run_on(acts: Vec<Script>, config: WorkersConfig, continues_prefix: bool
         base_url: provider.base_url().into(),
         api_key: None,
         model: "m".into(),
+        api: switchboard_schemas::provider::ProviderApi::ChatCompletions,
         continues_prefix,
         first_token_timeout: None,
         reach: crate::outgoing::AddressReach::Any,

@@ -339,10 +339,11 @@ impl<'a> ToolLoop<'a> {
 fn sent_calls(round: u32, calls: &[ToolCall]) -> Vec<PromptToolCall> {
     let sent = |(at, call): (usize, &ToolCall)| {
         let alone = calls.iter().filter(|other| other.id == call.id).count() == 1;
+        // Nine letters and digits, because Mistral takes nothing else.
         let id = if alone && is_plain(&call.id) {
             call.id.clone()
         } else {
-            format!("call_{round}_{at}")
+            format!("call{round:02}{at:03}")
         };
         let name = if is_plain(&call.name) {
             call.name.clone()

@@ -9,7 +9,10 @@ use switchboard_backends::{
     catalog::{CatalogEntry, EntryKind},
     vault::UnsealError,
 };
-use switchboard_schemas::{ids::ProviderId, provider::Provider};
+use switchboard_schemas::{
+    ids::ProviderId,
+    provider::{Provider, ProviderApi},
+};
 use utoipa::ToSchema;
 
 use super::{
@@ -38,6 +41,9 @@ pub(in crate::admin) struct ProviderFields {
     /// The base URL of an OpenAI-compatible API.
     #[serde(default = "default_base_url")]
     pub(in crate::admin) base_url: String,
+    /// The dialect of the API.
+    #[serde(default)]
+    pub(in crate::admin) api: ProviderApi,
     /// The provider's key. Absent, the stored key stays, unless `baseUrl` changes to another
     /// scheme, host or port; empty, it is removed. Never shown.
     #[serde(default, skip_serializing)]
@@ -117,6 +123,7 @@ impl Resource for ProviderResource {
         Some(ProviderFields {
             slug: provider.slug.clone(),
             base_url: provider.base_url.clone(),
+            api: provider.api,
             api_key: None,
             model: provider.model.clone(),
             embedding_model: provider.embedding_model.clone(),
@@ -183,6 +190,7 @@ impl Resource for ProviderResource {
             org_id: (*org).clone(),
             slug: fields.slug.clone(),
             base_url: base_url.to_owned(),
+            api: fields.api,
             model: fields.model.trim().to_owned(),
             embedding_model: fields
                 .embedding_model

@@ -1613,6 +1613,11 @@ export interface components {
             shown: boolean;
         };
         /**
+         * @description A dialect of the OpenAI protocol.
+         * @enum {string}
+         */
+        ProviderApi: "chat-completions" | "responses";
+        /**
          * @description An error response of a model provider. Its message can quote the prompt, so that only members of
          *     the organization may see it.
          */
@@ -1637,6 +1642,8 @@ export interface components {
         };
         /** @description The configuration of a model provider. */
         ProviderFields: {
+            /** @description The dialect of the API. */
+            api?: components["schemas"]["ProviderApi"];
             /** @description The base URL of an OpenAI-compatible API. */
             baseUrl?: string;
             /** @description `true` if the model can continue the beginning of a reply. */
@@ -1656,6 +1663,8 @@ export interface components {
         };
         /** @description The fields of a change, and the version that it applies to. */
         ProviderFieldsChange: {
+            /** @description The dialect of the API. */
+            api?: components["schemas"]["ProviderApi"];
             /** @description The base URL of an OpenAI-compatible API. */
             baseUrl?: string;
             /** @description `true` if the model can continue the beginning of a reply. */
@@ -1677,6 +1686,7 @@ export interface components {
         };
         /** @description The fields of a change, and the version that it applies to. */
         ProviderFieldsPatch: {
+            api?: null | components["schemas"]["ProviderApi"];
             /** @description The base URL of an OpenAI-compatible API. */
             baseUrl?: string | null;
             /** @description `true` if the model can continue the beginning of a reply. */
@@ -1698,6 +1708,8 @@ export interface components {
         };
         /** @description A model provider in a response. */
         ProviderView: {
+            /** @description The dialect of the API. */
+            api: components["schemas"]["ProviderApi"];
             /** @description The base URL of an OpenAI-compatible API. */
             baseUrl: string;
             /** @description `true` if the model can continue the beginning of a reply. */

@@ -137,6 +137,7 @@ async fn failed_summary_is_retried() {
         base_url: failing.base_url().into(),
         api_key: None,
         model: "m".into(),
+        api: switchboard_schemas::provider::ProviderApi::ChatCompletions,
         continues_prefix: false,
         first_token_timeout: None,
         reach: crate::outgoing::AddressReach::Any,

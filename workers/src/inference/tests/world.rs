@@ -110,6 +110,7 @@ impl World {
                 base_url: provider.base_url().into(),
                 api_key: None,
                 model: "m".into(),
+                api: switchboard_schemas::provider::ProviderApi::ChatCompletions,
                 continues_prefix,
                 fallback: None,
             },

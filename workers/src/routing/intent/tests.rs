@@ -336,6 +336,7 @@ fn model_that(act: Script) -> (&'static ScriptedModel, ModelEndpoint) {
         base_url: provider.base_url().into(),
         api_key: None,
         model: "router".into(),
+        api: switchboard_schemas::provider::ProviderApi::ChatCompletions,
         continues_prefix: false,
         first_token_timeout: None,
         reach: crate::outgoing::AddressReach::Any,

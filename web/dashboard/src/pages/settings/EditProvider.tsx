@@ -1,5 +1,5 @@
 // Creates or changes a provider. Its API key is write-only.
-import { Button, Group, NumberInput, PasswordInput, Stack, Switch, TextInput } from '@mantine/core';
+import { Button, Group, NumberInput, PasswordInput, Select, Stack, Switch, TextInput } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
@@ -15,11 +15,17 @@ import { useHold } from '../../use-held-session';
 const NEW: ProviderFields = {
   slug: '',
   baseUrl: 'https://api.openai.com/v1',
+  api: 'chat-completions',
   model: 'gpt-5.4-mini',
   embeddingModel: null,
   continuesPrefix: false,
   firstTokenTimeoutMs: null,
 };
+
+const APIS = [
+  { value: 'chat-completions', label: 'Chat completions (nearly all providers)' },
+  { value: 'responses', label: 'Responses' },
+] as const;
 
 /** Returns true if both addresses have the same scheme, host and port; the service removes a key otherwise. */
 function isSameServer(one: string, other: string): boolean {
@@ -40,10 +46,10 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
   };
   const saving = useMutation({
     mutationFn: () => {
-      const { slug, baseUrl, model, embeddingModel, continuesPrefix, firstTokenTimeoutMs } = fields;
+      const { slug, baseUrl, api, model, embeddingModel, continuesPrefix, firstTokenTimeoutMs } = fields;
       // A missing key stays, an empty one is removed.
       const key = apiKey !== '' ? { apiKey } : isKeyGone ? { apiKey: '' } : {};
-      const body = { slug, baseUrl, model, embeddingModel, continuesPrefix, firstTokenTimeoutMs, ...key };
+      const body = { slug, baseUrl, api, model, embeddingModel, continuesPrefix, firstTokenTimeoutMs, ...key };
       return provider === undefined
         ? create(org, 'providers', body)
         : change(org, 'providers', provider.id, body, undefined);
@@ -86,6 +92,14 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
             value={fields.baseUrl}
             error={fieldError('baseUrl')}
             onChange={(event) => set({ baseUrl: event.currentTarget.value })}
+          />
+          <Select
+            label="API"
+            description="Newer models of OpenAI use tools and reasoning together only in the Responses API."
+            data={APIS}
+            value={fields.api}
+            error={fieldError('api')}
+            onChange={(value) => set({ api: APIS.find((api) => api.value === value)?.value })}
           />
           <PasswordInput
             label="API key"
