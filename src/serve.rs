@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use switchboard_backends::{
     catalog::cache::CatalogCache, config::BackendProfile, vault::SecretVault,
 };
-use switchboard_ingress::{Ingress, IngressConfig};
+use switchboard_ingress::{Ingress, IngressConfig, ProviderTest};
 use switchboard_schemas::provider::ProviderApi;
 use switchboard_workers::{
-    DefaultProvider, RoutingWorker, WorkerContext,
+    DefaultProvider, ProviderTester, RoutingWorker, WorkerContext,
     demo_model::{DEMO_MODEL, DemoModel},
     metrics::WorkerMetrics,
 };
@@ -230,6 +230,7 @@ impl ServiceBuilder {
             Some(listener) => ingress.with_admin_listener(listener),
             None => ingress,
         };
+        let ingress = ingress.with_provider_test(self.provider_test()?);
         let ingress = match demo {
             Some(demo) => ingress.with_demo_page(demo.shop_id.clone()),
             None => ingress,
@@ -238,6 +239,15 @@ impl ServiceBuilder {
         self.supervisor
             .start_role("ingress", budget, |stop| ingress.serve(ports.public, stop));
         Ok(())
+    }
+
+    /// Returns the test of providers for the dashboard.
+    fn provider_test(&self) -> anyhow::Result<ProviderTest> {
+        let tester = ProviderTester::new(&self.config.workers)?;
+        Ok(Arc::new(move |provider, key| {
+            let tester = tester.clone();
+            Box::pin(async move { tester.test(&provider, key).await })
+        }))
     }
 
     async fn start_workers(&mut self, role: ServiceRole) -> anyhow::Result<()> {

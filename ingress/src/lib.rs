@@ -30,4 +30,4 @@ pub mod fuzzing;
 #[cfg(test)]
 mod testing;
 
-pub use self::{config::IngressConfig, server::Ingress};
+pub use self::{config::IngressConfig, server::Ingress, state::ProviderTest};

@@ -74,3 +74,58 @@ pub struct ProviderError {
     #[schema(required)]
     pub retry_after_ms: Option<u64>,
 }
+
+/// Result of a test of a provider, step by step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProviderTestReport {
+    /// `true` if agents with this provider can answer.
+    pub works: bool,
+    /// The steps in their order.
+    pub steps: Vec<ProviderTestStep>,
+    /// The parts of a request that the model refused, and without which it is called.
+    pub left_out: Vec<String>,
+}
+
+/// A step of a provider's test.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProviderTestStep {
+    /// The name of the step.
+    pub name: ProviderTestStepName,
+    /// The outcome of the step.
+    pub outcome: ProviderTestOutcome,
+    /// The outcome in words.
+    pub detail: String,
+    /// The duration of the step, in milliseconds.
+    pub took_ms: u64,
+    /// The provider's own error.
+    #[schema(required)]
+    pub provider_error: Option<ProviderError>,
+}
+
+/// The name of a step of a provider's test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProviderTestStepName {
+    /// Lists the models, where the endpoint can.
+    Models,
+    /// Sends a message.
+    Message,
+    /// Asks for the call of a tool.
+    ToolCall,
+}
+
+/// The outcome of a step of a provider's test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ProviderTestOutcome {
+    /// All is well.
+    Worked,
+    /// Agents can answer, but something is missing.
+    Partly,
+    /// The step failed.
+    Failed,
+    /// The step was left out, because an earlier one failed.
+    Skipped,
+}

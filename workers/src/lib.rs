@@ -36,7 +36,7 @@ use std::sync::Arc;
 use switchboard_backends::{Backends, catalog::cache::CatalogCache, vault::SecretVault};
 use tokio_util::sync::CancellationToken;
 
-pub use self::model::providers::DefaultProvider;
+pub use self::model::{connection_test::ProviderTester, providers::DefaultProvider};
 use crate::{config::WorkersConfig, job_loop::JobLoop, metrics::WorkerMetrics};
 
 /// Dependencies of a worker role.

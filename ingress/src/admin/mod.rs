@@ -32,6 +32,7 @@ mod playground_requests;
 mod preconditions;
 mod product_items;
 mod products;
+mod provider_test;
 mod resources;
 mod responses;
 mod routes;

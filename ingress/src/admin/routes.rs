@@ -7,7 +7,7 @@ use super::{
     apply::apply_document,
     audit_log, conversations,
     operations::AdminRoutes,
-    playground, product_items, products,
+    playground, product_items, products, provider_test,
     resources::{
         agents::AgentResource, handlers, key_handlers, keys::KeyResource, organization_handlers,
         organizations::OrganizationResource, providers::ProviderResource, resource::Resource,
@@ -40,6 +40,7 @@ pub(super) fn admin_routes() -> AdminRoutes {
         Post "/agents" "createAgent" "Create one agent" handlers::create::<AgentResource>;
         Post "/teams" "createTeam" "Create one team" handlers::create::<TeamResource>;
         Post "/providers" "createProvider" "Create one provider" handlers::create::<ProviderResource>;
+        Post "/providers/{id}/test" "testProvider" "Test the connection to a provider" provider_test::test_provider;
         Post "/keys" "createKey" "Create an API key" key_handlers::create;
         Post "/keys/{id}/rotate" "rotateKey" "Rotate an API key" key_handlers::rotate;
 

@@ -50,7 +50,7 @@ use crate::{
     limits::RateLimits,
     metrics::IngressMetrics,
     state::{
-        AppState, StateFields,
+        AppState, ProviderTest, StateFields,
         apply_context::ApplyContext,
         key_uses::{self, KeyUseLog},
         passwords::PasswordHashing,
@@ -120,6 +120,7 @@ impl Ingress {
             metrics,
             background: listening.clone(),
             aborting: CancellationToken::new(),
+            provider_test: OnceLock::new(),
             demo_agent: OnceLock::new(),
             passwords: PasswordHashing::default(),
         });
@@ -148,6 +149,13 @@ impl Ingress {
     #[must_use]
     pub fn with_demo_page(self, agent: AgentId) -> Self {
         let _ = self.state.demo_agent.set(agent);
+        self
+    }
+
+    /// Enables tests of providers from the dashboard.
+    #[must_use]
+    pub fn with_provider_test(self, test: ProviderTest) -> Self {
+        let _ = self.state.provider_test.set(test);
         self
     }
 

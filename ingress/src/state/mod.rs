@@ -12,10 +12,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use futures::future::BoxFuture;
 use secrecy::SecretString;
 use switchboard_backends::{Backends, catalog::cache::CatalogCache};
 use switchboard_schemas::{
     ids::{AgentId, IngressId},
+    provider::{Provider, ProviderTestReport},
     secret::InstallationSecret,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -25,6 +27,11 @@ use self::{
     pending_replies::PendingReplies, refused_publishes::RefusedPublishes,
 };
 use crate::{config::IngressConfig, limits::RateLimits, metrics::IngressMetrics};
+
+/// Tests a provider with its key.
+pub type ProviderTest = Arc<
+    dyn Fn(Provider, Option<SecretString>) -> BoxFuture<'static, ProviderTestReport> + Send + Sync,
+>;
 
 /// Cheaply cloneable handle to the state of one process.
 #[derive(Clone)]
@@ -59,6 +66,8 @@ pub(crate) struct StateFields {
     pub(crate) passwords: PasswordHashing,
     /// Dependencies of catalog changes.
     pub(crate) apply: ApplyContext,
+    /// Calls providers in order to test them.
+    pub(crate) provider_test: OnceLock<ProviderTest>,
     /// Agent of the demo page, if it is enabled.
     pub(crate) demo_agent: OnceLock<AgentId>,
 }

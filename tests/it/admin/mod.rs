@@ -8,4 +8,5 @@ mod erasures;
 mod export;
 mod live_conversations;
 mod playground;
+mod provider_test;
 mod resources;

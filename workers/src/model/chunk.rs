@@ -59,6 +59,12 @@ struct ChunkChoice<'a> {
     message: Option<ChunkDelta<'a>>,
     #[serde(borrow)]
     finish_reason: Option<&'a RawValue>,
+    /// Reason of the provider behind a gateway (OpenRouter).
+    #[serde(borrow)]
+    native_finish_reason: Option<&'a RawValue>,
+    /// Some servers count here (Moonshot).
+    #[serde(borrow)]
+    usage: Option<&'a RawValue>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
@@ -108,7 +114,8 @@ pub(super) fn take_event(event: StreamEvent<'_>, output: &mut ModelOutput) {
 fn take_chunk(chunk: CompletionChunk<'_>, data: &[u8], output: &mut ModelOutput) {
     let choice = chunk.choices.and_then(|choices| choices.0);
     let groq = chunk.x_groq.unwrap_or_default();
-    let usage = [chunk.usage, groq.usage].into_iter().flatten();
+    let counted = choice.as_ref().and_then(|choice| choice.usage);
+    let usage = [counted, chunk.usage, groq.usage].into_iter().flatten();
     output.usage = usage.rev().find_map(parse_usage).or(output.usage);
     let mut choice_error = None;
     if let Some(choice) = choice {
@@ -118,6 +125,9 @@ fn take_chunk(chunk: CompletionChunk<'_>, data: &[u8], output: &mut ModelOutput)
         choice_error = choice.error;
         if let Some(reason) = choice.finish_reason {
             output.note_finish(raw_text(reason).as_deref().unwrap_or_else(|| reason.get()));
+        }
+        if let Some(reason) = choice.native_finish_reason.and_then(raw_text) {
+            output.note_interruption(&reason);
         }
     }
     let error = [chunk.error, groq.error, choice_error];

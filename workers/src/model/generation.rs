@@ -218,7 +218,7 @@ impl<'a> AnswerGeneration<'a> {
             match retry_policy::next_step(&call.error, state, self.retry_limits()) {
                 RetryDecision::Retry(pause) => sleep(pause).await,
                 RetryDecision::Fallback => (index, tries) = (index + 1, 0),
-                RetryDecision::Fail(_) if self.may_go_without_tools(&call.error) => {
+                RetryDecision::Fail(_) if self.may_go_without_tools(&call) => {
                     self.without_tools = true
                 }
                 RetryDecision::Fail(failure) => {
@@ -270,8 +270,14 @@ impl<'a> AnswerGeneration<'a> {
     /// Returns true if the provider may have failed because tools were offered: some refuse them,
     /// and llama.cpp answers 500 if its template knows none. Words without products are better than
     /// no words.
-    fn may_go_without_tools(&self, error: &CallError) -> bool {
-        let of_tools = match error {
+    fn may_go_without_tools(&self, call: &FailedCall) -> bool {
+        let speaks_of_tools = || {
+            let message = call.message.as_deref().unwrap_or_default();
+            message.to_lowercase().contains("tool")
+        };
+        let of_tools = match &call.error {
+            // A gateway has no provider of this model that takes tools (OpenRouter).
+            CallError::Refused { status: 404 } => speaks_of_tools(),
             CallError::Refused { status } => matches!(status, 400 | 422),
             CallError::Overloaded { status, .. } => matches!(status, 500 | 501),
             _ => false,

@@ -9,6 +9,7 @@
 mod assembler;
 mod borrowed_json;
 mod chunk;
+pub(crate) mod connection_test;
 pub(crate) mod context_limits;
 mod event_stream;
 mod finish_reason;

@@ -12,6 +12,7 @@ use http::{HeaderMap, HeaderValue, header};
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
+use serde_json::Value;
 use switchboard_schemas::{network::IpNetwork, provider::ProviderApi, time::Timestamp};
 
 use super::{
@@ -40,6 +41,9 @@ const REQUESTS_MAX: usize = 6;
 /// Path of chats below a base URL, and end of addresses that people paste as one.
 const CHAT_PATH: &str = "/chat/completions";
 const RESPONSES_PATH: &str = "/responses";
+const MODELS_PATH: &str = "/models";
+/// Longest list of models that is read, in bytes.
+const MODELS_BYTES_MAX: usize = 1 << 20;
 /// Query of the addresses of Azure's classic API, which has a header of its own for keys.
 const AZURE_QUERY: &str = "api-version";
 const AZURE_KEY_HEADER: &str = "api-key";
@@ -146,20 +150,63 @@ impl ModelClient {
         Err(CallError::Refused { status: 400 }.into())
     }
 
-    /// Returns the text of one answer, without tools.
-    pub(crate) async fn complete_text(
+    /// Returns the text of one answer, and true if it calls a tool.
+    pub(crate) async fn complete(
         &self,
         endpoint: &ModelEndpoint,
         prompt: &ModelPrompt,
-    ) -> Result<String, FailedCall> {
-        let mut stream = self
-            .start_stream(endpoint, prompt, "", ToolOffer::None)
-            .await?;
-        let mut output = ModelOutput::new(false, false);
-        while stream.read(&mut output).await? && output.failure.is_none() && !output.is_done {}
-        match output.failure {
-            Some(failure) => Err(failure),
-            None => Ok(output.text),
+        offer: ToolOffer,
+    ) -> Result<(String, bool), FailedCall> {
+        let mut stream = self.start_stream(endpoint, prompt, "", offer).await?;
+        let mut output = ModelOutput::new(true, false);
+        while stream.read(&mut output).await? && output.failure.is_none() && !output.is_done {
+            if output.has_begun() && output.finish.is_some() {
+                break;
+            }
+        }
+        if let Some(failure) = output.failure {
+            return Err(failure);
+        }
+        output.finish_text();
+        Ok((output.text, !output.fragments.is_empty()))
+    }
+
+    /// Returns the ids of the endpoint's models.
+    pub(super) async fn list_models(
+        &self,
+        endpoint: &ModelEndpoint,
+    ) -> Result<Vec<String>, FailedCall> {
+        let request = self
+            .http_client(endpoint)?
+            .get(endpoint_url(&endpoint.base_url, MODELS_PATH)?)
+            .headers(key_headers(endpoint)?)
+            .header(header::ACCEPT, "application/json");
+        let response = request.send().await;
+        let response = response.map_err(|error| CallError::from_http(&error))?;
+        if let Err(error) = check_response(&response, is_document) {
+            return Err(refusal::explain_refusal(error, endpoint, response).await.0);
+        }
+        let body = refusal::read_body(response, MODELS_BYTES_MAX).await;
+        let list: Value = serde_json::from_slice(&body).map_err(|_| CallError::NotAnAnswer)?;
+        let models = [&list["data"], &list["models"], &list];
+        let models = models.into_iter().find_map(Value::as_array);
+        let id = |model: &Value| {
+            let id = model["id"].as_str().or(model["name"].as_str())?;
+            Some(id.to_owned())
+        };
+        Ok(models.into_iter().flatten().filter_map(id).collect())
+    }
+
+    /// Returns what the model of an endpoint has refused so far.
+    pub(super) fn refused_names(&self, endpoint: &ModelEndpoint) -> Vec<String> {
+        self.forms.form_for(endpoint).refused_names()
+    }
+
+    /// Returns a client with the same connections that has learned nothing yet.
+    pub(super) fn forgetful(&self) -> Self {
+        Self {
+            forms: RequestForms::new(),
+            ..self.clone()
         }
     }
 

@@ -86,6 +86,13 @@ impl ModelOutput {
         }
     }
 
+    /// Notes a further finish reason if it says that the answer is not whole.
+    pub(super) fn note_interruption(&mut self, reason: &str) {
+        if FinishKind::parse(reason) == Some(FinishKind::Interrupted) {
+            self.fail(CallError::Reported, None);
+        }
+    }
+
     /// Notes the first failure.
     pub(super) fn fail(&mut self, error: CallError, message: Option<String>) {
         self.failure.get_or_insert(FailedCall { error, message });
@@ -112,10 +119,7 @@ pub(super) fn merge_extra(known: &mut Value, piece: Value) {
         (Value::String(known), Value::String(piece)) => known.push_str(&piece),
         (Value::Array(known), Value::Array(piece)) => {
             for entry in piece {
-                let begun = known.iter_mut().find(|begun| {
-                    let is_same = |name: &str| begun.get(name) == entry.get(name);
-                    entry["index"].is_number() && is_same("index") && is_same("type")
-                });
+                let begun = known.iter_mut().rfind(|begun| continues(begun, &entry));
                 match begun {
                     Some(begun) => merge_entry(begun, entry),
                     None => known.push(entry),
@@ -125,6 +129,15 @@ pub(super) fn merge_extra(known: &mut Value, piece: Value) {
         (Value::Object(known), Value::Object(piece)) => known.extend(piece),
         (known, piece) => *known = piece,
     }
+}
+
+/// Returns true if an entry is the next piece of another: it has the same index, or it is a thought
+/// that has not been signed yet (`thinking_blocks` of LiteLLM).
+fn continues(begun: &Value, entry: &Value) -> bool {
+    let is_same = |name: &str| begun.get(name) == entry.get(name);
+    let is_thought = entry["type"] == "thinking" && entry["index"].is_null();
+    let is_unsigned = begun["signature"].as_str().is_none_or(str::is_empty);
+    is_same("type") && is_same("index") && (entry["index"].is_number() || is_thought && is_unsigned)
 }
 
 /// Names of entries that are the same in each piece.

@@ -7,7 +7,11 @@ use switchboard_backends::{
     catalog::cache::{CatalogCache, SealedProvider},
     vault::SecretVault,
 };
-use switchboard_schemas::{agent::Agent, ids::ProviderId, provider::ProviderApi};
+use switchboard_schemas::{
+    agent::Agent,
+    ids::ProviderId,
+    provider::{Provider, ProviderApi},
+};
 
 use super::ModelEndpoint;
 use crate::outgoing::AddressReach;
@@ -107,19 +111,7 @@ impl ProviderResolver {
                 }
             }
         };
-        Some(ModelEndpoint {
-            base_url: provider.base_url.clone(),
-            api_key,
-            model: model.unwrap_or(&provider.model).trim().to_owned(),
-            api: provider.api,
-            continues_prefix: provider.continues_prefix,
-            first_token_timeout: provider.first_token_timeout(),
-            reach: if provider.chosen_by_operator {
-                AddressReach::Any
-            } else {
-                AddressReach::Public
-            },
-        })
+        Some(configured_endpoint(provider, api_key, model))
     }
 
     /// Returns the installation's provider and its fallbacks.
@@ -140,5 +132,26 @@ impl ProviderResolver {
             }
         });
         endpoints.collect()
+    }
+}
+
+/// Returns the endpoint of a provider, with its own model if none is given.
+pub(super) fn configured_endpoint(
+    provider: &Provider,
+    api_key: Option<SecretString>,
+    model: Option<&str>,
+) -> ModelEndpoint {
+    ModelEndpoint {
+        base_url: provider.base_url.clone(),
+        api_key,
+        model: model.unwrap_or(&provider.model).trim().to_owned(),
+        api: provider.api,
+        continues_prefix: provider.continues_prefix,
+        first_token_timeout: provider.first_token_timeout(),
+        reach: if provider.chosen_by_operator {
+            AddressReach::Any
+        } else {
+            AddressReach::Public
+        },
     }
 }

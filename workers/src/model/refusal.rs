@@ -28,7 +28,7 @@ const KEY_BYTES_MIN: usize = 6;
 /// (llama.cpp).
 const LENGTH_CODES: [&str; 2] = ["context_length", "context_size"];
 /// Found in messages of servers whose code is a number (vLLM) or not specific.
-const LENGTH_PHRASES: [&str; 12] = [
+const LENGTH_PHRASES: [&str; 14] = [
     "maximum context",
     "context length",
     "context size",
@@ -41,6 +41,8 @@ const LENGTH_PHRASES: [&str; 12] = [
     "too many tokens",
     "request too large",
     "reduce the length",
+    "range of input length",
+    "max_new_tokens` must be",
 ];
 
 /// The body of a refusal.
@@ -145,7 +147,7 @@ pub(super) async fn explain_refusal(
     endpoint: &ModelEndpoint,
     response: reqwest::Response,
 ) -> (FailedCall, RefusalBody) {
-    let body = timeout(BODY_TIMEOUT, read_body(response)).await;
+    let body = timeout(BODY_TIMEOUT, read_body(response, BODY_BYTES_MAX)).await;
     let refusal = RefusalBody::parse(&body.unwrap_or_default());
     let error = match error {
         CallError::Refused {
@@ -184,8 +186,8 @@ pub(super) fn without_key(message: &str, endpoint: &ModelEndpoint) -> String {
 }
 
 /// Reads the body as far as it arrives.
-async fn read_body(response: reqwest::Response) -> Vec<u8> {
-    let mut pieces = pin!(body_pieces(response, BODY_BYTES_MAX));
+pub(super) async fn read_body(response: reqwest::Response, bytes_max: usize) -> Vec<u8> {
+    let mut pieces = pin!(body_pieces(response, bytes_max));
     let mut body = Vec::new();
     while let Some(Ok(piece)) = pieces.next().await {
         body.extend_from_slice(&piece);

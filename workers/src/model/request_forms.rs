@@ -54,7 +54,13 @@ const NAMES: [(RequestParameter, &[&str]); 14] = [
     (RequestParameter::Temperature, &["temperature"]),
     (
         RequestParameter::ReasoningEffort,
-        &["reasoning_effort", "reasoning.effort", "reasoning"],
+        &[
+            "reasoning_effort",
+            "reasoningeffort",
+            "reasoning.effort",
+            "reasoning",
+            "thinking",
+        ],
     ),
     (
         RequestParameter::StreamOptions,
@@ -110,6 +116,18 @@ impl RequestForm {
     /// Returns true unless the model refused the parameter.
     pub(super) const fn sends(self, parameter: RequestParameter) -> bool {
         self.refused & (1 << parameter as u16) == 0
+    }
+
+    /// Returns the names of what the model refused.
+    pub(super) fn refused_names(self) -> Vec<String> {
+        let refused = NAMES
+            .iter()
+            .filter(|(parameter, _)| !self.sends(*parameter));
+        let mut names: Vec<_> = refused.map(|(_, names)| names[0].to_owned()).collect();
+        if !self.sends(RequestParameter::SystemRole) {
+            names.push("system role".to_owned());
+        }
+        names
     }
 
     const fn without(self, parameter: RequestParameter) -> Self {

@@ -1706,6 +1706,40 @@ export interface components {
             /** @description The version that was read; the response is 409 if the resource has another one. */
             version?: string | null;
         };
+        /**
+         * @description The outcome of a step of a provider's test.
+         * @enum {string}
+         */
+        ProviderTestOutcome: "worked" | "partly" | "failed" | "skipped";
+        /** @description Result of a test of a provider, step by step. */
+        ProviderTestReport: {
+            /** @description The parts of a request that the model refused, and without which it is called. */
+            leftOut: string[];
+            /** @description The steps in their order. */
+            steps: components["schemas"]["ProviderTestStep"][];
+            /** @description `true` if agents with this provider can answer. */
+            works: boolean;
+        };
+        /** @description A step of a provider's test. */
+        ProviderTestStep: {
+            /** @description The outcome in words. */
+            detail: string;
+            /** @description The name of the step. */
+            name: components["schemas"]["ProviderTestStepName"];
+            /** @description The outcome of the step. */
+            outcome: components["schemas"]["ProviderTestOutcome"];
+            providerError: components["schemas"]["ProviderError"] | null;
+            /**
+             * Format: int64
+             * @description The duration of the step, in milliseconds.
+             */
+            tookMs: number;
+        };
+        /**
+         * @description The name of a step of a provider's test.
+         * @enum {string}
+         */
+        ProviderTestStepName: "models" | "message" | "tool-call";
         /** @description A model provider in a response. */
         ProviderView: {
             /** @description The dialect of the API. */

@@ -1,7 +1,7 @@
 // Agents, teams, providers and keys: lists, single resources, and changes that are rejected if the version is stale.
 import { queryOptions } from '@tanstack/react-query';
 import { call } from './client';
-import type { Agent, ApiKey, KeyFields, NewKey, Page, Provider, Team } from './types';
+import type { Agent, ApiKey, KeyFields, NewKey, Page, Provider, ProviderTestReport, Team } from './types';
 
 interface ResourceKinds {
   agents: Agent;
@@ -45,6 +45,11 @@ export function oneQuery<K extends ResourceKind>(org: string, kind: K, id: strin
 
 export function create<K extends ResourceKind>(org: string, kind: K, fields: object): Promise<ResourceKinds[K]> {
   return call<ResourceKinds[K]>('POST', path(org, kind), { body: fields });
+}
+
+/** Calls a saved provider. */
+export function testProvider(org: string, id: string): Promise<ProviderTestReport> {
+  return call<ProviderTestReport>('POST', `${path(org, 'providers', id)}/test`);
 }
 
 /** Merges fields (RFC 7396) into the version that was read. */

@@ -33,6 +33,7 @@ export type Identity = Schemas['ResourceIdentity'];
 export type Agent = Schemas['AgentView'];
 export type Team = Schemas['TeamView'];
 export type Provider = Schemas['ProviderView'];
+export type ProviderTestReport = Schemas['ProviderTestReport'];
 export type ApiKey = Schemas['KeyView'];
 /** API key in the response that creates it. */
 export type NewKey = Schemas['NewKeyView'];

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use crate::{
     model::{
         CallError, ModelEndpoint, ModelPrompt, PromptMessage, PromptRole, openai::ModelClient,
+        prompt::ToolOffer,
     },
     routing::candidates::RoutingCandidate,
 };
@@ -143,8 +144,9 @@ impl ModelStage {
             })),
             ..ModelPrompt::default()
         };
-        let answered = self.client.complete_text(endpoint, &request).await;
-        answered.map_err(|failed| failed.error)
+        let answered = self.client.complete(endpoint, &request, ToolOffer::None);
+        let (text, _) = answered.await.map_err(|failed| failed.error)?;
+        Ok(text)
     }
 }
 

@@ -11,6 +11,7 @@ import { Dialog } from '../../components/Dialog';
 import { RemovalError } from '../../components/RemovalError';
 import { validateSlug } from '../../slug';
 import { useHold } from '../../use-held-session';
+import { ConnectionTest } from './ConnectionTest';
 
 const NEW: ProviderFields = {
   slug: '',
@@ -63,6 +64,7 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
   const error = saving.error ?? removing.error;
   const fieldError = (field: string) => findFieldError(saving.error, field);
   const slugWrong = fields.slug === '' || provider !== undefined ? undefined : validateSlug(fields.slug);
+  const isSaved = provider === undefined || (fields === provider && apiKey === '' && !isKeyGone);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     saving.mutate();
@@ -151,6 +153,7 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
             checked={fields.continuesPrefix}
             onChange={(event) => set({ continuesPrefix: event.currentTarget.checked })}
           />
+          {provider !== undefined && <ConnectionTest provider={provider} isSaved={isSaved} />}
           <Group justify="space-between">
             {provider === undefined ? (
               <span />

@@ -1,0 +1,225 @@
+//! Tests a provider as an agent would use it, and says in plain words what works.
+
+use std::time::Duration;
+
+use secrecy::SecretString;
+use serde_json::json;
+use switchboard_schemas::{
+    provider::{
+        Provider, ProviderTestOutcome, ProviderTestReport, ProviderTestStep, ProviderTestStepName,
+    },
+    time::whole_millis,
+};
+use tokio::time::{Instant, timeout};
+
+use super::{
+    CallError, FailedCall, ModelEndpoint, ModelPrompt, PromptMessage, PromptRole,
+    openai::ModelClient,
+    prompt::{ToolDeclaration, ToolOffer},
+    providers::configured_endpoint,
+};
+use crate::{config::WorkersConfig, outgoing::AddressReach};
+
+/// Longest answer of a step, in tokens. Thoughts count too.
+const ANSWER_TOKENS_MAX: u32 = 256;
+/// Longest duration of a step.
+const STEP_TIMEOUT: Duration = Duration::from_secs(30);
+/// Models that are named in the report.
+const NAMED_MODELS_MAX: usize = 5;
+
+type StepOutcome = Result<(ProviderTestOutcome, String), FailedCall>;
+
+/// Tests providers through connections of its own.
+#[derive(Clone)]
+pub struct ProviderTester(ModelClient);
+
+impl ProviderTester {
+    /// Creates a tester with the bounds of the workers.
+    ///
+    /// # Errors
+    /// Fails if no TLS provider is installed.
+    pub fn new(config: &WorkersConfig) -> anyhow::Result<Self> {
+        Ok(Self(ModelClient::new(config)?))
+    }
+
+    /// Lists the models of a provider, sends a message and asks for the call of a tool.
+    pub async fn test(
+        &self,
+        provider: &Provider,
+        api_key: Option<SecretString>,
+    ) -> ProviderTestReport {
+        let client = self.0.forgetful();
+        let endpoint = configured_endpoint(provider, api_key, None);
+        let models = run_step(ProviderTestStepName::Models, &endpoint, async {
+            list_models(&client, &endpoint).await
+        })
+        .await;
+        let message = run_step(ProviderTestStepName::Message, &endpoint, async {
+            send_message(&client, &endpoint).await
+        })
+        .await;
+        let works = message.outcome != ProviderTestOutcome::Failed;
+        let tool_call = if works {
+            run_step(ProviderTestStepName::ToolCall, &endpoint, async {
+                call_tool(&client, &endpoint).await
+            })
+            .await
+        } else {
+            ProviderTestStep {
+                name: ProviderTestStepName::ToolCall,
+                outcome: ProviderTestOutcome::Skipped,
+                detail: "Not tried, because the message failed.".to_owned(),
+                took_ms: 0,
+                provider_error: None,
+            }
+        };
+        ProviderTestReport {
+            works,
+            steps: vec![models, message, tool_call],
+            left_out: client.refused_names(&endpoint),
+        }
+    }
+}
+
+async fn run_step(
+    name: ProviderTestStepName,
+    endpoint: &ModelEndpoint,
+    step: impl Future<Output = StepOutcome>,
+) -> ProviderTestStep {
+    let begun = Instant::now();
+    let outcome = match timeout(STEP_TIMEOUT, step).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(CallError::Silent.into()),
+    };
+    let (outcome, detail, provider_error) = match outcome {
+        Ok((outcome, detail)) => (outcome, detail, None),
+        Err(failed) => (
+            ProviderTestOutcome::Failed,
+            words_for(&failed.error, endpoint),
+            failed.provider_error(),
+        ),
+    };
+    ProviderTestStep {
+        name,
+        outcome,
+        detail,
+        took_ms: whole_millis(begun.elapsed()),
+        provider_error,
+    }
+}
+
+async fn list_models(client: &ModelClient, endpoint: &ModelEndpoint) -> StepOutcome {
+    let models = match client.list_models(endpoint).await {
+        Err(FailedCall {
+            error: CallError::Refused { status: 404 | 405 } | CallError::NotAnAnswer,
+            ..
+        }) => {
+            let detail = "The endpoint does not list its models, which is not needed.";
+            return Ok((ProviderTestOutcome::Skipped, detail.to_owned()));
+        }
+        listed => listed?,
+    };
+    let (count, model) = (models.len(), endpoint.model.as_str());
+    // Gemini lists `models/…` and takes both forms.
+    let is_listed = models
+        .iter()
+        .any(|id| id == model || id.strip_prefix("models/") == Some(model));
+    if is_listed {
+        let detail = format!("{model} is one of the {count} models of this endpoint.");
+        return Ok((ProviderTestOutcome::Worked, detail));
+    }
+    let named = models[..count.min(NAMED_MODELS_MAX)].join(", ");
+    let detail = format!("{model} is not one of the {count} models of this endpoint: {named} …");
+    Ok((ProviderTestOutcome::Partly, detail))
+}
+
+async fn send_message(client: &ModelClient, endpoint: &ModelEndpoint) -> StepOutcome {
+    let prompt = prompt("Answer with the word OK.", Vec::new());
+    let (text, _) = client.complete(endpoint, &prompt, ToolOffer::None).await?;
+    if text.trim().is_empty() {
+        let detail = "The model answered without any text. A reasoning model needs a larger limit of tokens.";
+        return Ok((ProviderTestOutcome::Partly, detail.to_owned()));
+    }
+    let detail = "The model answered a message.".to_owned();
+    Ok((ProviderTestOutcome::Worked, detail))
+}
+
+async fn call_tool(client: &ModelClient, endpoint: &ModelEndpoint) -> StepOutcome {
+    let tool = ToolDeclaration {
+        name: "search_products".to_owned(),
+        description: "Finds products of the shop.".to_owned(),
+        parameters: json!({
+            "type": "object", "required": ["query"],
+            "properties": {"query": {"type": "string", "description": "Words to look for."}}
+        }),
+    };
+    let prompt = prompt(
+        "Call the tool search_products with the query lamp.",
+        vec![tool],
+    );
+    let (_, has_called) = client
+        .complete(endpoint, &prompt, ToolOffer::Callable)
+        .await?;
+    Ok(if has_called {
+        (
+            ProviderTestOutcome::Worked,
+            "The model called a tool, so that agents can show products.".to_owned(),
+        )
+    } else {
+        (
+            ProviderTestOutcome::Partly,
+            "The model answered in words instead of calling a tool. Agents may not show products."
+                .to_owned(),
+        )
+    })
+}
+
+fn prompt(message: &str, tools: Vec<ToolDeclaration>) -> ModelPrompt {
+    ModelPrompt {
+        messages: vec![
+            PromptMessage::text(PromptRole::System, "This is a test of the connection."),
+            PromptMessage::text(PromptRole::User, message),
+        ],
+        may_call: !tools.is_empty(),
+        tools,
+        max_tokens: ANSWER_TOKENS_MAX,
+        ..ModelPrompt::default()
+    }
+}
+
+/// Returns a failure in words for people.
+fn words_for(error: &CallError, endpoint: &ModelEndpoint) -> String {
+    match error {
+        // One answer for both, so that nothing can be scanned.
+        CallError::Unreachable { .. } | CallError::AddressRefused
+            if endpoint.reach == AddressReach::Public =>
+        {
+            "The address cannot be reached, or is in a network that is not public.".to_owned()
+        }
+        CallError::Unreachable { cause } => format!("The address cannot be reached: {cause}."),
+        CallError::AddressRefused => "The address is in a network that is not allowed.".to_owned(),
+        CallError::InvalidEndpoint => "The base URL or the key is not valid.".to_owned(),
+        CallError::Refused { status: 401 | 403 } => "The provider refused the key.".to_owned(),
+        CallError::Refused { status: 402 } => "The provider asks for a payment.".to_owned(),
+        CallError::Refused { status: 404 } => {
+            "The provider knows no such model or address. Many base URLs end with /v1.".to_owned()
+        }
+        CallError::Refused { status } => {
+            format!("The provider refused the request, status {status}.")
+        }
+        CallError::TooLong { .. } => "The model's context is too small even for a test.".to_owned(),
+        CallError::Overloaded { status: 429, .. } => {
+            "The limit of requests or the quota is used up.".to_owned()
+        }
+        CallError::Overloaded { status, .. } => {
+            format!("The provider is overloaded or failing, status {status}.")
+        }
+        CallError::NotAnAnswer => {
+            "The address answers, but not in the OpenAI protocol. Many base URLs end with /v1."
+                .to_owned()
+        }
+        CallError::Reported => "The provider reported an error.".to_owned(),
+        CallError::BrokenOff => "The connection broke.".to_owned(),
+        CallError::Silent => format!("Nothing came within {} s.", STEP_TIMEOUT.as_secs()),
+    }
+}
