@@ -13,6 +13,7 @@ mod person;
 mod playground;
 mod playground_appearance;
 mod products;
+mod providers;
 mod roles;
 mod serving;
 mod sessions;

@@ -49,7 +49,7 @@ export function create<K extends ResourceKind>(org: string, kind: K, fields: obj
 
 /** Calls a saved provider. */
 export function testProvider(org: string, id: string): Promise<ProviderTestReport> {
-  return call<ProviderTestReport>('POST', `${path(org, 'providers', id)}/test`);
+  return call<ProviderTestReport>('POST', `${path(org, 'providers', id)}/test`, { body: {} });
 }
 
 /** Merges fields (RFC 7396) into the version that was read. */
