@@ -13,6 +13,8 @@ pub mod demo_model;
 mod embedding;
 #[cfg(feature = "evaluation")]
 pub mod evaluation;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod inference;
 mod job_loop;
 mod memory;

@@ -13,6 +13,8 @@ pub(crate) mod connection_test;
 pub(crate) mod context_limits;
 mod event_stream;
 mod finish_reason;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 pub(crate) mod generation;
 mod model_stream;
 pub(crate) mod openai;
