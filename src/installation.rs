@@ -1,12 +1,12 @@
 //! Opens the backends of the configured profile. No other file names both implementations of a
 //! backend.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Context;
 use secrecy::ExposeSecret;
 use switchboard_backends::{
-    Backends,
+    Backends, StoreError,
     accounts::{AccountActivityStore, embedded::EmbeddedAccounts, scylla::ScyllaAccounts},
     bus::{MessageBus, embedded::EmbeddedBus, kafka::KafkaBus},
     catalog::{CatalogEntryStore, embedded::EmbeddedCatalog, scylla::ScyllaCatalog},
@@ -29,6 +29,9 @@ pub(crate) struct OpenInstallation {
     /// Data directory of the embedded profile, locked for this process.
     pub(crate) data_dir: Option<DataDir>,
 }
+
+/// Time for which a start waits for the store.
+const STORE_WAIT: Duration = Duration::from_secs(3);
 
 const BUS_FILE: &str = "bus.db";
 const STORE_FILE: &str = "store.db";
@@ -80,6 +83,7 @@ async fn open_cluster(config: &ServiceConfig, role: &str) -> anyhow::Result<Open
     let secret = InstallationSecret::parse(secret.expose_secret())?;
     let (parts, namespace) = (&config.backends, config.backends.namespace.as_str());
     let scylla = ScyllaLink::new(parts.scylla.clone(), namespace);
+    check_tables(&scylla).await?;
     let store = Arc::new(ScyllaStore::connect(scylla.clone()));
     let backends = Backends {
         bus: Arc::new(KafkaBus::connect(
@@ -100,6 +104,19 @@ async fn open_cluster(config: &ServiceConfig, role: &str) -> anyhow::Result<Open
         secret,
         data_dir: None,
     })
+}
+
+/// Fails if the store answers and its tables are not those of this program. While it is away, the
+/// process starts without it.
+async fn check_tables(scylla: &ScyllaLink) -> anyhow::Result<()> {
+    match tokio::time::timeout(STORE_WAIT, scylla.wait_until_connected()).await {
+        Ok(Err(error @ StoreError::Refused(_))) => Err(error.into()),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "the store is away at start");
+            Ok(())
+        }
+        Ok(Ok(())) | Err(_) => Ok(()),
+    }
 }
 
 /// Opens the bus alone, for commands that need nothing else.

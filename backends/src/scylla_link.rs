@@ -6,6 +6,7 @@
 
 mod keyspace;
 mod migration;
+mod server;
 mod statements;
 #[cfg(test)]
 #[cfg(feature = "real-services")]
@@ -25,6 +26,7 @@ use scylla::{
         session_builder::SessionBuilder,
     },
     deserialize::row::DeserializeRow,
+    errors::{DbError, ExecutionError, RequestAttemptError},
     response::PagingState,
     serialize::{batch::BatchValues, row::SerializeRow},
     statement::{
@@ -69,7 +71,7 @@ pub struct ScyllaLink {
 #[derive(Clone)]
 struct ConnectAttempt {
     begun: Instant,
-    outcome: Shared<BoxFuture<'static, Result<Arc<Session>, String>>>,
+    outcome: Shared<BoxFuture<'static, Result<Arc<Session>, StoreError>>>,
 }
 
 impl ScyllaLink {
@@ -89,7 +91,7 @@ impl ScyllaLink {
     /// Connects. Unlike a statement, it waits until the attempt ends, for 10 s at most.
     pub async fn wait_until_connected(&self) -> Result<(), StoreError> {
         let connecting = self.current_attempt().outcome;
-        connecting.await.map(drop).map_err(StoreError::Unavailable)
+        connecting.await.map(drop)
     }
 
     /// Prepares a statement that reads. `switchboard.` before a table stands for the keyspace.
@@ -111,7 +113,7 @@ impl ScyllaLink {
         let session = self.connected_session(self.config.write_timeout_ms).await?;
         Box::pin(session.execute_unpaged(statement, &values))
             .await
-            .map_err(|error| unavailable(&error))?;
+            .map_err(|error| final_or_unavailable(&error, statement.get_statement()))?;
         Ok(())
     }
 
@@ -123,6 +125,10 @@ impl ScyllaLink {
         values: impl BatchValues + Send + Sync,
     ) -> Result<(), StoreError> {
         let session = self.connected_session(self.config.write_timeout_ms).await?;
+        let named = statements
+            .first()
+            .map_or("", |statement| statement.get_statement())
+            .to_owned();
         let statements = statements
             .into_iter()
             .map(|statement| BatchStatement::from(statement.clone()))
@@ -132,7 +138,7 @@ impl ScyllaLink {
         batch.set_execution_profile_handle(Some(self.writes.clone()));
         Box::pin(session.batch(&batch, &values))
             .await
-            .map_err(|error| unavailable(&error))?;
+            .map_err(|error| final_or_unavailable(&error, &named))?;
         Ok(())
     }
 
@@ -149,7 +155,9 @@ impl ScyllaLink {
         let (mut rows, mut page) = (Vec::new(), PagingState::start());
         loop {
             let reading = Box::pin(session.execute_single_page(statement, &values, page));
-            let (response, next) = reading.await.map_err(|error| unavailable(&error))?;
+            let (response, next) = reading
+                .await
+                .map_err(|error| final_or_unavailable(&error, statement.get_statement()))?;
             let response = response
                 .into_rows_result()
                 .map_err(|error| malformed(&error))?;
@@ -185,9 +193,7 @@ impl ScyllaLink {
     async fn connected_session(&self, timeout_ms: u64) -> Result<Arc<Session>, StoreError> {
         let connecting = self.current_attempt().outcome;
         let session = time::timeout(Duration::from_millis(timeout_ms), connecting).await;
-        session
-            .map_err(|_| unavailable(&"still connecting"))?
-            .map_err(StoreError::Unavailable)
+        session.map_err(|_| unavailable(&"still connecting"))?
     }
 
     /// Returns the current attempt, or starts a new one if the last has failed and the pause is
@@ -200,10 +206,9 @@ impl ScyllaLink {
         let config = self.config.clone();
         let keyspace = self.keyspace.clone();
         let outcome = async move {
-            connect(&config, &keyspace)
-                .await
-                .map(Arc::new)
-                .map_err(|error| error.to_string())
+            let session = connect(&config, &keyspace).await?;
+            server::check_schema(&session, &keyspace).await?;
+            Ok(Arc::new(session))
         };
         let attempt = ConnectAttempt {
             begun: Instant::now(),
@@ -250,6 +255,29 @@ fn execution_profile(timeout_ms: u64) -> ExecutionProfileHandle {
         .request_timeout(Some(Duration::from_millis(timeout_ms)))
         .build()
         .into_handle()
+}
+
+/// Returns an error that names the statement if it was refused as it is.
+fn final_or_unavailable(error: &ExecutionError, cql: &str) -> StoreError {
+    if is_final(error) {
+        StoreError::Refused(format!("`{cql}`: {error}"))
+    } else {
+        unavailable(error)
+    }
+}
+
+/// Returns `true` for errors of the statement itself, which retrying cannot fix.
+const fn is_final(error: &ExecutionError) -> bool {
+    if matches!(error, ExecutionError::BadQuery(_)) {
+        return true;
+    }
+    let ExecutionError::LastAttemptError(RequestAttemptError::DbError(refusal, _)) = error else {
+        return false;
+    };
+    matches!(
+        refusal,
+        DbError::SyntaxError | DbError::Invalid | DbError::Unauthorized | DbError::ConfigError
+    )
 }
 
 fn unavailable(error: &impl ToString) -> StoreError {

@@ -3,9 +3,28 @@
 use std::{fmt::Display, future::Future, time::Duration};
 
 use rand::RngExt;
+use switchboard_backends::{StoreError, bus::BusError};
 use tokio::time::{Instant, sleep};
 
 use crate::config::WorkersConfig;
+
+/// An error of work that is tried again.
+pub(crate) trait RetriedError: Display {
+    /// Returns true if another try would fail in the same way.
+    fn is_final(&self) -> bool;
+}
+
+impl RetriedError for StoreError {
+    fn is_final(&self) -> bool {
+        matches!(self, Self::Refused(_))
+    }
+}
+
+impl RetriedError for BusError {
+    fn is_final(&self) -> bool {
+        false
+    }
+}
 
 /// Pauses between tries: exponential between two bounds, with full jitter.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +67,7 @@ pub(crate) async fn retry_until<T, E, F>(
 ) -> Option<T>
 where
     F: Future<Output = Result<T, E>>,
-    E: Display,
+    E: RetriedError,
 {
     loop {
         let error = match work().await {
@@ -56,7 +75,7 @@ where
             Err(error) => error,
         };
         let delay = delays.next_delay();
-        if Instant::now() + delay >= deadline {
+        if error.is_final() || Instant::now() + delay >= deadline {
             tracing::error!(%error, task, "gave up retrying");
             return None;
         }

@@ -55,7 +55,7 @@ impl<V> CachedValue<V> {
         self.failure
             .as_ref()
             .filter(|(at, _)| *at > came)
-            .map(|(_, error)| copy_error(error))
+            .map(|(_, error)| error.clone())
     }
 
     fn keep_value(&mut self, value: Option<V>, read_at: Instant) {
@@ -76,7 +76,7 @@ impl<V> CachedValue<V> {
             self.served_until = Some(until);
             return Ok(());
         }
-        self.failure = Some((now, copy_error(&error)));
+        self.failure = Some((now, error.clone()));
         Err(error)
     }
 }
@@ -140,12 +140,5 @@ where
             Err(error) => slot.keep_stale(error, (self.clock)())?,
         }
         Ok(slot.value.clone())
-    }
-}
-
-fn copy_error(error: &StoreError) -> StoreError {
-    match error {
-        StoreError::Unavailable(text) => StoreError::Unavailable(text.clone()),
-        StoreError::Malformed(text) => StoreError::Malformed(text.clone()),
     }
 }

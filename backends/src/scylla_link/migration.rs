@@ -8,13 +8,18 @@ use std::time::Duration;
 
 use scylla::{
     client::session::Session,
-    errors::{DbError, ExecutionError, RequestAttemptError},
+    errors::ExecutionError,
     policies::load_balancing::{NodeIdentifier, SingleTargetLoadBalancingPolicy},
     statement::unprepared::Statement,
 };
 use tokio::time::{self, Instant};
 
-use super::{connect, keyspace::KeyspaceName, unavailable};
+use super::{
+    connect, final_or_unavailable, is_final,
+    keyspace::KeyspaceName,
+    server::{self, StoreServer},
+    unavailable,
+};
 use crate::{config::ScyllaConfig, error::StoreError};
 
 const KEYSPACE_CQL: &str = include_str!("../../../deploy/cql/keyspace.cql");
@@ -38,13 +43,12 @@ pub async fn migrate(config: &ScyllaConfig, namespace: &str) -> Result<(), Store
     let keyspace = KeyspaceName::of_namespace(namespace);
     let session = connect(config, &keyspace).await?;
     let deadline = Instant::now() + MIGRATION_TIMEOUT;
-    if !keyspace_exists(&session, &keyspace).await? {
-        apply_change(
-            &session,
-            &keyspace_cql(&keyspace, config.replication),
-            deadline,
-        )
-        .await?;
+    if keyspace_exists(&session, &keyspace).await? {
+        server::check_keyspace(&session, &keyspace).await?;
+    } else {
+        let server = StoreServer::detect(&session).await?;
+        let cql = keyspace_cql(&keyspace, config.replication, server);
+        apply_change(&session, &cql, deadline).await?;
     }
     for statement in table_statements(&keyspace) {
         apply_change(&session, &statement, deadline).await?;
@@ -69,7 +73,7 @@ async fn apply_change(session: &Session, cql: &str, deadline: Instant) -> Result
         match change_once(session, cql).await {
             Ok(()) => return Ok(()),
             Err(error) if is_final(&error) || Instant::now() + RETRY_PAUSE >= deadline => {
-                return Err(unavailable(&error));
+                return Err(final_or_unavailable(&error, cql));
             }
             Err(error) => {
                 tracing::warn!(%error, "schema change failed, trying again");
@@ -77,17 +81,6 @@ async fn apply_change(session: &Session, cql: &str, deadline: Instant) -> Result
             }
         }
     }
-}
-
-/// Returns `true` for errors of the statement itself, which retrying cannot fix.
-const fn is_final(error: &ExecutionError) -> bool {
-    let ExecutionError::LastAttemptError(RequestAttemptError::DbError(refusal, _)) = error else {
-        return false;
-    };
-    matches!(
-        refusal,
-        DbError::SyntaxError | DbError::Invalid | DbError::Unauthorized | DbError::ConfigError
-    )
 }
 
 async fn change_once(session: &Session, cql: &str) -> Result<(), ExecutionError> {
@@ -112,10 +105,21 @@ async fn change_once(session: &Session, cql: &str) -> Result<(), ExecutionError>
     Ok(())
 }
 
-fn keyspace_cql(keyspace: &KeyspaceName, copies: u16) -> String {
+fn keyspace_cql(keyspace: &KeyspaceName, copies: u16, server: StoreServer) -> String {
+    let options = server.keyspace_options();
     KEYSPACE_CQL
         .replace(KEYSPACE_NAME, &format!("EXISTS {}", keyspace.as_str()))
         .replace(KEYSPACE_COPIES, &format!("'replication_factor': {copies}"))
+        .replace(';', &format!("{options};"))
+}
+
+/// Returns the names of all tables.
+pub(super) fn table_names() -> Vec<String> {
+    let names = TABLES_CQL.lines().filter_map(|line| {
+        let name = line.strip_prefix("CREATE TABLE IF NOT EXISTS switchboard.")?;
+        Some(name.trim_end_matches([' ', '(']).to_owned())
+    });
+    names.collect()
 }
 
 fn table_statements(keyspace: &KeyspaceName) -> Vec<String> {
@@ -139,10 +143,11 @@ mod tests {
     #[test]
     fn cql_files_are_qualified_with_the_keyspace() {
         let keyspace = KeyspaceName::of_namespace("blue");
-        let cql = keyspace_cql(&keyspace, 1);
+        let cql = keyspace_cql(&keyspace, 1, StoreServer::Cassandra);
         assert!(cql.contains("EXISTS blue\n") && cql.contains("'replication_factor': 1}"));
         let tables = table_statements(&keyspace);
-        assert_eq!(tables.len(), TABLES);
+        assert_eq!((tables.len(), table_names().len()), (TABLES, TABLES));
+        assert!(table_names().contains(&"settled_turns".to_owned()));
         assert!(
             tables
                 .iter()
@@ -153,7 +158,10 @@ mod tests {
     #[cfg(feature = "real-services")]
     mod real_services {
         use super::{
-            super::super::testing::{config, new_namespace, session},
+            super::super::{
+                ScyllaLink,
+                testing::{config, link, new_namespace, session},
+            },
             *,
         };
 
@@ -179,6 +187,47 @@ mod tests {
                 .query_unpaged(format!("DROP KEYSPACE {namespace}"), ())
                 .await
                 .unwrap();
+        }
+
+        #[tokio::test]
+        async fn older_schema_is_refused_until_it_is_migrated() {
+            let (config, namespace) = (config(), new_namespace("older"));
+            migrate(&config, &namespace).await.unwrap();
+            let session = session().await;
+            let older = format!("DROP TABLE {namespace}.settled_turns");
+            session.query_unpaged(older, ()).await.unwrap();
+            let link = ScyllaLink::new(config.clone(), &namespace);
+            let refused = link.wait_until_connected().await.unwrap_err().to_string();
+            assert!(
+                refused.contains("no table settled_turns")
+                    && refused.contains("switchboard migrate"),
+                "{refused}"
+            );
+            migrate(&config, &namespace).await.unwrap();
+            let link = ScyllaLink::new(config, &namespace);
+            link.wait_until_connected().await.unwrap();
+            session
+                .query_unpaged(format!("DROP KEYSPACE {namespace}"), ())
+                .await
+                .unwrap();
+        }
+
+        #[tokio::test]
+        async fn refused_statement_is_named_and_final() {
+            let link = link().await;
+            let statement = link
+                .prepare_write(
+                    "INSERT INTO switchboard.replies (org_id, reply_id, body) VALUES (?, ?, ?)",
+                )
+                .await
+                .unwrap();
+            // No key may have more than 64 KiB.
+            let key = "x".repeat(70_000);
+            let refused = link.write(&statement, (&key, "", "x")).await.unwrap_err();
+            assert!(
+                matches!(&refused, StoreError::Refused(reason) if reason.contains("INSERT INTO")),
+                "{refused}"
+            );
         }
     }
 }

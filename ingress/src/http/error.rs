@@ -201,7 +201,7 @@ impl From<StoreError> for ApiError {
                 tracing::warn!(%error, "store unavailable");
                 Self::unavailable("the store cannot be reached")
             }
-            StoreError::Malformed(_) => Self::internal(&error),
+            StoreError::Refused(_) | StoreError::Malformed(_) => Self::internal(&error),
         }
     }
 }

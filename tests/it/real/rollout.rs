@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::start_cluster;
 use crate::support::{
-    Client, Organization, Program, Script, TestService, free_port, report, start_nginx,
+    Client, Organization, Program, Script, TestService, free_port, report, start_nginx, unique,
 };
 
 /// Conversations with short and with long replies at the same time.
@@ -123,4 +123,14 @@ async fn start_proxy(service: &TestService) -> (String, Program) {
     let url = format!("http://{address}");
     let nginx = start_nginx(&blocks, &url).await;
     (url, nginx)
+}
+
+#[tokio::test]
+async fn process_ends_at_start_without_the_tables_of_its_version() {
+    let service = start_cluster(&[]).await;
+    let never_migrated = unique("never");
+    let variables = [("SWITCHBOARD__NAMESPACE", never_migrated.as_str())];
+    let (status, log) = service.command_with(&["serve", "--role", "inference"], &variables);
+    assert!(!status.success(), "{log}");
+    assert!(log.contains("run `switchboard migrate`"), "{log}");
 }

@@ -277,13 +277,30 @@ impl TestService {
 
     /// Runs a command of the product with the configuration of the service.
     pub(crate) fn command(&self, arguments: &[&str]) -> (std::process::ExitStatus, String) {
+        self.command_with(arguments, &[])
+    }
+
+    /// Runs a command like [`Self::command`], with these variables in place of its own.
+    pub(crate) fn command_with(
+        &self,
+        arguments: &[&str],
+        extra: &[(&str, &str)],
+    ) -> (std::process::ExitStatus, String) {
+        let own = |name: &String| extra.iter().all(|(other, _)| other != name);
+        let mut environment = self.environment.clone();
+        environment.retain(|(name, _)| own(name));
+        environment.extend(
+            extra
+                .iter()
+                .map(|(name, value)| ((*name).into(), (*value).into())),
+        );
         let command = ProcessCommand {
             name: unique("command-"),
             arguments: arguments
                 .iter()
                 .map(|argument| (*argument).to_owned())
                 .collect(),
-            environment: self.environment.clone(),
+            environment,
             directory: self.directory.clone(),
         };
         command.run(START_PATIENCE)

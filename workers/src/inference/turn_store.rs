@@ -25,7 +25,7 @@ use super::{
 use crate::{
     dead_letter::DeadLetterCause,
     job_loop::JobEnd,
-    retry::{self, RetryDelays},
+    retry::{self, RetriedError, RetryDelays},
 };
 
 /// Reads and writes of one turn. Implementations retry until their deadline.
@@ -245,7 +245,7 @@ impl<'a> ConversationTurnStore<'a> {
     ) -> Option<T>
     where
         F: Future<Output = Result<T, E>>,
-        E: std::fmt::Display,
+        E: RetriedError,
     {
         let delays = RetryDelays::of_store(&self.inference.config);
         retry::retry_until(deadline, delays, task, work).await

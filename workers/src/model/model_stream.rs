@@ -1,7 +1,10 @@
 //! A response while it arrives: bytes of the connection become output in the task that reads them.
 
+use std::time::Duration;
+
 use futures::FutureExt;
 use switchboard_schemas::conversation::FinishReason;
+use tokio::time::timeout;
 
 use super::{
     CallError, FailedCall,
@@ -12,6 +15,9 @@ use super::{
 
 /// Text after which a read ends, although more may have arrived.
 const TEXT_BYTES_MAX: usize = 64 << 10;
+
+/// Time to wait for the end of a response behind its last event.
+const END_WAIT: Duration = Duration::from_millis(100);
 
 /// Adds an event of a dialect to the output.
 pub(super) type TakeEvent = fn(StreamEvent<'_>, &mut ModelOutput);
@@ -70,6 +76,13 @@ impl ModelStream {
                 None => return Ok(true),
             }
         }
+    }
+
+    /// Waits for the end of the response behind its last event, without which the connection cannot
+    /// serve another call.
+    pub(super) async fn await_end(&mut self) {
+        let end = async { while let Ok(Some(_)) = self.response.chunk().await {} };
+        let _ = timeout(END_WAIT, end).await;
     }
 
     fn take_bytes(&mut self, bytes: &[u8], output: &mut ModelOutput) {

@@ -55,6 +55,9 @@ impl AnswerGeneration<'_> {
             if !is_open {
                 output.finish_text();
             }
+            if output.is_done {
+                stream.await_end().await;
+            }
             let has_news = !output.text.is_empty() || !output.fragments.is_empty();
             has_begun |= has_news;
             self.usage = output.usage.or(self.usage);
