@@ -83,7 +83,7 @@ pub struct ProviderTestReport {
     pub works: bool,
     /// The steps in their order.
     pub steps: Vec<ProviderTestStep>,
-    /// The parts of a request that the model refused, and without which it is called.
+    /// The parts of a request that the model refused: they are left out, or sent in another form.
     pub left_out: Vec<String>,
 }
 

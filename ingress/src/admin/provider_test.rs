@@ -22,6 +22,8 @@ pub(super) async fn test_provider(
     admin: Admin<Configure>,
     ResourceId(id): ResourceId,
 ) -> ApiResult<Json<ProviderTestReport>> {
+    let person = admin.administrator.rate_limit_subject();
+    admin.state.limits.admit_playground_run(person).await?;
     let Ok(_permit) = RUNNING_TESTS.try_acquire() else {
         let detail = "too many providers are being tested";
         return Err(ApiError::new(ErrorCode::RateLimited, detail).retry_after(RETRY_AFTER_OUTAGE));

@@ -232,7 +232,7 @@ impl RateLimits {
         self.check_verdict(VISITOR, quota, verdict)
     }
 
-    /// Counts a playground run of a person, because each may call a model.
+    /// Counts a playground run or the test of a provider, because each may call a model.
     ///
     /// # Errors
     /// Returns `RATE_LIMITED` if the person's quota is exceeded.

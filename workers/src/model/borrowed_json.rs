@@ -21,7 +21,7 @@ impl<'a> TextBytes<'a> {
     }
 }
 
-impl<'de> Deserialize<'de> for TextBytes<'de> {
+impl<'de: 'a, 'a> Deserialize<'de> for TextBytes<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct TextBytesVisitor;
         impl<'de> Visitor<'de> for TextBytesVisitor {

@@ -5,16 +5,17 @@ use std::fmt;
 
 use serde::{
     Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, Visitor},
+    de::{Error, IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::{Map, Value, value::RawValue};
-use switchboard_schemas::conversation::TokenUsage;
+use switchboard_schemas::{conversation::TokenUsage, time::Timestamp};
 
 use super::{
     CallError,
     borrowed_json::{FieldName, FirstElement, TextBytes, raw_text},
     event_stream::StreamEvent,
     output::ModelOutput,
+    refusal::RefusalBody,
     tool_calls::ToolCallFragment,
 };
 
@@ -26,7 +27,7 @@ const DONE: &[u8] = b"[DONE]";
 #[serde(default)]
 struct CompletionChunk<'a> {
     #[serde(borrow)]
-    choices: Option<FirstElement<ChunkChoice<'a>>>,
+    choices: Option<&'a RawValue>,
     // Usage that cannot be parsed must not cost the text beside it.
     #[serde(borrow)]
     usage: Option<&'a RawValue>,
@@ -82,14 +83,57 @@ struct ChunkDelta<'a> {
     others: Vec<(FieldName<'a>, &'a RawValue)>,
 }
 
+impl ChunkDelta<'_> {
+    fn is_empty(&self) -> bool {
+        let known = [
+            self.content,
+            self.refusal,
+            self.tool_calls,
+            self.function_call,
+        ];
+        known.iter().all(Option::is_none) && self.others.is_empty()
+    }
+}
+
 /// A part of a message: Mistral sends texts, thoughts and references as parts.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ContentPart<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'a RawValue>,
+    /// True for thoughts of Gemini.
+    #[serde(borrow)]
+    thought: Option<&'a RawValue>,
     #[serde(borrow)]
     text: Option<&'a RawValue>,
     #[serde(borrow)]
     refusal: Option<&'a RawValue>,
+}
+
+impl<'a> ContentPart<'a> {
+    /// Returns the texts that are part of the answer.
+    fn shown_texts(&self) -> impl Iterator<Item = &'a RawValue> {
+        #[derive(Deserialize)]
+        struct TextValue<'a> {
+            #[serde(borrow)]
+            value: &'a RawValue,
+        }
+        let kind = self.kind.map_or("\"text\"", RawValue::get);
+        let is_text = matches!(
+            kind,
+            "\"text\"" | "\"output_text\"" | "null" | "\"refusal\""
+        );
+        let is_thought = self.thought.is_some_and(|thought| thought.get() == "true");
+        let text = self.text.map(|text| {
+            // The form of assistants: `{"value": "Hello"}`.
+            serde_json::from_str::<TextValue<'_>>(text.get()).map_or(text, |text| text.value)
+        });
+        let texts = [text, self.refusal];
+        texts
+            .into_iter()
+            .flatten()
+            .filter(move |_| is_text && !is_thought)
+    }
 }
 
 /// Adds an event of a stream, or a whole document, to the output.
@@ -99,27 +143,65 @@ pub(super) fn take_event(event: StreamEvent<'_>, output: &mut ModelOutput) {
     }
     let data = event.data.trim_ascii();
     if event.is_error {
-        return output.fail(CallError::Reported, error_message(data));
+        let (error, message) = RefusalBody::parse(data).inside_stream(Timestamp::now());
+        return output.fail(error, message);
     }
-    if data.starts_with(DONE) {
+    if is_done(data) {
         output.is_done = true;
         return;
     }
-    match serde_json::from_slice::<CompletionChunk<'_>>(data) {
-        Ok(chunk) => take_chunk(chunk, data, output),
-        Err(_) => output.fail(CallError::NotAnAnswer, None),
+    match serde_json::from_slice::<Option<CompletionChunk<'_>>>(data) {
+        Ok(chunk) => take_chunk(chunk.unwrap_or_default(), data, output),
+        Err(_) if event.is_named && !data.starts_with(b"{") => {}
+        Err(_) => take_bytes(data, output),
+    }
+}
+
+/// Returns true for the data of the event behind the last chunk.
+pub(super) fn is_done(data: &[u8]) -> bool {
+    data.strip_prefix(b"\"").unwrap_or(data).starts_with(DONE)
+}
+
+/// Takes the text of a chunk that is no UTF-8, because a server cut a character into two chunks.
+fn take_bytes(data: &[u8], output: &mut ModelOutput) {
+    #[derive(Deserialize)]
+    struct BytesChunk<'a> {
+        #[serde(borrow)]
+        choices: FirstElement<BytesChoice<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct BytesChoice<'a> {
+        #[serde(borrow)]
+        delta: BytesDelta<'a>,
+    }
+    #[derive(Deserialize)]
+    struct BytesDelta<'a> {
+        #[serde(borrow, default)]
+        content: Option<TextBytes<'a>>,
+    }
+    match serde_json::from_slice::<BytesChunk<'_>>(data) {
+        Ok(chunk) if std::str::from_utf8(data).is_err() => {
+            let content = chunk.choices.0.and_then(|choice| choice.delta.content);
+            output.push_text(&content.map(|text| text.0).unwrap_or_default());
+        }
+        _ => output.fail(CallError::NotAnAnswer, None),
     }
 }
 
 fn take_chunk(chunk: CompletionChunk<'_>, data: &[u8], output: &mut ModelOutput) {
-    let choice = chunk.choices.and_then(|choices| choices.0);
+    let choice = match chunk.choices.map(first_choice) {
+        Some(Ok(choice)) => choice,
+        Some(Err(_)) => return output.fail(CallError::NotAnAnswer, None),
+        None => None,
+    };
     let groq = chunk.x_groq.unwrap_or_default();
     let counted = choice.as_ref().and_then(|choice| choice.usage);
     let usage = [counted, chunk.usage, groq.usage].into_iter().flatten();
     output.usage = usage.rev().find_map(parse_usage).or(output.usage);
     let mut choice_error = None;
     if let Some(choice) = choice {
-        if let Some(delta) = choice.delta.or(choice.message) {
+        let delta = choice.delta.filter(|delta| !delta.is_empty());
+        if let Some(delta) = delta.or(choice.message) {
             take_delta(delta, output);
         }
         choice_error = choice.error;
@@ -134,10 +216,26 @@ fn take_chunk(chunk: CompletionChunk<'_>, data: &[u8], output: &mut ModelOutput)
     let is_error_object = chunk
         .object
         .is_some_and(|object| object.get() == "\"error\"");
-    if error.iter().any(Option::is_some) || is_error_object {
+    if error.into_iter().flatten().any(says_something) || is_error_object {
         output.failure = None;
-        output.fail(CallError::Reported, error_message(data));
+        let (error, message) = RefusalBody::parse(data).inside_stream(Timestamp::now());
+        output.fail(error, message);
     }
+}
+
+/// Returns the first choice of a list, or a choice without a list.
+fn first_choice(choices: &RawValue) -> serde_json::Result<Option<ChunkChoice<'_>>> {
+    let json = choices.get();
+    if json.starts_with('{') {
+        return serde_json::from_str(json);
+    }
+    let first = serde_json::from_str::<FirstElement<Option<ChunkChoice<'_>>>>(json)?;
+    Ok(first.0.flatten())
+}
+
+/// Returns false for forms of "no error".
+fn says_something(error: &RawValue) -> bool {
+    !matches!(error.get(), "{}" | "[]" | "\"\"" | "false" | "0")
 }
 
 fn take_delta(delta: ChunkDelta<'_>, output: &mut ModelOutput) {
@@ -173,9 +271,9 @@ fn push_content(content: &RawValue, output: &mut ModelOutput) -> Option<()> {
             output.push_text(&TextBytes::parse(part)?.0);
             continue;
         }
-        // A part without text is a thought, a reference or something else that is not shown.
+        // Any other part is a thought, a reference or something else that is not shown.
         let part: ContentPart<'_> = serde_json::from_str(part.get()).unwrap_or_default();
-        for text in [part.text, part.refusal].into_iter().flatten() {
+        for text in part.shown_texts() {
             if let Some(text) = TextBytes::parse(text) {
                 output.push_text(&text.0);
             }
@@ -251,8 +349,10 @@ fn parse_call(json: &str) -> Option<ToolCallFragment> {
 }
 
 pub(super) fn parse_number(value: &Value) -> Option<u64> {
+    let whole = value.as_f64().filter(|number| *number >= 0.0);
     value
         .as_u64()
+        .or_else(|| whole.map(|number| number as u64))
         .or_else(|| value.as_str()?.trim().parse().ok())
 }
 
@@ -265,11 +365,6 @@ fn argument_text(value: &Value) -> String {
     }
 }
 
-/// Returns the words of an error in any of its forms, or the whole data if it is no JSON.
-pub(super) fn error_message(data: &[u8]) -> Option<String> {
-    super::refusal::RefusalBody::parse(data).message
-}
-
 impl<'de: 'a, 'a> Deserialize<'de> for ChunkDelta<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct DeltaVisitor;
@@ -278,6 +373,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for ChunkDelta<'a> {
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("an object")
+            }
+
+            /// Some servers send an empty text instead of an object.
+            fn visit_str<E: Error>(self, _: &str) -> Result<ChunkDelta<'de>, E> {
+                Ok(ChunkDelta::default())
             }
 
             fn visit_map<A: MapAccess<'de>>(
@@ -307,128 +407,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for ChunkDelta<'a> {
                 Ok(delta)
             }
         }
-        deserializer.deserialize_map(DeltaVisitor)
+        deserializer.deserialize_any(DeltaVisitor)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use switchboard_schemas::conversation::FinishReason;
-
-    use super::*;
-    use crate::model::finish_reason::FinishKind;
-
-    fn output(events: &[&str]) -> ModelOutput {
-        let mut output = ModelOutput::new(true, false);
-        for event in events {
-            let event = StreamEvent {
-                is_error: false,
-                data: event.as_bytes(),
-            };
-            take_event(event, &mut output);
-        }
-        output
-    }
-
-    #[test]
-    fn text_reason_and_usage_may_share_a_chunk() {
-        let all = output(&[
-            r#"{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}],"usage":{"prompt_tokens":2,"completion_tokens":3}}"#,
-        ]);
-        let stop = Some(FinishKind::Regular(FinishReason::Stop));
-        assert_eq!((all.text.as_str(), all.finish), ("a", stop));
-        assert_eq!(all.usage.unwrap().completion_tokens, 3);
-    }
-
-    #[test]
-    fn last_usage_counts_wherever_it_stands() {
-        let counted = output(&[
-            r#"{"choices":[],"usage":{"prompt_tokens":2,"completion_tokens":1}}"#,
-            r#"{"choices":[],"x_groq":{"usage":{"prompt_tokens":2,"completion_tokens":22}}}"#,
-            r#"{"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0}}"#,
-        ]);
-        assert_eq!(counted.usage.unwrap().completion_tokens, 22);
-    }
-
-    #[test]
-    fn missing_null_and_unknown_fields_are_ignored() {
-        for json in [
-            "{}",
-            r#"{"choices":null,"usage":null,"error":null}"#,
-            r#"{"choices":[{}]}"#,
-            r#"{"choices":[{"delta":null,"finish_reason":null}],"service_tier":"new"}"#,
-            r#"{"choices":[{"delta":{"role":"assistant","content":null},"finish_reason":""}]}"#,
-            r#"{"choices":[{"delta":{"tool_calls":[{"id":"x"}]}}]}"#,
-            r#"{"choices":[{"delta":{"content":[]},"error":null}]}"#,
-        ] {
-            let output = output(&[json]);
-            assert!(
-                output.text.is_empty() && output.finish.is_none() && output.failure.is_none(),
-                "{json}"
-            );
-        }
-    }
-
-    #[test]
-    fn text_parts_are_joined_and_others_skipped() {
-        let parts = output(&[
-            r#"{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"SECRET"}]}]}}]}"#,
-            r#"{"choices":[{"delta":{"content":[{"type":"text","text":"Hello"},{"type":"reference","reference_ids":[1]},{"type":"text","text":" wor"}]}}]}"#,
-            r#"{"choices":[{"delta":{"content":"ld"}}]}"#,
-            r#"{"choices":[{"delta":{"content":{"type":"text","text":"!"}}}]}"#,
-        ]);
-        assert_eq!((parts.text.as_str(), parts.failure), ("Hello world!", None));
-    }
-
-    #[test]
-    fn every_error_form_is_a_failure_with_its_words() {
-        for json in [
-            r#"{"error":{"message":"gone","code":500}}"#,
-            r#"{"error":"gone"}"#,
-            r#"{"object":"error","message":"gone"}"#,
-            r#"{"choices":[{"delta":{"content":""},"finish_reason":"error","error":{"code":502,"message":"gone"}}]}"#,
-            r#"{"choices":[],"x_groq":{"error":"gone"}}"#,
-        ] {
-            let failure = output(&[json]).failure.unwrap();
-            assert_eq!(failure.error, CallError::Reported, "{json}");
-            assert_eq!(failure.message.as_deref(), Some("gone"), "{json}");
-        }
-    }
-
-    #[test]
-    fn unknown_fields_of_message_and_call_are_kept() {
-        let kept = output(&[
-            r#"{"choices":[{"delta":{"role":"assistant","reasoning_content":"I th","tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"find","arguments":"{}"},"extra_content":{"google":{"thought_signature":"c2ln"}}}]}}]}"#,
-            r#"{"choices":[{"delta":{"reasoning_content":"ink","reasoning_details":[{"a":1}],"audio":null}}]}"#,
-            r#"{"choices":[{"delta":{"reasoning_details":[{"b":2}]}}]}"#,
-        ]);
-        let want = serde_json::json!({"reasoning_content": "I think", "reasoning_details": [{"a": 1}, {"b": 2}]});
-        assert_eq!(Value::from(kept.extras), want);
-        assert_eq!(
-            Value::from(kept.fragments[0].extras.clone()),
-            serde_json::json!({"extra_content": {"google": {"thought_signature": "c2ln"}}})
-        );
-    }
-
-    #[test]
-    fn lone_surrogate_waits_for_its_other_half() {
-        let halves = [
-            r#"{"choices":[{"delta":{"content":"\ud83e"}}]}"#,
-            r#"{"choices":[{"delta":{"content":"\udd80"}}]}"#,
-        ];
-        assert_eq!(output(&halves[..1]).text, "");
-        assert_eq!(output(&halves).text, "\u{1f980}");
-    }
-
-    proptest! {
-        #[test]
-        fn arbitrary_data_never_panics(data: Vec<u8>, text: String) {
-            let content = serde_json::json!({"choices": [{"delta": {"content": text}}]}).to_string();
-            let mut output = ModelOutput::new(true, false);
-            for data in [data.as_slice(), text.as_bytes(), content.as_bytes()] {
-                take_event(StreamEvent { is_error: false, data }, &mut output);
-            }
-        }
-    }
-}
+#[path = "chunk_tests.rs"]
+mod tests;

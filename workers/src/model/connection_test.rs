@@ -5,8 +5,10 @@ use std::time::Duration;
 use secrecy::SecretString;
 use serde_json::json;
 use switchboard_schemas::{
+    conversation::FinishReason,
     provider::{
-        Provider, ProviderTestOutcome, ProviderTestReport, ProviderTestStep, ProviderTestStepName,
+        Provider, ProviderApi, ProviderError, ProviderTestOutcome, ProviderTestReport,
+        ProviderTestStep, ProviderTestStepName,
     },
     time::whole_millis,
 };
@@ -22,8 +24,8 @@ use crate::{config::WorkersConfig, outgoing::AddressReach};
 
 /// Longest answer of a step, in tokens. Thoughts count too.
 const ANSWER_TOKENS_MAX: u32 = 256;
-/// Longest duration of a step.
-const STEP_TIMEOUT: Duration = Duration::from_secs(30);
+/// Longest duration of listing the models.
+const MODELS_TIMEOUT: Duration = Duration::from_secs(5);
 /// Models that are named in the report.
 const NAMED_MODELS_MAX: usize = 5;
 
@@ -31,7 +33,10 @@ type StepOutcome = Result<(ProviderTestOutcome, String), FailedCall>;
 
 /// Tests providers through connections of its own.
 #[derive(Clone)]
-pub struct ProviderTester(ModelClient);
+pub struct ProviderTester {
+    client: ModelClient,
+    first_token_timeout: Duration,
+}
 
 impl ProviderTester {
     /// Creates a tester with the bounds of the workers.
@@ -39,7 +44,10 @@ impl ProviderTester {
     /// # Errors
     /// Fails if no TLS provider is installed.
     pub fn new(config: &WorkersConfig) -> anyhow::Result<Self> {
-        Ok(Self(ModelClient::new(config)?))
+        Ok(Self {
+            client: ModelClient::new(config)?,
+            first_token_timeout: Duration::from_millis(config.first_token_timeout_ms),
+        })
     }
 
     /// Lists the models of a provider, sends a message and asks for the call of a tool.
@@ -48,22 +56,31 @@ impl ProviderTester {
         provider: &Provider,
         api_key: Option<SecretString>,
     ) -> ProviderTestReport {
-        let client = self.0.forgetful();
+        let client = self.client.forgetful();
         let endpoint = configured_endpoint(provider, api_key, None);
-        let models = run_step(ProviderTestStepName::Models, &endpoint, async {
-            list_models(&client, &endpoint).await
-        })
-        .await;
-        let message = run_step(ProviderTestStepName::Message, &endpoint, async {
-            send_message(&client, &endpoint).await
-        })
-        .await;
+        let answer_timeout = endpoint
+            .first_token_timeout
+            .unwrap_or(self.first_token_timeout);
+        let tested = |name, timeout| TestedStep {
+            name,
+            timeout,
+            endpoint: &endpoint,
+        };
+        let models = tested(ProviderTestStepName::Models, MODELS_TIMEOUT)
+            .run(list_models(&client, &endpoint))
+            .await;
+        let mut message = tested(ProviderTestStepName::Message, answer_timeout)
+            .run(send_message(&client, &endpoint))
+            .await;
         let works = message.outcome != ProviderTestOutcome::Failed;
+        let is_not_found = |error: &ProviderError| matches!(error.status, Some(404 | 405));
+        if message.provider_error.as_ref().is_some_and(is_not_found) {
+            message.detail = words_for_404(&endpoint, &models);
+        }
         let tool_call = if works {
-            run_step(ProviderTestStepName::ToolCall, &endpoint, async {
-                call_tool(&client, &endpoint).await
-            })
-            .await
+            tested(ProviderTestStepName::ToolCall, answer_timeout)
+                .run(call_tool(&client, &endpoint))
+                .await
         } else {
             ProviderTestStep {
                 name: ProviderTestStepName::ToolCall,
@@ -81,30 +98,39 @@ impl ProviderTester {
     }
 }
 
-async fn run_step(
+/// One step of a test.
+struct TestedStep<'a> {
     name: ProviderTestStepName,
-    endpoint: &ModelEndpoint,
-    step: impl Future<Output = StepOutcome>,
-) -> ProviderTestStep {
-    let begun = Instant::now();
-    let outcome = match timeout(STEP_TIMEOUT, step).await {
-        Ok(outcome) => outcome,
-        Err(_) => Err(CallError::Silent.into()),
-    };
-    let (outcome, detail, provider_error) = match outcome {
-        Ok((outcome, detail)) => (outcome, detail, None),
-        Err(failed) => (
-            ProviderTestOutcome::Failed,
-            words_for(&failed.error, endpoint),
-            failed.provider_error(),
-        ),
-    };
-    ProviderTestStep {
-        name,
-        outcome,
-        detail,
-        took_ms: whole_millis(begun.elapsed()),
-        provider_error,
+    timeout: Duration,
+    endpoint: &'a ModelEndpoint,
+}
+
+impl TestedStep<'_> {
+    async fn run(self, step: impl Future<Output = StepOutcome>) -> ProviderTestStep {
+        let begun = Instant::now();
+        let outcome = match timeout(self.timeout, step).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(CallError::Silent.into()),
+        };
+        let (outcome, detail, provider_error) = match outcome {
+            Ok((outcome, detail)) => (outcome, detail, None),
+            Err(failed) if failed.error == CallError::Silent => {
+                let detail = format!("Nothing came within {} s.", self.timeout.as_secs());
+                (ProviderTestOutcome::Failed, detail, None)
+            }
+            Err(failed) => (
+                ProviderTestOutcome::Failed,
+                words_for(&failed.error, self.endpoint),
+                failed.provider_error(),
+            ),
+        };
+        ProviderTestStep {
+            name: self.name,
+            outcome,
+            detail,
+            took_ms: whole_millis(begun.elapsed()),
+            provider_error,
+        }
     }
 }
 
@@ -114,7 +140,7 @@ async fn list_models(client: &ModelClient, endpoint: &ModelEndpoint) -> StepOutc
             error: CallError::Refused { status: 404 | 405 } | CallError::NotAnAnswer,
             ..
         }) => {
-            let detail = "The endpoint does not list its models, which is not needed.";
+            let detail = "The endpoint does not list its models. It need not.";
             return Ok((ProviderTestOutcome::Skipped, detail.to_owned()));
         }
         listed => listed?,
@@ -128,17 +154,25 @@ async fn list_models(client: &ModelClient, endpoint: &ModelEndpoint) -> StepOutc
         let detail = format!("{model} is one of the {count} models of this endpoint.");
         return Ok((ProviderTestOutcome::Worked, detail));
     }
-    let named = models[..count.min(NAMED_MODELS_MAX)].join(", ");
-    let detail = format!("{model} is not one of the {count} models of this endpoint: {named} …");
+    let mut named = models[..count.min(NAMED_MODELS_MAX)].join(", ");
+    if count > NAMED_MODELS_MAX {
+        named.push_str(" …");
+    }
+    let detail = format!("{model} is not one of the {count} models of this endpoint: {named}");
     Ok((ProviderTestOutcome::Partly, detail))
 }
 
 async fn send_message(client: &ModelClient, endpoint: &ModelEndpoint) -> StepOutcome {
     let prompt = prompt("Answer with the word OK.", Vec::new());
-    let (text, _) = client.complete(endpoint, &prompt, ToolOffer::None).await?;
-    if text.trim().is_empty() {
-        let detail = "The model answered without any text. A reasoning model needs a larger limit of tokens.";
+    let answer = client.complete(endpoint, &prompt, ToolOffer::None).await?;
+    if answer.text.trim().is_empty() && answer.reason == FinishReason::Length {
+        let detail =
+            "The model used up its tokens before any text. A reasoning model needs a larger limit.";
         return Ok((ProviderTestOutcome::Partly, detail.to_owned()));
+    }
+    if answer.text.trim().is_empty() {
+        let detail = "The model answered without any text.".to_owned();
+        return Ok((ProviderTestOutcome::Failed, detail));
     }
     let detail = "The model answered a message.".to_owned();
     Ok((ProviderTestOutcome::Worked, detail))
@@ -157,10 +191,24 @@ async fn call_tool(client: &ModelClient, endpoint: &ModelEndpoint) -> StepOutcom
         "Call the tool search_products with the query lamp.",
         vec![tool],
     );
-    let (_, has_called) = client
+    let answered = client
         .complete(endpoint, &prompt, ToolOffer::Callable)
-        .await?;
-    Ok(if has_called {
+        .await;
+    let answer = match answered {
+        Err(FailedCall {
+            error:
+                CallError::Refused { status: 400 | 422 }
+                | CallError::Overloaded {
+                    status: 500 | 501, ..
+                },
+            ..
+        }) => {
+            let detail = "The server refuses tools. Agents answer without products.";
+            return Ok((ProviderTestOutcome::Partly, detail.to_owned()));
+        }
+        answered => answered?,
+    };
+    Ok(if answer.has_called {
         (
             ProviderTestOutcome::Worked,
             "The model called a tool, so that agents can show products.".to_owned(),
@@ -187,6 +235,21 @@ fn prompt(message: &str, tools: Vec<ToolDeclaration>) -> ModelPrompt {
     }
 }
 
+/// Returns what is missing if a message is answered with "not found".
+fn words_for_404(endpoint: &ModelEndpoint, models: &ProviderTestStep) -> String {
+    let is_listed = models.outcome == ProviderTestOutcome::Worked;
+    match (endpoint.api, models.outcome) {
+        (ProviderApi::Responses, ProviderTestOutcome::Worked) => {
+            "The provider has no Responses API. Set the API to chat completions.".to_owned()
+        }
+        (_, ProviderTestOutcome::Worked | ProviderTestOutcome::Partly) if !is_listed => {
+            format!("The provider has no model {}.", endpoint.model)
+        }
+        _ => "The provider has no such model, or nothing at this address. Compare the base URL with docs/providers.md."
+            .to_owned(),
+    }
+}
+
 /// Returns a failure in words for people.
 fn words_for(error: &CallError, endpoint: &ModelEndpoint) -> String {
     match error {
@@ -199,11 +262,11 @@ fn words_for(error: &CallError, endpoint: &ModelEndpoint) -> String {
         CallError::Unreachable { cause } => format!("The address cannot be reached: {cause}."),
         CallError::AddressRefused => "The address is in a network that is not allowed.".to_owned(),
         CallError::InvalidEndpoint => "The base URL or the key is not valid.".to_owned(),
+        CallError::Refused { status: 401 | 403 } if endpoint.api_key.is_none() => {
+            "No key is stored, and the provider wants one.".to_owned()
+        }
         CallError::Refused { status: 401 | 403 } => "The provider refused the key.".to_owned(),
         CallError::Refused { status: 402 } => "The provider asks for a payment.".to_owned(),
-        CallError::Refused { status: 404 } => {
-            "The provider knows no such model or address. Many base URLs end with /v1.".to_owned()
-        }
         CallError::Refused { status } => {
             format!("The provider refused the request, status {status}.")
         }
@@ -215,11 +278,11 @@ fn words_for(error: &CallError, endpoint: &ModelEndpoint) -> String {
             format!("The provider is overloaded or failing, status {status}.")
         }
         CallError::NotAnAnswer => {
-            "The address answers, but not in the OpenAI protocol. Many base URLs end with /v1."
+            "The address answers, but not in the OpenAI protocol. Compare it with docs/providers.md."
                 .to_owned()
         }
         CallError::Reported => "The provider reported an error.".to_owned(),
         CallError::BrokenOff => "The connection broke.".to_owned(),
-        CallError::Silent => format!("Nothing came within {} s.", STEP_TIMEOUT.as_secs()),
+        CallError::Silent => "Nothing came in time.".to_owned(),
     }
 }

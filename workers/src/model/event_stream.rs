@@ -11,7 +11,20 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub(super) struct StreamEvent<'a> {
     /// True for events named `error`, and for data in a field of that name (llama.cpp).
     pub(super) is_error: bool,
+    /// True for events with a name, whose data need not be JSON (`ping`).
+    pub(super) is_named: bool,
     pub(super) data: &'a [u8],
+}
+
+impl<'a> StreamEvent<'a> {
+    /// Creates an event without a name.
+    pub(super) const fn of_data(data: &'a [u8]) -> Self {
+        Self {
+            is_error: false,
+            is_named: false,
+            data,
+        }
+    }
 }
 
 /// Parser with the incomplete end of the pieces so far.
@@ -22,6 +35,7 @@ pub(super) struct EventParser {
     /// Data lines of the current event, joined.
     data: Vec<u8>,
     is_error: bool,
+    is_named: bool,
     /// True if the last line ended with CR, to which an LF may belong.
     after_return: bool,
     /// True after the first line.
@@ -71,11 +85,13 @@ impl EventParser {
             if !data.trim_ascii().is_empty() {
                 take(StreamEvent {
                     is_error: self.is_error,
+                    is_named: self.is_named,
                     data,
                 });
             }
             self.data.clear();
             self.is_error = false;
+            self.is_named = false;
             return;
         }
         let colon = line.iter().position(|byte| *byte == b':');
@@ -90,7 +106,10 @@ impl EventParser {
                 }
                 self.data.extend_from_slice(value);
             }
-            b"event" => self.is_error |= value == b"error",
+            b"event" => {
+                self.is_error |= value == b"error";
+                self.is_named |= !value.is_empty();
+            }
             _ => {}
         }
     }

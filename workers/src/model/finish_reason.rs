@@ -14,7 +14,7 @@ pub(super) enum FinishKind {
 }
 
 /// Words of interruptions. They come first, because `timeout_limit` is no length.
-const INTERRUPTIONS: [&str; 22] = [
+const INTERRUPTIONS: [&str; 37] = [
     "error",
     "incomplete",
     "unfinished",
@@ -37,6 +37,21 @@ const INTERRUPTIONS: [&str; 22] = [
     "shutdown",
     "killed",
     "outofmemory",
+    "unspecified",
+    "notfinish",
+    "notcomplete",
+    "abandon",
+    "deadline",
+    "exhaust",
+    "connection",
+    "terminated",
+    "crash",
+    "evict",
+    "dropped",
+    "network",
+    "internal",
+    "lost",
+    "server",
 ];
 /// Words of answers that a filter ended.
 const FILTERS: [&str; 12] = [
@@ -54,7 +69,16 @@ const FILTERS: [&str; 12] = [
     "language",
 ];
 /// Words of answers that reached a limit.
-const LENGTHS: [&str; 5] = ["length", "maxtoken", "maxoutput", "limit", "contextwindow"];
+const LENGTHS: [&str; 8] = [
+    "length",
+    "maxtoken",
+    "maxoutput",
+    "maxnew",
+    "limit",
+    "contextwindow",
+    "toolong",
+    "truncat",
+];
 /// Words of complete answers.
 const STOPS: [&str; 11] = [
     "stop", "endturn", "turnend", "endof", "eos", "eot", "tool", "function", "complete", "finish",
@@ -100,7 +124,7 @@ mod tests {
             ),
             (
                 Some(FinishKind::Regular(FinishReason::Length)),
-                "length MAX_TOKENS max-output-tokens model_length model_context_window_exceeded",
+                "length MAX_TOKENS max_new_tokens too_long truncated max-output-tokens model_length model_context_window_exceeded",
             ),
             (
                 Some(FinishKind::Regular(FinishReason::ContentFilter)),
@@ -108,7 +132,7 @@ mod tests {
             ),
             (
                 Some(FinishKind::Interrupted),
-                "error abort aborted cancelled incomplete insufficient_system_resource network_error MALFORMED_FUNCTION_CALL timeout engine_overloaded",
+                "error not_finished FINISH_REASON_UNSPECIFIED abandoned connection_reset deadline_exceeded abort aborted cancelled incomplete insufficient_system_resource network_error MALFORMED_FUNCTION_CALL timeout engine_overloaded",
             ),
             (Some(FinishKind::Unknown), "because OTHER pending"),
             (None, "null None"),

@@ -38,7 +38,7 @@ fn read(pieces: &[&[u8]], take_event: TakeEvent) -> String {
         calls.push_fragment(fragment);
     }
     let mut extras = serde_json::Value::Null;
-    merge_extra(&mut extras, output.extras.into());
+    merge_extra(&mut extras, output.extras.into(), false);
     let calls = calls.into_calls(false);
     format!(
         "{:?} {:?} {:?} {:?} {} {calls:?} {extras}",

@@ -16,6 +16,7 @@ mod finish_reason;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 pub(crate) mod generation;
+mod model_request;
 mod model_stream;
 pub(crate) mod openai;
 mod output;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::FutureExt;
+use serde_json::value::RawValue;
 use switchboard_schemas::conversation::FinishReason;
 use tokio::time::timeout;
 
@@ -13,8 +14,9 @@ use super::{
     output::ModelOutput,
 };
 
-/// Text after which a read ends, although more may have arrived.
-const TEXT_BYTES_MAX: usize = 64 << 10;
+/// Bytes after which a read ends, although more may have arrived.
+const READ_BYTES_MAX: usize = 64 << 10;
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Time to wait for the end of a response behind its last event.
 const END_WAIT: Duration = Duration::from_millis(100);
@@ -28,8 +30,15 @@ pub(crate) struct ModelStream {
     events: EventParser,
     take_event: TakeEvent,
     bytes_left: usize,
-    /// Bytes of a response that is one document instead of a stream.
-    document: Option<Vec<u8>>,
+    form: ResponseForm,
+}
+
+/// Form of a response, which its first byte decides: content types are not to be trusted.
+enum ResponseForm {
+    Unknown,
+    Events,
+    /// JSON without events: one document, or one in each line.
+    Document(Vec<u8>),
 }
 
 impl ModelStream {
@@ -37,7 +46,6 @@ impl ModelStream {
     pub(super) fn new(
         response: reqwest::Response,
         bytes_max: usize,
-        is_document: bool,
         take_event: TakeEvent,
     ) -> Self {
         Self {
@@ -45,7 +53,7 @@ impl ModelStream {
             events: EventParser::default(),
             take_event,
             bytes_left: bytes_max,
-            document: is_document.then(Vec::new),
+            form: ResponseForm::Unknown,
         }
     }
 
@@ -56,10 +64,12 @@ impl ModelStream {
     /// output has what arrived before.
     pub(super) async fn read(&mut self, output: &mut ModelOutput) -> Result<bool, CallError> {
         let mut piece = self.response.chunk().await;
+        let mut taken = 0;
         loop {
             match piece {
                 Ok(Some(bytes)) if bytes.len() <= self.bytes_left => {
                     self.bytes_left -= bytes.len();
+                    taken += bytes.len();
                     self.take_bytes(&bytes, output);
                 }
                 Ok(None) => {
@@ -68,7 +78,7 @@ impl ModelStream {
                 }
                 Ok(Some(_)) | Err(_) => return Err(CallError::BrokenOff),
             }
-            if output.text.len() >= TEXT_BYTES_MAX {
+            if taken >= READ_BYTES_MAX {
                 return Ok(true);
             }
             match self.response.chunk().now_or_never() {
@@ -86,38 +96,57 @@ impl ModelStream {
     }
 
     fn take_bytes(&mut self, bytes: &[u8], output: &mut ModelOutput) {
-        match &mut self.document {
-            Some(document) => document.extend_from_slice(bytes),
-            None => self
+        if matches!(self.form, ResponseForm::Unknown) {
+            let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+            self.form = match bytes.trim_ascii_start().first() {
+                Some(b'{' | b'[') => ResponseForm::Document(Vec::new()),
+                Some(_) => ResponseForm::Events,
+                None => ResponseForm::Unknown,
+            };
+        }
+        match &mut self.form {
+            ResponseForm::Document(document) => document.extend_from_slice(bytes),
+            _ => self
                 .events
                 .push(bytes, |event| (self.take_event)(event, output)),
         }
     }
 
     fn finish(&mut self, output: &mut ModelOutput) {
-        if let Some(document) = self.document.take() {
-            let event = StreamEvent {
-                is_error: false,
-                data: &document,
-            };
-            (self.take_event)(event, output);
-            if output.finish.is_none() {
-                // A whole document with an answer is a whole answer.
-                if output.text.is_empty() && output.fragments.is_empty() {
-                    output.fail(CallError::NotAnAnswer, None);
-                } else {
-                    output.finish = Some(FinishKind::Regular(FinishReason::Stop));
-                }
-            }
-            output.is_done = true;
-            return;
+        if let ResponseForm::Document(document) = &self.form {
+            return take_document(document, self.take_event, output);
         }
         let was_sound = output.failure.is_none();
         self.events.finish(|event| (self.take_event)(event, output));
         // An event that was cut in the middle is no invalid answer.
-        let is_cut = |failed: &FailedCall| failed.error == CallError::NotAnAnswer;
-        if was_sound && output.failure.as_ref().is_some_and(is_cut) {
+        let is_invalid = |failed: &FailedCall| failed.error == CallError::NotAnAnswer;
+        if was_sound && output.failure.as_ref().is_some_and(is_invalid) {
             output.failure = None;
+            output.is_cut = true;
         }
+    }
+}
+
+/// Adds a response without events: one document, or one in each line.
+fn take_document(document: &[u8], take_event: TakeEvent, output: &mut ModelOutput) {
+    let document = document.strip_prefix(BYTE_ORDER_MARK).unwrap_or(document);
+    let values = serde_json::Deserializer::from_slice(document).into_iter::<&RawValue>();
+    let mut count = 0;
+    for value in values {
+        match value {
+            Ok(value) => take_event(StreamEvent::of_data(value.get().as_bytes()), output),
+            Err(error) if error.is_eof() => output.is_cut = true,
+            Err(_) => output.fail(CallError::NotAnAnswer, None),
+        }
+        count += 1;
+    }
+    if count == 1 && !output.is_cut {
+        if output.finish.is_none() && output.has_begun() {
+            // A whole document with an answer is a whole answer.
+            output.finish = Some(FinishKind::Regular(FinishReason::Stop));
+        } else if output.finish.is_none() {
+            output.fail(CallError::NotAnAnswer, None);
+        }
+        output.is_done = true;
     }
 }

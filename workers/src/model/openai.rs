@@ -11,21 +11,21 @@ use futures::{Stream, StreamExt};
 use http::{HeaderMap, HeaderValue, header};
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
-use serde::Serialize;
 use serde_json::Value;
-use switchboard_schemas::{network::IpNetwork, provider::ProviderApi, time::Timestamp};
+use switchboard_schemas::{
+    conversation::FinishReason, network::IpNetwork, provider::ProviderApi, time::Timestamp,
+};
 
 use super::{
     CallError, FailedCall, ModelEndpoint, ModelPrompt, chunk,
+    finish_reason::FinishKind,
+    model_request::{CHAT_PATH, ModelRequest, RESPONSES_PATH},
     model_stream::ModelStream,
     output::ModelOutput,
     prompt::ToolOffer,
     refusal,
-    request::ChatCompletionRequest,
-    request_forms::{RequestForm, RequestForms, SentParameters},
-    responses,
-    responses_request::ResponsesRequest,
-    retry_after,
+    request_forms::RequestForms,
+    responses, retry_after,
 };
 use crate::{
     config::WorkersConfig,
@@ -37,16 +37,22 @@ const IDLE_CONNECTIONS_MAX: usize = 64;
 /// Time for which an idle connection is kept.
 const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
 /// Requests of one call, each of which leaves out one more parameter.
-const REQUESTS_MAX: usize = 6;
-/// Path of chats below a base URL, and end of addresses that people paste as one.
-const CHAT_PATH: &str = "/chat/completions";
-const RESPONSES_PATH: &str = "/responses";
+const REQUESTS_MAX: usize = 8;
+/// Path of the list of models.
 const MODELS_PATH: &str = "/models";
 /// Longest list of models that is read, in bytes.
 const MODELS_BYTES_MAX: usize = 1 << 20;
 /// Query of the addresses of Azure's classic API, which has a header of its own for keys.
 const AZURE_QUERY: &str = "api-version";
 const AZURE_KEY_HEADER: &str = "api-key";
+
+/// One answer that was read to its end.
+pub(crate) struct CompletedAnswer {
+    pub(crate) text: String,
+    /// True if the model calls a tool.
+    pub(crate) has_called: bool,
+    pub(super) reason: FinishReason,
+}
 
 /// Calls providers, with a connection pool for those of the operator and one for all others.
 #[derive(Clone)]
@@ -125,7 +131,9 @@ impl ModelClient {
     ) -> Result<ModelStream, FailedCall> {
         let known = self.forms.form_for(endpoint);
         let mut form = known;
-        for _ in 1..REQUESTS_MAX {
+        let mut requests = 0;
+        loop {
+            requests += 1;
             let request = ModelRequest::new(endpoint, prompt, prefix, offer, form);
             let response = self.post(endpoint, &request).await?;
             let Err(error) = check_response(&response, is_answer) else {
@@ -135,8 +143,8 @@ impl ModelClient {
                 return Ok(self.stream_of(endpoint, response));
             };
             let (failed, refusal) = refusal::explain_refusal(error, endpoint, response).await;
-            let Some((next, left_out)) = form.adapted(&failed.error, &refusal, request.sent())
-            else {
+            let adapted = form.adapted(&failed.error, &refusal, request.sent());
+            let Some((next, left_out)) = adapted.filter(|_| requests < REQUESTS_MAX) else {
                 return Err(failed);
             };
             tracing::info!(
@@ -147,16 +155,15 @@ impl ModelClient {
             );
             form = next;
         }
-        Err(CallError::Refused { status: 400 }.into())
     }
 
-    /// Returns the text of one answer, and true if it calls a tool.
+    /// Returns one answer.
     pub(crate) async fn complete(
         &self,
         endpoint: &ModelEndpoint,
         prompt: &ModelPrompt,
         offer: ToolOffer,
-    ) -> Result<(String, bool), FailedCall> {
+    ) -> Result<CompletedAnswer, FailedCall> {
         let mut stream = self.start_stream(endpoint, prompt, "", offer).await?;
         let mut output = ModelOutput::new(true, false);
         while stream.read(&mut output).await? && output.failure.is_none() && !output.is_done {
@@ -165,10 +172,17 @@ impl ModelClient {
             }
         }
         if let Some(failure) = output.failure {
-            return Err(failure);
+            return Err(failure.without_key_of(endpoint));
         }
+        let Some(FinishKind::Regular(reason)) = output.finish else {
+            return Err(CallError::BrokenOff.into());
+        };
         output.finish_text();
-        Ok((output.text, !output.fragments.is_empty()))
+        Ok(CompletedAnswer {
+            has_called: !output.fragments.is_empty(),
+            text: output.text,
+            reason,
+        })
     }
 
     /// Returns the ids of the endpoint's models.
@@ -232,12 +246,11 @@ impl ModelClient {
     }
 
     fn stream_of(&self, endpoint: &ModelEndpoint, response: reqwest::Response) -> ModelStream {
-        let is_document = content_type(response.headers()).starts_with("application/json");
         let take_event = match endpoint.api {
             ProviderApi::ChatCompletions => chunk::take_event,
             ProviderApi::Responses => responses::take_event,
         };
-        ModelStream::new(response, self.body_bytes_max, is_document, take_event)
+        ModelStream::new(response, self.body_bytes_max, take_event)
     }
 
     /// Returns the HTTP client that may connect to the endpoint.
@@ -248,54 +261,6 @@ impl ModelClient {
         check_host(&endpoint.base_url, endpoint.reach, &self.allowed)
             .map_err(|_| CallError::AddressRefused)?;
         Ok(self.confined.clone())
-    }
-}
-
-/// A request in the dialect of its endpoint.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum ModelRequest<'a> {
-    Chat(ChatCompletionRequest<'a>),
-    Responses(ResponsesRequest<'a>),
-}
-
-impl<'a> ModelRequest<'a> {
-    fn new(
-        endpoint: &'a ModelEndpoint,
-        prompt: &'a ModelPrompt,
-        prefix: &str,
-        offer: ToolOffer,
-        form: RequestForm,
-    ) -> Self {
-        match endpoint.api {
-            ProviderApi::ChatCompletions => Self::Chat(ChatCompletionRequest::new(
-                endpoint, prompt, prefix, offer, form,
-            )),
-            ProviderApi::Responses => {
-                Self::Responses(ResponsesRequest::new(endpoint, prompt, prefix, offer, form))
-            }
-        }
-    }
-
-    const fn path(&self) -> &'static str {
-        match self {
-            Self::Chat(_) => CHAT_PATH,
-            Self::Responses(_) => RESPONSES_PATH,
-        }
-    }
-
-    const fn streams(&self) -> bool {
-        match self {
-            Self::Chat(request) => request.stream,
-            Self::Responses(request) => request.stream,
-        }
-    }
-
-    const fn sent(&self) -> &SentParameters {
-        match self {
-            Self::Chat(request) => &request.sent,
-            Self::Responses(request) => &request.sent,
-        }
     }
 }
 
@@ -348,7 +313,7 @@ fn endpoint_url(base_url: &str, path: &str) -> Result<Url, CallError> {
         return Err(CallError::InvalidEndpoint);
     }
     let base = address.path().trim_end_matches('/');
-    let base = [CHAT_PATH, RESPONSES_PATH]
+    let base = [CHAT_PATH, RESPONSES_PATH, MODELS_PATH]
         .into_iter()
         .find_map(|path| base.strip_suffix(path))
         .unwrap_or(base);

@@ -25,6 +25,8 @@ pub(super) struct ModelOutput {
     pub(super) usage: Option<TokenUsage>,
     /// Failure that the provider reported, or the first event that is none of the protocol.
     pub(super) failure: Option<FailedCall>,
+    /// True if the response ended within an event.
+    pub(super) is_cut: bool,
     /// True once the provider has said that nothing follows.
     pub(super) is_done: bool,
     /// True if calls and unknown fields are wanted.
@@ -107,16 +109,25 @@ impl ModelOutput {
         if value.is_null() || self.extras_bytes > EXTRAS_BYTES_MAX {
             return;
         }
-        merge_extra(self.extras.entry(name).or_insert(Value::Null), value);
+        let is_thought = ["reason", "think", "thought"]
+            .iter()
+            .any(|word| name.contains(word));
+        let known = self.extras.entry(name).or_insert(Value::Null);
+        merge_extra(known, value, is_thought);
     }
 }
 
 /// Adds a piece of an unknown field to the pieces before it: texts are joined, entries of lists too
-/// if they carry the same `index` (`reasoning_details` of OpenRouter), and anything else replaces
-/// what was there, such as a signature.
-pub(super) fn merge_extra(known: &mut Value, piece: Value) {
+/// if they carry the same `index` (`reasoning_details` of OpenRouter), objects field by field, and
+/// anything else replaces what was there. An equal text is a repeat, unless texts are pieces of
+/// thoughts.
+pub(super) fn merge_extra(known: &mut Value, piece: Value, is_thought: bool) {
     match (known, piece) {
-        (Value::String(known), Value::String(piece)) => known.push_str(&piece),
+        (Value::String(known), Value::String(piece)) => {
+            if is_thought || *known != piece {
+                known.push_str(&piece);
+            }
+        }
         (Value::Array(known), Value::Array(piece)) => {
             for entry in piece {
                 let begun = known.iter_mut().rfind(|begun| continues(begun, &entry));
@@ -126,8 +137,20 @@ pub(super) fn merge_extra(known: &mut Value, piece: Value) {
                 }
             }
         }
-        (Value::Object(known), Value::Object(piece)) => known.extend(piece),
+        (Value::Object(known), Value::Object(piece)) => merge_objects(known, piece),
         (known, piece) => *known = piece,
+    }
+}
+
+fn merge_objects(known: &mut Map<String, Value>, piece: Map<String, Value>) {
+    for (name, value) in piece {
+        match (known.get_mut(&name), value) {
+            (Some(Value::Object(known)), Value::Object(piece)) => merge_objects(known, piece),
+            (Some(known), value) => *known = value,
+            (None, value) => {
+                known.insert(name, value);
+            }
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use futures::StreamExt;
 use secrecy::ExposeSecret;
 use serde_json::Value;
 use switchboard_schemas::time::Timestamp;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::{CallError, FailedCall, ModelEndpoint, openai::body_pieces, retry_after};
 
@@ -24,6 +24,8 @@ const BODY_BYTES_MAX: usize = 64 << 10;
 const MESSAGE_CHARS_MAX: usize = 500;
 /// Shortest API key that is looked for in messages; a shorter one is a word of any text.
 const KEY_BYTES_MIN: usize = 6;
+/// Fields that repeat the request (FastAPI, Groq).
+const QUOTING_FIELDS: [&str; 3] = ["input", "ctx", "failed_generation"];
 /// Found in codes and types: `context_length_exceeded` (OpenAI), `exceed_context_size_error`
 /// (llama.cpp).
 const LENGTH_CODES: [&str; 2] = ["context_length", "context_size"];
@@ -71,33 +73,76 @@ impl RefusalBody {
                 ..Self::default()
             };
         };
-        let body = match parsed {
-            Value::Array(mut list) if !list.is_empty() => list.swap_remove(0),
-            other => other,
+        let list = match parsed {
+            Value::Array(list) if !list.is_empty() => list,
+            other => vec![other],
         };
+        let searched: Vec<_> = list
+            .iter()
+            .map(|body| searched_text(body.clone()))
+            .collect();
+        let body = &list[0];
         let choice = &body["choices"][0]["error"];
         let groq = &body["x_groq"]["error"];
         let error = [&body["error"], &body["response"]["error"], choice, groq]
             .into_iter()
             .find(|error| !error.is_null())
-            .unwrap_or(&body)
-            .clone();
-        let texts = [
-            &error["message"],
-            &error["message"]["detail"][0]["msg"],
-            &error["detail"][0]["msg"],
-            &error["detail"],
-            &error,
-        ];
-        let message = texts.into_iter().find_map(Value::as_str).and_then(one_line);
-        // OpenRouter and LiteLLM pass on what the provider behind them said.
-        let raw = error["metadata"]["raw"].as_str().unwrap_or_default();
+            .unwrap_or(body);
+        let texts = [error, body].into_iter().flat_map(|error| {
+            [
+                &error["message"],
+                &error["message"][0],
+                &error["message"]["detail"][0]["msg"],
+                &error["detail"][0]["msg"],
+                &error["detail"],
+            ]
+        });
+        let message = texts
+            .chain([error])
+            .find_map(Value::as_str)
+            .and_then(one_line);
+        let param = error["param"].as_str().or(body["param"].as_str());
         Self {
-            param: error["param"].as_str().map(str::to_lowercase),
-            searched: format!("{} {raw}", error).to_lowercase(),
+            param: param.map(str::to_lowercase),
+            searched: searched.join(" "),
             message,
-            error,
+            // A text in place of an error object leaves the other fields in the body.
+            error: if error.is_object() { error } else { body }.clone(),
         }
+    }
+
+    /// Returns the failure that an error inside a stream or a document stands for.
+    pub(super) fn inside_stream(&self, now: Timestamp) -> (CallError, Option<String>) {
+        let code = &self.error["code"];
+        let number = code
+            .as_u64()
+            .or_else(|| code.as_str()?.parse().ok())
+            .or(self.error["status"].as_u64())
+            .and_then(|number| u16::try_from(number).ok());
+        let is_limit = ["code", "type"].iter().any(|field| {
+            let text = self.error[*field].as_str().unwrap_or_default();
+            ["rate_limit", "too_many_requests", "overloaded"]
+                .iter()
+                .any(|word| text.contains(word))
+        });
+        let status = match number {
+            Some(status @ (429 | 503 | 529)) => status,
+            _ if is_limit => 429,
+            _ => return (CallError::Reported, self.message.clone()),
+        };
+        let retry_after = self.pause(now);
+        (
+            CallError::Overloaded {
+                status,
+                retry_after,
+            },
+            self.message.clone(),
+        )
+    }
+
+    fn pause(&self, now: Timestamp) -> Option<Duration> {
+        let message = self.message.as_deref().unwrap_or_default();
+        retry_after::pause_of_body(&self.error, message, now)
     }
 
     /// Returns true if a parameter is named: as the parameter, or as a word of the text.
@@ -147,8 +192,8 @@ pub(super) async fn explain_refusal(
     endpoint: &ModelEndpoint,
     response: reqwest::Response,
 ) -> (FailedCall, RefusalBody) {
-    let body = timeout(BODY_TIMEOUT, read_body(response, BODY_BYTES_MAX)).await;
-    let refusal = RefusalBody::parse(&body.unwrap_or_default());
+    let body = read_body(response, BODY_BYTES_MAX).await;
+    let refusal = RefusalBody::parse(&body);
     let error = match error {
         CallError::Refused {
             status: status @ (400 | 413 | 422),
@@ -162,37 +207,61 @@ pub(super) async fn explain_refusal(
             retry_after: None,
         } => CallError::Overloaded {
             status,
-            retry_after: retry_after::pause_of_body(
-                &refusal.error,
-                refusal.message.as_deref().unwrap_or_default(),
-                Timestamp::now(),
-            ),
+            retry_after: refusal.pause(Timestamp::now()),
         },
         other => other,
     };
-    let message = refusal
-        .message
-        .as_deref()
-        .map(|message| without_key(message, endpoint));
-    (FailedCall { error, message }, refusal)
+    let message = refusal.message.clone();
+    let failed = FailedCall { error, message };
+    (failed.without_key_of(endpoint), refusal)
 }
 
-/// Removes the endpoint's key from a message.
-pub(super) fn without_key(message: &str, endpoint: &ModelEndpoint) -> String {
-    match endpoint.api_key.as_ref().map(ExposeSecret::expose_secret) {
-        Some(key) if key.len() >= KEY_BYTES_MIN => message.replace(key, "…"),
-        _ => message.to_owned(),
+impl FailedCall {
+    /// Removes the endpoint's key from the provider's words, and what is too long.
+    pub(super) fn without_key_of(self, endpoint: &ModelEndpoint) -> Self {
+        let key = endpoint.api_key.as_ref();
+        let key = key.map_or("", |key| key.expose_secret().trim());
+        let redacted = |message: String| {
+            let message = if key.len() >= KEY_BYTES_MIN {
+                message.replace(key, "…")
+            } else {
+                message
+            };
+            message.chars().take(MESSAGE_CHARS_MAX).collect()
+        };
+        Self {
+            message: self.message.map(redacted),
+            ..self
+        }
     }
 }
 
-/// Reads the body as far as it arrives.
+/// Reads the body as far as it arrives in time.
 pub(super) async fn read_body(response: reqwest::Response, bytes_max: usize) -> Vec<u8> {
+    let limit = Instant::now() + BODY_TIMEOUT;
     let mut pieces = pin!(body_pieces(response, bytes_max));
     let mut body = Vec::new();
-    while let Some(Ok(piece)) = pieces.next().await {
+    while let Ok(Some(Ok(piece))) = timeout_at(limit, pieces.next()).await {
         body.extend_from_slice(&piece);
     }
     body
+}
+
+/// Returns the text in which a parameter may be named, without what quotes the request.
+fn searched_text(mut body: Value) -> String {
+    fn remove_quotes(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                fields.retain(|name, _| !QUOTING_FIELDS.contains(&name.as_str()));
+                fields.values_mut().for_each(remove_quotes);
+            }
+            Value::Array(values) => values.iter_mut().for_each(remove_quotes),
+            _ => {}
+        }
+    }
+    remove_quotes(&mut body);
+    // What a provider behind a gateway said stands in a text of JSON.
+    body.to_string().replace('\\', "").to_lowercase()
 }
 
 /// Returns the words of a text on one line, or `None` if there are none.
@@ -201,7 +270,7 @@ fn one_line(text: &str) -> Option<String> {
         .split(|character: char| character.is_whitespace() || character.is_control())
         .filter(|word| !word.is_empty())
         .collect();
-    let line: String = words.join(" ").chars().take(MESSAGE_CHARS_MAX).collect();
+    let line = words.join(" ");
     (!line.is_empty()).then_some(line)
 }
 

@@ -82,14 +82,14 @@ impl<'a> ChatCompletionRequest<'a> {
         let new_limit = sends(RequestParameter::MaxCompletionTokens, !old_limit);
         let has_tools = !tools.is_empty();
         let reasoning_effort = if has_tools && !sends(RequestParameter::ReasoningWithTools, true) {
-            Some(NO_REASONING)
+            sends(RequestParameter::NoReasoning, true).then_some(NO_REASONING)
         } else {
             prompt
                 .reasoning_effort
                 .map(ReasoningEffort::as_str)
                 .filter(|_| sends(RequestParameter::ReasoningEffort, true))
         };
-        let stream = prompt.response_format.is_none();
+        let stream = sends(RequestParameter::Stream, prompt.response_format.is_none());
         let mut request = Self {
             model: &endpoint.model,
             messages,

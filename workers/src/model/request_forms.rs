@@ -41,11 +41,15 @@ pub(super) enum RequestParameter {
     AnswersWithoutThoughts,
     /// Thoughts before tool calls; without it, a request with tools asks for no reasoning.
     ReasoningWithTools,
+    /// That request for no reasoning.
+    NoReasoning,
+    /// A stream instead of one document.
+    Stream,
 }
 
 /// Names by which providers refer to a parameter, in lower case.
-const NAMES: [(RequestParameter, &[&str]); 14] = [
-    (RequestParameter::MaxTokens, &["max_tokens"]),
+const NAMES: [(RequestParameter, &[&str]); 16] = [
+    (RequestParameter::MaxTokens, &["max_tokens", "maxtokens"]),
     (
         RequestParameter::MaxCompletionTokens,
         &["max_completion_tokens"],
@@ -86,6 +90,14 @@ const NAMES: [(RequestParameter, &[&str]); 14] = [
         &["reasoning_content", "reasoning_details", "reasoning"],
     ),
     (RequestParameter::ReasoningWithTools, &["reasoning_effort"]),
+    (RequestParameter::NoReasoning, &["reasoning_effort"]),
+    (RequestParameter::Stream, &["stream"]),
+];
+/// The two forms of the limit of an answer, and that of the Responses API.
+const LIMITS: [RequestParameter; 3] = [
+    RequestParameter::MaxTokens,
+    RequestParameter::MaxCompletionTokens,
+    RequestParameter::MaxOutputTokens,
 ];
 
 /// Parts of one request that models may refuse.
@@ -109,7 +121,7 @@ impl SentParameters {
 /// Parameters that a model refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RequestForm {
-    refused: u16,
+    refused: u32,
 }
 
 impl RequestForm {
@@ -182,22 +194,42 @@ impl RequestForm {
         // What is named apart from the words is what is meant.
         let param = refusal.param.as_deref();
         let meant = param.and_then(|param| named_by(&|word| param == word));
-        if meant.is_some() || is_about_length {
+        if meant.is_some() {
             return meant;
         }
-        if is_sent(RequestParameter::SystemRole)
-            && (refusal.contains_all(&["system", "role"])
-                || refusal.contains_all(&["developer instruction"]))
-        {
+        let named = named_by(&|word| refusal.names(word));
+        if is_about_length {
+            // An answer of the wanted length does not fit behind the prompt.
+            return named.filter(|parameter| LIMITS.contains(parameter));
+        }
+        if is_sent(RequestParameter::SystemRole) && is_about_roles(refusal) {
             return Some(RequestParameter::SystemRole);
         }
         if sent.extras.iter().any(|name| refusal.names(name)) {
             return Some(RequestParameter::Extras);
         }
-        // Some servers refuse unknown fields without a word about which.
-        named_by(&|word| refusal.names(word))
-            .or_else(|| is_sent(RequestParameter::Extras).then_some(RequestParameter::Extras))
+        // Some servers name only the form that they want.
+        let wants_limit = || refusal.names("max_completion_tokens") || refusal.names("max_tokens");
+        let other_form = LIMITS
+            .into_iter()
+            .find(|limit| is_sent(*limit))
+            .filter(|_| wants_limit());
+        // Others refuse unknown fields without a word about which.
+        let extras = || is_sent(RequestParameter::Extras).then_some(RequestParameter::Extras);
+        named.or(other_form).or_else(extras)
     }
+}
+
+/// Returns true if a model knows no role for instructions.
+fn is_about_roles(refusal: &RefusalBody) -> bool {
+    [
+        &["system", "role"][..],
+        &["developer instruction"],
+        &["role", "user", "assistant"],
+        &["roles", "alternate"],
+    ]
+    .iter()
+    .any(|words| refusal.contains_all(words))
 }
 
 /// Forms by endpoint and model. Clones share them.

@@ -4,15 +4,22 @@
 //! Source: the streaming events and the `Response` object of OpenAI's API reference.
 
 use serde_json::{Map, Value};
-use switchboard_schemas::conversation::TokenUsage;
-
-use super::{
-    CallError, borrowed_json::parse_text_delta, chunk::parse_number, event_stream::StreamEvent,
-    output::ModelOutput, refusal::RefusalBody, tool_calls::ToolCallFragment,
+use switchboard_schemas::{
+    conversation::{FinishReason, TokenUsage},
+    time::Timestamp,
 };
 
-/// Data that some gateways send behind the last event.
-const DONE: &[u8] = b"[DONE]";
+use super::{
+    CallError,
+    borrowed_json::parse_text_delta,
+    chunk::{is_done, parse_number},
+    event_stream::StreamEvent,
+    finish_reason::FinishKind,
+    output::ModelOutput,
+    refusal::RefusalBody,
+    tool_calls::ToolCallFragment,
+};
+
 /// Name under which the items of a model's thoughts are kept, to be sent back.
 pub(super) const REASONING_ITEMS: &str = "reasoning";
 
@@ -22,7 +29,7 @@ pub(super) fn take_event(event: StreamEvent<'_>, output: &mut ModelOutput) {
         return;
     }
     let data = event.data.trim_ascii();
-    if data.starts_with(DONE) {
+    if is_done(data) {
         output.is_done = true;
         return;
     }
@@ -33,6 +40,7 @@ pub(super) fn take_event(event: StreamEvent<'_>, output: &mut ModelOutput) {
     }
     match serde_json::from_slice::<Map<String, Value>>(data) {
         Ok(fields) => take_fields(Value::Object(fields), data, output),
+        Err(_) if event.is_named && !data.starts_with(b"{") => {}
         Err(_) => output.fail(CallError::NotAnAnswer, None),
     }
 }
@@ -53,10 +61,10 @@ fn take_fields(mut event: Value, data: &[u8], output: &mut ModelOutput) {
         "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
             take_response(&event["response"].take(), data, output);
         }
-        "error" => output.fail(CallError::Reported, RefusalBody::parse(data).message),
+        "error" => fail_as_reported(data, output),
         "" if event["object"] == "response" => take_response(&event, data, output),
         "" if !event["error"].is_null() => {
-            output.fail(CallError::Reported, RefusalBody::parse(data).message);
+            fail_as_reported(data, output);
         }
         _ => {}
     }
@@ -71,6 +79,11 @@ fn take_item(event: &Value, is_done: bool, output: &mut ModelOutput) {
             id: text_of(&item["call_id"]),
             name: text_of(&item["name"]),
             arguments: text_of(&item["arguments"]),
+            extras: if is_done {
+                unknown_fields(item)
+            } else {
+                Map::new()
+            },
             readable: true,
             ..ToolCallFragment::default()
         }),
@@ -83,6 +96,15 @@ fn take_item(event: &Value, is_done: bool, output: &mut ModelOutput) {
         }
         _ => {}
     }
+}
+
+/// Returns the fields of a call that this client does not know.
+fn unknown_fields(item: &Value) -> Map<String, Value> {
+    let mut fields = item.as_object().cloned().unwrap_or_default();
+    fields.retain(|name, value| {
+        !value.is_null() && !["type", "call_id", "name", "arguments"].contains(&name.as_str())
+    });
+    fields
 }
 
 /// Takes the last state of a response, with its output if nothing of it has arrived before.
@@ -108,11 +130,22 @@ fn take_response(response: &Value, data: &[u8], output: &mut ModelOutput) {
     let reason = response["incomplete_details"]["reason"].as_str();
     match (response["status"].as_str().unwrap_or_default(), reason) {
         ("completed", _) => output.note_finish("stop"),
-        ("incomplete", Some(reason)) => output.note_finish(reason),
+        ("incomplete", Some(reason)) => {
+            output.note_finish(reason);
+            // "Incomplete" contradicts a reason that sounds like a whole answer.
+            if output.finish == Some(FinishKind::Regular(FinishReason::Stop)) {
+                output.finish = Some(FinishKind::Unknown);
+            }
+        }
         _ => {
-            output.fail(CallError::Reported, RefusalBody::parse(data).message);
+            fail_as_reported(data, output);
         }
     }
+}
+
+fn fail_as_reported(data: &[u8], output: &mut ModelOutput) {
+    let (error, message) = RefusalBody::parse(data).inside_stream(Timestamp::now());
+    output.fail(error, message);
 }
 
 fn usage(usage: &Value) -> Option<TokenUsage> {
@@ -131,20 +164,14 @@ fn text_of(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use switchboard_schemas::conversation::FinishReason;
 
     use super::*;
-    use crate::model::finish_reason::FinishKind;
 
     fn output(events: &[Value]) -> ModelOutput {
         let mut output = ModelOutput::new(true, false);
         for event in events {
             let data = event.to_string();
-            let event = StreamEvent {
-                is_error: false,
-                data: data.as_bytes(),
-            };
-            take_event(event, &mut output);
+            take_event(StreamEvent::of_data(data.as_bytes()), &mut output);
         }
         output
     }

@@ -75,7 +75,7 @@ impl<'a> ResponsesRequest<'a> {
         Self {
             model: &endpoint.model,
             input: messages.iter().flat_map(input_items).collect(),
-            stream: prompt.response_format.is_none(),
+            stream: sends(RequestParameter::Stream, prompt.response_format.is_none()),
             instructions,
             store: sends(RequestParameter::Store, true).then_some(false),
             include: sends(RequestParameter::Include, has_tools).then_some([ENCRYPTED_REASONING]),
@@ -116,7 +116,13 @@ fn input_items(message: &PromptMessage) -> Vec<Value> {
         items.push(json!({"role": message.role, "content": message.content}));
     }
     items.extend(message.calls.iter().map(|call| {
-        json!({"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments})
+        let mut item = json!({
+            "type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments
+        });
+        for (name, value) in &call.extras {
+            item[name] = value.clone();
+        }
+        item
     }));
     items
 }

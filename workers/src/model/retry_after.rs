@@ -28,11 +28,22 @@ const RESET_HEADERS: [(&str, &str); 4] = [
     ("ratelimit-reset", "ratelimit-remaining"),
 ];
 /// Words before a duration in messages.
-const MESSAGE_PHRASES: [&str; 4] = ["try again in ", "retry in ", "retry after ", "wait "];
+const MESSAGE_PHRASES: [&str; 7] = [
+    "try again in about ",
+    "retry in about ",
+    "try again in ",
+    "try again after ",
+    "retry in ",
+    "retry after ",
+    "wait ",
+];
 
 /// Returns the pause that the headers ask for, at the time `now`.
 pub(super) fn pause_of_headers(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
-    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    let text = |name: &str| {
+        let value = headers.get(name)?.to_str().ok()?;
+        Some(value.trim().trim_matches('"'))
+    };
     let millis = ["retry-after-ms", "x-ms-retry-after-ms"]
         .into_iter()
         .find_map(|name| text(name)?.parse::<f64>().ok())
@@ -48,9 +59,27 @@ pub(super) fn pause_of_headers(headers: &HeaderMap, now: Timestamp) -> Option<Du
         let used_up = |(reset, left)| text(left).is_none_or(|left| left == "0").then_some(reset);
         let resets = RESET_HEADERS.into_iter().filter_map(used_up);
         resets
-            .filter_map(|name| parse_duration(text(name)?, now))
+            .filter_map(|name| parse_moment(text(name)?, now))
             .max()
+            .or_else(|| used_up_limit(text("ratelimit")?))
     })
+}
+
+/// Returns the pause of `"default";r=0;t=3`, if nothing is left.
+fn used_up_limit(value: &str) -> Option<Duration> {
+    let field = |name: &str| {
+        let mut fields = value.split([';', ',']);
+        fields.find_map(|field| field.trim().strip_prefix(name)?.parse::<f64>().ok())
+    };
+    (field("r=")? == 0.0)
+        .then(|| bounded_seconds(field("t=")?))
+        .flatten()
+}
+
+/// Parses a date or a duration.
+fn parse_moment(text: &str, now: Timestamp) -> Option<Duration> {
+    let until = parse_date(text).map(|date| pause_until(date, now));
+    until.or_else(|| parse_duration(text, now))
 }
 
 /// Returns the pause that the body of a refusal asks for.
@@ -58,12 +87,13 @@ pub(super) fn pause_of_body(error: &Value, message: &str, now: Timestamp) -> Opt
     let details = error["details"].as_array().into_iter().flatten();
     let asked = details
         .filter_map(|detail| detail["retryDelay"].as_str())
-        .find_map(|delay| parse_duration(delay, now));
+        .find_map(|delay| parse_duration(delay, now))
+        .or_else(|| bounded_seconds(error["retry_after"].as_f64()?));
     let named = || {
-        parse_duration(
-            error["metadata"]["headers"]["X-RateLimit-Reset"].as_str()?,
-            now,
-        )
+        let headers = &error["metadata"]["headers"];
+        ["Retry-After", "retry-after", "X-RateLimit-Reset"]
+            .into_iter()
+            .find_map(|name| parse_moment(headers[name].as_str()?, now))
     };
     asked.or_else(named).or_else(|| {
         let message = message.to_lowercase();
@@ -74,8 +104,16 @@ pub(super) fn pause_of_body(error: &Value, message: &str, now: Timestamp) -> Opt
     })
 }
 
+/// Parses a date as HTTP or ISO 8601 write it.
 fn parse_date(text: &str) -> Option<Timestamp> {
-    let date = httpdate::parse_http_date(text).ok()?;
+    if let Ok(date) = serde_json::from_value(Value::from(text)) {
+        return Some(date);
+    }
+    let zone = ["UTC", "+0000"]
+        .into_iter()
+        .find_map(|zone| text.strip_suffix(zone));
+    let text = zone.map_or_else(|| text.to_owned(), |date| format!("{date}GMT"));
+    let date = httpdate::parse_http_date(&text).ok()?;
     let since_epoch = date.duration_since(UNIX_EPOCH).ok()?;
     Some(Timestamp::from_micros(0).after(since_epoch))
 }
@@ -150,6 +188,11 @@ mod tests {
             ("retry-after", "Wed, 25 Nov 2026 10:00:07 GMT", Some(7.0)),
             ("retry-after", "Wed, 25 Nov 2026 09:00:00 GMT", Some(0.0)),
             ("retry-after", "20s", Some(20.0)),
+            ("retry-after", "2026-11-25T10:00:03Z", Some(3.0)),
+            ("retry-after", "Wed, 25 Nov 2026 10:00:04 +0000", Some(4.0)),
+            ("retry-after", "\"5\"", Some(5.0)),
+            ("ratelimit", "\"default\";r=0;t=6", Some(6.0)),
+            ("ratelimit", "\"default\";r=3;t=6", None),
             ("retry-after", "soon", None),
             ("retry-after", "-1", None),
             ("retry-after-ms", "250", Some(0.25)),
@@ -204,6 +247,10 @@ mod tests {
         assert_eq!(
             said("Rate limit reached. Please try again in 1m2.5s. Visit us"),
             Some(Duration::from_millis(62_500))
+        );
+        assert_eq!(
+            said("Retry in about 3 seconds."),
+            Some(Duration::from_secs(3))
         );
         assert_eq!(said("Please try again later"), None);
     }

@@ -5,6 +5,8 @@
 const TAGS: [&str; 4] = ["think", "thinking", "thought", "reasoning"];
 /// Longest closing tag.
 const CLOSING_BYTES_MAX: usize = "</reasoning>".len();
+/// White space before thoughts; more of it is text.
+const BLANK_BYTES_MAX: usize = 64;
 
 /// Filter of the text of one answer.
 #[derive(Debug, Default)]
@@ -49,6 +51,7 @@ impl ThoughtFilter {
         text.truncate(begin);
         loop {
             match &self.state {
+                FilterState::Begin if is_blank(&self.held) => return,
                 FilterState::Begin => match opening_tag(&self.held) {
                     OpeningTag::Is(tag, bytes) => {
                         self.held.drain(..bytes);
@@ -58,7 +61,7 @@ impl ThoughtFilter {
                     OpeningTag::No => self.state = FilterState::Open,
                 },
                 FilterState::Inside(closing) => {
-                    let Some(at) = self.held.find(closing.as_str()) else {
+                    let Some(at) = self.held.to_ascii_lowercase().find(closing) else {
                         // Thoughts can be long; only a beginning of the tag is kept.
                         let rest = self.held.len().saturating_sub(CLOSING_BYTES_MAX);
                         self.held.drain(..self.held.floor_char_boundary(rest));
@@ -103,17 +106,28 @@ enum OpeningTag {
 fn opening_tag(held: &str) -> OpeningTag {
     let text = held.trim_start();
     let blank = held.len() - text.len();
+    let begins = |text: &str, opening: &str| {
+        let beginning = text.as_bytes().get(..opening.len());
+        beginning.is_some_and(|bytes| bytes.eq_ignore_ascii_case(opening.as_bytes()))
+    };
+    let mut may_be = false;
     for tag in TAGS {
         let opening = format!("<{tag}>");
-        if text.starts_with(&opening) {
+        if begins(text, &opening) {
             return OpeningTag::Is(tag, blank + opening.len());
         }
+        may_be |= begins(&opening, text);
     }
-    if TAGS.iter().any(|tag| format!("<{tag}>").starts_with(text)) {
+    if may_be {
         OpeningTag::MayBe
     } else {
         OpeningTag::No
     }
+}
+
+/// Returns true for white space that is short enough to be held.
+fn is_blank(held: &str) -> bool {
+    held.len() <= BLANK_BYTES_MAX && held.trim_start().is_empty()
 }
 
 #[cfg(test)]
@@ -138,6 +152,7 @@ mod tests {
         for (text, want) in [
             ("<think>\nSECRET\n</think>\n\nHello", "Hello"),
             ("\n<thinking>SECRET</thinking>Hello", "Hello"),
+            ("<THINK>SECRET</Think>Hello", "Hello"),
             ("<think></think>Hello <think>", "Hello <think>"),
             ("<think>SECRET", ""),
             ("<thin", "<thin"),

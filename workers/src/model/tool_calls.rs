@@ -12,8 +12,12 @@ use super::output::merge_extra;
 pub(crate) const ARGUMENTS_BYTES_MAX: usize = 64 << 10;
 /// Calls of one answer that are kept; later ones are dropped.
 pub(crate) const CALLS_KEPT_MAX: usize = 32;
-/// Longest name and longest id; the protocol's own limit for names.
+/// Longest name: the protocol's own limit.
 const NAME_BYTES_MAX: usize = 64;
+/// Longest id. Gateways put signatures into ids.
+pub(crate) const ID_BYTES_MAX: usize = 16 << 10;
+/// Largest sum of the unknown fields of all calls of one answer.
+const EXTRAS_BYTES_MAX: usize = 256 << 10;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ToolCallFragment {
@@ -66,6 +70,7 @@ pub(crate) enum UnusableCall {
 pub(crate) struct ToolCalls {
     drafts: Vec<ToolCallDraft>,
     bytes: usize,
+    extras_bytes: usize,
     unreadable: bool,
 }
 
@@ -101,7 +106,7 @@ impl ToolCalls {
         };
         let room = ARGUMENTS_BYTES_MAX.saturating_sub(self.bytes);
         let draft = &mut self.drafts[place];
-        if draft.id.is_empty() && fragment.id.len() <= NAME_BYTES_MAX {
+        if draft.id.is_empty() && fragment.id.len() <= ID_BYTES_MAX {
             draft.id = fragment.id;
         }
         for (known, new) in [
@@ -109,7 +114,10 @@ impl ToolCalls {
             (&mut draft.function_extras, fragment.function_extras),
         ] {
             for (name, value) in new {
-                merge_extra(known.entry(name).or_insert(Value::Null), value);
+                self.extras_bytes += name.len() + size_of(&value);
+                if self.extras_bytes <= EXTRAS_BYTES_MAX {
+                    merge_extra(known.entry(name).or_insert(Value::Null), value, false);
+                }
             }
         }
         // A name in pieces grows; a name that is repeated with every fragment is the same name.
@@ -147,7 +155,12 @@ impl ToolCalls {
                 function_extras: draft.function_extras,
             }
         };
-        self.drafts.into_iter().map(judge).collect()
+        // Some servers send an empty call beside every text.
+        let drafts = self.drafts.into_iter();
+        drafts
+            .filter(|draft| !draft.name.is_empty() || !draft.arguments.is_empty())
+            .map(judge)
+            .collect()
     }
 
     /// Returns the index of the call to which a fragment belongs; `None` if it starts a call.
@@ -178,6 +191,13 @@ fn begins_another(draft: &ToolCallDraft, fragment: &ToolCallFragment) -> bool {
     let told_whole =
         fragment.index.is_none() && fragment.id.is_empty() && is_whole(&draft.arguments);
     (other_id && is_whole(&draft.arguments)) || told_whole
+}
+
+/// Returns about how many bytes a value has as JSON.
+fn size_of(value: &Value) -> usize {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string().len(), str::len)
 }
 
 fn is_whole(arguments: &str) -> bool {

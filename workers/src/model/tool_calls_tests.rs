@@ -11,10 +11,7 @@ fn collect(deltas: &[Value]) -> Vec<ToolCall> {
     let mut calls = ToolCalls::default();
     for delta in deltas {
         let data = json!({ "choices": [{ "delta": delta }] }).to_string();
-        let event = StreamEvent {
-            is_error: false,
-            data: data.as_bytes(),
-        };
+        let event = StreamEvent::of_data(data.as_bytes());
         let mut output = ModelOutput::new(true, false);
         chunk::take_event(event, &mut output);
         output

@@ -17,6 +17,9 @@ use crate::model::generation::{PushResult, TextSink};
 /// Text between two answers of one reply.
 const SEPARATOR: &str = "\n\n";
 
+/// White space that is kept while nothing follows it, in bytes.
+const BLANK_BYTES_MAX: usize = 1_024;
+
 /// Receives a reply: its text, tool progress and UI.
 pub(crate) trait ReplySink: TextSink {
     fn report_tool(&mut self, model: &str, progress: ToolProgress);
@@ -92,6 +95,11 @@ impl<'a> BufferingSink<'a> {
         self.inner.len() == 0 && self.buffer.trim().is_empty()
     }
 
+    /// Returns true if the reply is nothing but a lot of white space.
+    fn is_silent_for_long(&self) -> bool {
+        self.buffer.len() > BLANK_BYTES_MAX && self.is_silent()
+    }
+
     /// Stops buffering, because the reply has something to display.
     pub(crate) fn stop_buffering(&mut self) {
         self.buffers = false;
@@ -124,7 +132,7 @@ impl TextSink for BufferingSink<'_> {
             self.separates = false;
             self.buffer.push_str(SEPARATOR);
             self.buffer.push_str(text.trim_start());
-        } else if !self.separates {
+        } else if !(self.separates || is_blank && self.is_silent_for_long()) {
             self.buffer.push_str(text);
         }
         if !is_blank {

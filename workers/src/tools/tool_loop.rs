@@ -30,7 +30,7 @@ use crate::{
         generation::{AnswerEnd, AnswerGeneration, FinalFailure, GenerationResult, TextSink},
         openai::ModelClient,
         prompt::{PromptToolCall, ProviderFields},
-        tool_calls::ToolCall,
+        tool_calls::{ID_BYTES_MAX, ToolCall},
     },
 };
 
@@ -340,7 +340,7 @@ fn sent_calls(round: u32, calls: &[ToolCall]) -> Vec<PromptToolCall> {
     let sent = |(at, call): (usize, &ToolCall)| {
         let alone = calls.iter().filter(|other| other.id == call.id).count() == 1;
         // Nine letters and digits, because Mistral takes nothing else.
-        let id = if alone && is_plain(&call.id) {
+        let id = if alone && is_sendable_id(&call.id) {
             call.id.clone()
         } else {
             format!("call{round:02}{at:03}")
@@ -364,6 +364,10 @@ fn sent_calls(round: u32, calls: &[ToolCall]) -> Vec<PromptToolCall> {
         }
     };
     calls.iter().enumerate().map(sent).collect()
+}
+
+fn is_sendable_id(id: &str) -> bool {
+    !id.is_empty() && id.len() <= ID_BYTES_MAX && id.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 fn is_plain(name: &str) -> bool {

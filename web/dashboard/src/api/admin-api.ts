@@ -1713,7 +1713,7 @@ export interface components {
         ProviderTestOutcome: "worked" | "partly" | "failed" | "skipped";
         /** @description Result of a test of a provider, step by step. */
         ProviderTestReport: {
-            /** @description The parts of a request that the model refused, and without which it is called. */
+            /** @description The parts of a request that the model refused: they are left out, or sent in another form. */
             leftOut: string[];
             /** @description The steps in their order. */
             steps: components["schemas"]["ProviderTestStep"][];

@@ -36,20 +36,9 @@ impl AnswerGeneration<'_> {
         let collects_calls = !self.continues && self.tool_offer() != ToolOffer::None;
         let mut output = ModelOutput::new(collects_calls, self.continues);
         let mut calls = ToolCalls::default();
-        let mut has_begun = false;
-        let mut finish_limit = None;
+        let mut progress = StreamProgress::default();
         loop {
-            let silence = if has_begun {
-                Duration::from_millis(self.config.token_idle_timeout_ms)
-            } else {
-                self.first_token_timeout(endpoint)
-            };
-            let bound = if has_begun {
-                self.deadline
-            } else {
-                first_limit
-            };
-            let limit = finish_limit.unwrap_or(Instant::now() + silence).min(bound);
+            let limit = self.silence_limit(endpoint, &progress, first_limit);
             let read = timeout_at(limit, stream.read(&mut output)).await;
             let is_open = matches!(read, Ok(Ok(true))) && !output.is_done;
             if !is_open {
@@ -59,7 +48,8 @@ impl AnswerGeneration<'_> {
                 stream.await_end().await;
             }
             let has_news = !output.text.is_empty() || !output.fragments.is_empty();
-            has_begun |= has_news;
+            let is_finished = matches!(output.finish, Some(FinishKind::Regular(_)));
+            progress.note_read(has_news, is_finished);
             self.usage = output.usage.or(self.usage);
             if !self.push_text(endpoint, &mut output.text) {
                 return StreamEnd::Finished(AnswerEnd::Text(FinishReason::Length));
@@ -68,14 +58,15 @@ impl AnswerGeneration<'_> {
                 calls.push_fragment(fragment);
             }
             if let Some(failed) = output.failure.take() {
-                return StreamEnd::Failed(failed);
+                return StreamEnd::Failed(failed.without_key_of(endpoint));
             }
             if is_open {
-                let is_finished = matches!(output.finish, Some(FinishKind::Regular(_)));
-                if is_finished && (has_news || finish_limit.is_none()) {
-                    finish_limit = Some(Instant::now() + AFTER_FINISH_WAIT);
-                }
                 continue;
+            }
+            // With a reason in each chunk, only a whole stream is a whole answer.
+            let is_broken = matches!(read, Ok(Err(_))) || output.is_cut;
+            if is_broken && progress.finishes_early {
+                return StreamEnd::Failed(CallError::BrokenOff.into());
             }
             // Fragments of calls are dropped as well: a part of a call is never run.
             let Some(reason) = self.finish_reason(&output) else {
@@ -89,6 +80,25 @@ impl AnswerGeneration<'_> {
                 fields: output.extras,
             };
             return StreamEnd::Finished(answer_end(calls, reason, extras));
+        }
+    }
+
+    /// Returns the end of the wait for the next bytes.
+    fn silence_limit(
+        &self,
+        endpoint: &ModelEndpoint,
+        progress: &StreamProgress,
+        first_limit: Instant,
+    ) -> Instant {
+        let now = Instant::now();
+        let idle = Duration::from_millis(self.config.token_idle_timeout_ms);
+        match progress.finished_at {
+            Some(finished_at) if progress.has_begun && !progress.finishes_early => {
+                (finished_at + AFTER_FINISH_WAIT).min(self.deadline)
+            }
+            _ if progress.has_begun => (now + idle).min(self.deadline),
+            Some(_) => (now + idle).min(first_limit),
+            None => (now + self.first_token_timeout(endpoint)).min(first_limit),
         }
     }
 
@@ -115,6 +125,27 @@ impl AnswerGeneration<'_> {
             self.first_text.get_or_insert_with(|| self.begun.elapsed());
         }
         pushed != PushResult::Full
+    }
+}
+
+/// State of a stream that is being followed.
+#[derive(Default)]
+struct StreamProgress {
+    /// True once text or a call has arrived.
+    has_begun: bool,
+    /// Time of the latest regular finish reason or of what came behind it.
+    finished_at: Option<Instant>,
+    /// True if text came behind a finish reason: then the reason says nothing about the end.
+    finishes_early: bool,
+}
+
+impl StreamProgress {
+    fn note_read(&mut self, has_news: bool, is_finished: bool) {
+        self.finishes_early |= has_news && self.finished_at.is_some();
+        self.has_begun |= has_news;
+        if is_finished && (has_news || self.finished_at.is_none()) {
+            self.finished_at = Some(Instant::now());
+        }
     }
 }
 

@@ -145,8 +145,8 @@ impl ModelStage {
             ..ModelPrompt::default()
         };
         let answered = self.client.complete(endpoint, &request, ToolOffer::None);
-        let (text, _) = answered.await.map_err(|failed| failed.error)?;
-        Ok(text)
+        let answer = answered.await.map_err(|failed| failed.error)?;
+        Ok(answer.text)
     }
 }
 
