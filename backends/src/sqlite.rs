@@ -17,7 +17,7 @@ use rusqlite::Connection;
 use tokio::{
     sync::{Semaphore, mpsc, oneshot},
     task::{self, JoinSet},
-    time,
+    time::{self, Instant},
 };
 
 use crate::error::StoreError;
@@ -32,8 +32,12 @@ const READERS: usize = 4;
 const QUEUE_WAIT: Duration = Duration::from_secs(3);
 /// Timeout of waiting for another process that holds the file.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
-/// Timeout of waiting for readers that need the write-ahead log; writes wait meanwhile.
-const LOG_TRUNCATION_WAIT: Duration = Duration::from_millis(200);
+/// Timeout of one try to empty the write-ahead log; writes wait meanwhile.
+const LOG_TRUNCATION_TRY: Duration = Duration::from_millis(200);
+/// Pause between two tries.
+const LOG_TRUNCATION_PAUSE: Duration = Duration::from_millis(300);
+/// Timeout of all tries, longer than a read may take.
+const LOG_TRUNCATION_WAIT: Duration = Duration::from_secs(10);
 /// Maximum number of prepared statements per connection, more than any backend has.
 const STATEMENTS_MAX: usize = 48;
 
@@ -147,21 +151,34 @@ impl SqliteDatabase {
 }
 
 impl SqliteDatabase {
-    /// Empties the write-ahead log, which still contains what was deleted. Tries for
-    /// [`LOG_TRUNCATION_WAIT`] if a reader needs the log; otherwise the next call does it.
-    pub(crate) async fn truncate_log(&self) {
-        let readers = Arc::clone(&self.readers);
-        let truncated = task::spawn_blocking(move || truncate_log(&readers.connect()?)).await;
-        if let Ok(Err(error)) = truncated {
-            tracing::warn!(%error, "write-ahead log not emptied");
+    /// Empties the write-ahead log, which still contains what was deleted.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if readers needed the log for [`LOG_TRUNCATION_WAIT`] all the
+    /// time; then it is not empty, and the deletion is not finished.
+    pub(crate) async fn truncate_log(&self) -> Result<(), StoreError> {
+        let deadline = Instant::now() + LOG_TRUNCATION_WAIT;
+        loop {
+            let readers = Arc::clone(&self.readers);
+            let truncated = task::spawn_blocking(move || truncate_log(&readers.connect()?)).await;
+            if truncated.map_err(|error| unavailable(&error))?? {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(unavailable(&"readers need the write-ahead log"));
+            }
+            time::sleep(LOG_TRUNCATION_PAUSE).await;
         }
     }
 }
 
-fn truncate_log(connection: &Connection) -> Result<(), StoreError> {
-    connection.busy_timeout(LOG_TRUNCATION_WAIT)?;
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-    Ok(())
+/// Returns true if the log is empty. A busy reader is an outcome, not an error.
+fn truncate_log(connection: &Connection) -> Result<bool, StoreError> {
+    connection.busy_timeout(LOG_TRUNCATION_TRY)?;
+    let is_busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+        row.get::<_, bool>(0)
+    })?;
+    Ok(!is_busy)
 }
 
 impl ReaderPool {
@@ -414,11 +431,37 @@ mod tests {
                 Ok(connection.execute(statement, [WORDS]).map(|_| ())?)
             };
             database.write(run).await.unwrap();
-            database.truncate_log().await;
+            database.truncate_log().await.unwrap();
             assert_eq!(holds_words(), is_there, "{statement}");
         }
         let log = path.with_file_name("numbers.db-wal");
         assert_eq!(std::fs::metadata(log).unwrap().len(), 0);
+    }
+
+    #[tokio::test]
+    async fn log_is_emptied_behind_a_reader_that_needs_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = open(&directory, &[TABLE]).unwrap();
+        let log = directory.path().join("numbers.db-wal");
+        let (begun, has_begun) = oneshot::channel();
+        let slow_read = database.read(move |connection| {
+            connection.query_row("SELECT count(*) FROM numbers", [], |_| Ok(()))?;
+            let _ = begun.send(());
+            thread::sleep(Duration::from_secs(1));
+            Ok(())
+        });
+        let deletion = async {
+            has_begun.await.unwrap();
+            let write = |connection: &Connection| {
+                Ok(connection.execute("DELETE FROM numbers", []).map(|_| ())?)
+            };
+            database.write(write).await.unwrap();
+            database.truncate_log().await.unwrap();
+            std::fs::metadata(&log).unwrap().len()
+        };
+        let (read, left) = tokio::join!(slow_read, deletion);
+        read.unwrap();
+        assert_eq!(left, 0, "busy is no success");
     }
 
     #[test]

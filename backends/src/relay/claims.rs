@@ -105,6 +105,9 @@ pub struct ClaimRequest {
     /// Nonce of the publish that delivered the job. A publish that was answered with 503 must not
     /// be processed if its record arrives later.
     pub publish_nonce: String,
+    /// Random number of this attempt, which becomes part of the token. A repeated claim with it has
+    /// the same outcome, so that a grant whose answer was late does not lock out its own owner.
+    pub nonce: u64,
     /// Lowest attempt number that may be assigned.
     pub attempt_min: u32,
     /// `true` if another worker may hold the reply, so that a relay without state must not grant it

@@ -48,7 +48,11 @@ pub(super) async fn delete(
         .await?
     {
         Ok(found) => found,
-        Err(done_before) => return Ok(done_before),
+        Err(done_before) => {
+            // The rows are gone; the log may not have been emptied then.
+            database.truncate_log().await?;
+            return Ok(done_before);
+        }
     };
     for from in
         (0..found.standing.message_count).step_by(usize::try_from(DELETED_AT_ONCE).unwrap_or(1))
@@ -65,7 +69,7 @@ pub(super) async fn delete(
     database
         .write(move |connection| put_tombstone(connection, &deletion, &found))
         .await?;
-    database.truncate_log().await;
+    database.truncate_log().await?;
     Ok(true)
 }
 

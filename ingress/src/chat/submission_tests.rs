@@ -131,6 +131,18 @@ async fn retry_of_a_refused_publish_keeps_the_message_id() {
 }
 
 #[tokio::test]
+async fn refused_publishes_of_one_message_are_bounded() {
+    let world = World::new().await;
+    world.bus.faults.set_down(true);
+    for _ in 0..30 {
+        send(&world, "key", BODY).await;
+    }
+    let refused = world.voided_publishes().len();
+    world.void_refused_publishes_again().await;
+    assert_eq!(world.voided_publishes().len() - refused, 16);
+}
+
+#[tokio::test]
 async fn refused_publish_is_voided_again_while_it_may_arrive() {
     let world = World::new().await;
     world.bus.faults.set_down(true);

@@ -4,7 +4,7 @@
 //! their records. Until then this process voids them again and again.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     time::{Duration, Instant},
 };
 
@@ -24,6 +24,9 @@ const VOID_INTERVAL: Duration = Duration::from_secs(1);
 const VOID_TIMEOUT: Duration = Duration::from_millis(500);
 /// Refused messages that are remembered, at about 300 bytes each. Further ones are voided once.
 const REFUSED_MESSAGES_MAX: usize = 50_000;
+/// Refused publishes of one message that are remembered, more than clients repeat in the time for
+/// which one is deliverable. The oldest ones are forgotten first.
+const PUBLISHES_MAX: usize = 16;
 const CONCURRENT_VOIDS_MAX: usize = 64;
 
 /// The refused publishes of the last seconds.
@@ -32,9 +35,11 @@ pub(crate) struct RefusedPublishes {
     by_reply: Mutex<HashMap<MessageId, RefusedMessage>>,
 }
 
-struct RefusedMessage {
-    /// One for each refused publish of the message.
-    nonces: Vec<String>,
+/// The refused publishes of one message, oldest first.
+type RefusedMessage = VecDeque<RefusedPublish>;
+
+struct RefusedPublish {
+    nonce: String,
     deliverable_until: Instant,
 }
 
@@ -46,13 +51,14 @@ impl RefusedPublishes {
         if by_reply.len() >= REFUSED_MESSAGES_MAX && !by_reply.contains_key(&reply) {
             return;
         }
-        let deliverable_until = Instant::now() + DELIVERABLE_FOR;
-        let refused = by_reply.entry(reply).or_insert_with(|| RefusedMessage {
-            nonces: Vec::new(),
-            deliverable_until,
+        let refused = by_reply.entry(reply).or_default();
+        if refused.len() >= PUBLISHES_MAX {
+            refused.pop_front();
+        }
+        refused.push_back(RefusedPublish {
+            nonce: turn.publish_nonce.clone(),
+            deliverable_until: Instant::now() + DELIVERABLE_FOR,
         });
-        refused.nonces.push(turn.publish_nonce.clone());
-        refused.deliverable_until = deliverable_until;
     }
 
     /// Removes a message that was accepted after all: whichever of its records runs first counts.
@@ -67,16 +73,16 @@ impl RefusedPublishes {
     fn deliverable(&self) -> Vec<(MessageId, String)> {
         let mut by_reply = self.by_reply.lock();
         let now = Instant::now();
-        by_reply.retain(|_, refused| refused.deliverable_until > now);
-        by_reply
-            .iter()
-            .flat_map(|(reply, refused)| {
-                refused
-                    .nonces
-                    .iter()
-                    .map(|nonce| (reply.clone(), nonce.clone()))
-            })
-            .collect()
+        by_reply.retain(|_, refused| {
+            refused.retain(|publish| publish.deliverable_until > now);
+            !refused.is_empty()
+        });
+        let publishes = by_reply.iter().flat_map(|(reply, refused)| {
+            refused
+                .iter()
+                .map(|publish| (reply.clone(), publish.nonce.clone()))
+        });
+        publishes.collect()
     }
 }
 

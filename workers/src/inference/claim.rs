@@ -36,18 +36,37 @@ pub(super) struct ClaimedReply {
     pub(super) queue_wait: Duration,
 }
 
-/// Claims the reply of `job`, or returns the end of this run. `maybe_held` is true if another
-/// worker may be working on it.
+/// State of the claims of one job in this process, over all its runs.
+#[derive(Debug)]
+pub(crate) struct ClaimAttempts {
+    /// True if another worker may be working on the reply: the record is old, was published again,
+    /// or its reply was busy.
+    maybe_held: AtomicBool,
+    /// Nonce of all claims of this job: a grant that was answered late is this job's own.
+    nonce: u64,
+}
+
+impl ClaimAttempts {
+    pub(crate) fn new(maybe_held: bool) -> Self {
+        Self {
+            maybe_held: maybe_held.into(),
+            nonce: rand::random(),
+        }
+    }
+}
+
+/// Claims the reply of `job`, or returns the end of this run.
 pub(super) async fn claim_reply(
     inference: &InferenceHandler,
     job: &ReplyJob,
-    maybe_held: &AtomicBool,
+    attempts: &ClaimAttempts,
 ) -> Result<ClaimedReply, JobEnd> {
     let request = ClaimRequest {
         reply_id: job.turn.reply_id(),
         publish_nonce: job.turn.publish_nonce.clone(),
+        nonce: attempts.nonce,
         attempt_min: job.attempt_min,
-        maybe_held: maybe_held.load(Ordering::Relaxed),
+        maybe_held: attempts.maybe_held.load(Ordering::Relaxed),
     };
     let tries = if request.maybe_held {
         1
@@ -75,14 +94,14 @@ pub(super) async fn claim_reply(
         // The job runs again later. Until then it holds back later jobs of its conversation, but
         // occupies no worker.
         Ok(ClaimOutcome::Busy { retry_after }) => {
-            maybe_held.store(true, Ordering::Relaxed);
+            attempts.maybe_held.store(true, Ordering::Relaxed);
             Err(JobEnd::RetryAfter(retry_after.clamp(BUSY_DELAY_MIN, LEASE)))
         }
         Ok(ClaimOutcome::Done | ClaimOutcome::Voided) => Err(JobEnd::Finished),
         Err(error) => {
             let maybe_held = request.maybe_held;
             tracing::warn!(%error, maybe_held, "relay unavailable, claiming the reply without it");
-            claim_without_relay(inference, job, maybe_held).await
+            claim_without_relay(inference, job, &request).await
         }
     }
 }
@@ -133,7 +152,7 @@ async fn restore_reply(
 async fn claim_without_relay(
     inference: &InferenceHandler,
     job: &ReplyJob,
-    maybe_held: bool,
+    request: &ClaimRequest,
 ) -> Result<ClaimedReply, JobEnd> {
     let reply_id = job.turn.reply_id();
     let record = inference
@@ -153,14 +172,14 @@ async fn claim_without_relay(
     // Until its deadline, another worker may still be generating this reply. A second text would
     // cut the visitor's stream.
     let queue_wait = age_by_wall_clocks(job);
-    let may_run_elsewhere = maybe_held && queue_wait < inference.config.job_deadline();
+    let may_run_elsewhere = request.maybe_held && queue_wait < inference.config.job_deadline();
     if may_run_elsewhere && task == ClaimTask::Generate {
         return Err(JobEnd::RetryAfter(UNKNOWN_STATE_DELAY));
     }
     let token = ClaimToken {
         reply_id,
         attempt: job.attempt_min,
-        nonce: rand::random(),
+        nonce: request.nonce,
     };
     let (relay, bytes_max) = (
         inference.backends.relay.clone(),

@@ -33,10 +33,7 @@ mod writer_sink;
 #[cfg(test)]
 pub(crate) use tests::shop as shop_of_tests;
 
-use std::{
-    sync::{Arc, atomic::AtomicBool},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use switchboard_backends::{
@@ -51,7 +48,7 @@ use switchboard_schemas::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use self::{history::HistoryCache, summaries::ConversationSummarizer};
+use self::{claim::ClaimAttempts, history::HistoryCache, summaries::ConversationSummarizer};
 use crate::{
     WorkerContext,
     config::WorkersConfig,
@@ -122,9 +119,7 @@ pub(crate) struct AssignedJob {
     job: Arc<ConversationJob>,
     /// Time at which the record was published.
     queued_at: Timestamp,
-    /// True if another worker may be working on it: the record is old, was published again, or its
-    /// reply was busy.
-    maybe_held: Arc<AtomicBool>,
+    attempts: Arc<ClaimAttempts>,
 }
 
 #[async_trait]
@@ -160,7 +155,7 @@ impl JobHandler for InferenceHandler {
             job: AssignedJob {
                 job: Arc::new(job),
                 queued_at,
-                maybe_held: Arc::new(maybe_held.into()),
+                attempts: Arc::new(ClaimAttempts::new(maybe_held)),
             },
         })
     }
@@ -169,7 +164,7 @@ impl JobHandler for InferenceHandler {
         let AssignedJob {
             job,
             queued_at,
-            maybe_held,
+            attempts,
         } = assignment;
         let conversation = job.conversation_id();
         match &*job {
@@ -178,11 +173,7 @@ impl JobHandler for InferenceHandler {
                 let span = tracing::info_span!("answer", message.id = %turn.message_id, conversation.id = %conversation,
                     agent.id = %job.agent_id, request.id = %turn.request_id, trace.id = %trace::current_trace_id());
                 Box::pin(turn_runner::run_turn(
-                    self,
-                    job,
-                    queued_at,
-                    &maybe_held,
-                    handoff,
+                    self, job, queued_at, &attempts, handoff,
                 ))
                 .instrument(span)
                 .await
@@ -191,10 +182,7 @@ impl JobHandler for InferenceHandler {
                 let span = tracing::info_span!("try", message.id = %job.turn.message_id, agent.id = %job.agent_id,
                     request.id = %job.turn.request_id);
                 Box::pin(playground_turn::run_playground_turn(
-                    self,
-                    job,
-                    &maybe_held,
-                    handoff,
+                    self, job, &attempts, handoff,
                 ))
                 .instrument(span)
                 .await

@@ -1,7 +1,7 @@
 //! Playground runs: an editor's message to a draft, through the pipeline of every turn. Nothing is
 //! stored, announced or cached.
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use switchboard_backends::{
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     InferenceHandler,
     announcement::AnnouncementReceiver,
-    claim,
+    claim::{self, ClaimAttempts},
     history::{ConversationHistory, PendingTurn, TurnState},
     turn_deadlines::TurnDeadlines,
     turn_runner::TurnRunner,
@@ -28,10 +28,10 @@ use crate::{job_loop::JobEnd, playground_history};
 pub(super) async fn run_playground_turn(
     inference: &InferenceHandler,
     job: &ReplyJob,
-    maybe_held: &AtomicBool,
+    attempts: &ClaimAttempts,
     handoff: &CancellationToken,
 ) -> JobEnd {
-    let claimed = match claim::claim_reply(inference, job, maybe_held).await {
+    let claimed = match claim::claim_reply(inference, job, attempts).await {
         Ok(claimed) => claimed,
         Err(end) => return end,
     };

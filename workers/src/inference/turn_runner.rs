@@ -3,10 +3,7 @@
 //! The job on the bus is durable, so the user message is stored and announced beside the model
 //! call. Only a history that is not cached is read from a store before it.
 
-use std::{
-    sync::{Arc, atomic::AtomicBool},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use switchboard_backends::relay::{ClaimTask, LEASE};
 use switchboard_schemas::{
@@ -20,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     InferenceHandler, announcement,
-    claim::{self, ClaimedReply},
+    claim::{self, ClaimAttempts, ClaimedReply},
     history::{ConversationHistory, PendingTurn, TurnState},
     reply_generator::ReplyGenerator,
     reply_outcome::ReplyOutcome,
@@ -34,16 +31,15 @@ use crate::{dead_letter::DeadLetterCause, job_loop::JobEnd};
 /// Longest time for which a handoff waits for the release of its claim.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Answers a message of a conversation, or completes the work of an earlier attempt. `maybe_held`
-/// is set while another worker may still hold the reply.
+/// Answers a message of a conversation, or completes the work of an earlier attempt.
 pub(super) async fn run_turn(
     inference: &InferenceHandler,
     job: &ReplyJob,
     queued_at: Timestamp,
-    maybe_held: &AtomicBool,
+    attempts: &ClaimAttempts,
     handoff: &CancellationToken,
 ) -> JobEnd {
-    let claimed = match claim::claim_reply(inference, job, maybe_held).await {
+    let claimed = match claim::claim_reply(inference, job, attempts).await {
         Ok(claimed) => claimed,
         Err(end) => return end,
     };

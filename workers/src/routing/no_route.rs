@@ -39,6 +39,7 @@ pub(super) async fn fail(
     let request = ClaimRequest {
         reply_id: turn.reply_id(),
         publish_nonce: turn.publish_nonce.clone(),
+        nonce: rand::random(),
         attempt_min: 1,
         maybe_held: false,
     };

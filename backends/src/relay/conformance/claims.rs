@@ -114,6 +114,21 @@ pub(super) async fn lowest_attempt_of_the_request_is_respected(world: World) {
     assert_eq!(attempts, [5, 6, 9]);
 }
 
+pub(super) async fn repeated_claim_of_an_attempt_is_granted_again(world: World) {
+    let reply = world.reply();
+    let request = request(&reply);
+    let (token, ..) = granted(world.worker.claim_reply(&request).await.unwrap());
+    for _ in 0..=ATTEMPTS_MAX {
+        // The answer to the first call was lost: this is no further attempt.
+        let (again, task, _) = granted(world.worker.claim_reply(&request).await.unwrap());
+        assert_eq!((&again, task), (&token, ClaimTask::Generate));
+    }
+    assert!(matches!(
+        world.claim(&reply).await,
+        ClaimOutcome::Busy { .. }
+    ));
+}
+
 pub(super) async fn released_claim_is_granted_at_once_and_costs_no_attempt(world: World) {
     let reply = world.reply();
     for attempt in 1..=ATTEMPTS_MAX * 2 {

@@ -198,6 +198,7 @@ pub(super) fn request(reply: &MessageId) -> ClaimRequest {
     ClaimRequest {
         reply_id: reply.clone(),
         publish_nonce: "publish".into(),
+        nonce: rand::random(),
         attempt_min: 1,
         maybe_held: false,
     }

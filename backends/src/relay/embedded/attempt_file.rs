@@ -150,6 +150,7 @@ mod tests {
         let request = ClaimRequest {
             reply_id: reply_id.clone(),
             publish_nonce: "publish".into(),
+            nonce: rand::random(),
             attempt_min: 1,
             maybe_held: false,
         };

@@ -60,14 +60,8 @@ enum ReplyPhase {
 }
 
 impl ConversationClaims {
-    /// Claims a reply; `nonce` becomes part of the token. A repeated call with the same nonce has
-    /// the same outcome.
-    pub(super) fn claim(
-        &mut self,
-        now: RelayMillis,
-        request: &ClaimRequest,
-        nonce: u64,
-    ) -> ClaimOutcome {
+    /// Claims a reply. A repeated request with the same nonce has the same outcome.
+    pub(super) fn claim(&mut self, now: RelayMillis, request: &ClaimRequest) -> ClaimOutcome {
         if self
             .voided
             .get(&request.publish_nonce)
@@ -81,7 +75,8 @@ impl ConversationClaims {
         match status {
             Some(ReplyPhase::Done) => return ClaimOutcome::Done,
             Some(_)
-                if lease_until > now && reply.is_some_and(|reply| reply.nonce == Some(nonce)) => {}
+                if lease_until > now
+                    && reply.is_some_and(|reply| reply.nonce == Some(request.nonce)) => {}
             Some(_) if lease_until > now => return busy_outcome(lease_until - now),
             _ => {
                 // A stored reply has left the conversation, so that its announcement need not wait
@@ -92,7 +87,7 @@ impl ConversationClaims {
                 if let Some(left) = other {
                     return busy_outcome(left);
                 }
-                self.grant(now, request, nonce);
+                self.grant(now, request);
             }
         }
         self.granted_outcome(now, &request.reply_id)
@@ -358,13 +353,13 @@ impl ConversationClaims {
         self.keep_until > now || !self.replies.is_empty() || !self.voided.is_empty()
     }
 
-    fn grant(&mut self, now: RelayMillis, request: &ClaimRequest, nonce: u64) {
+    fn grant(&mut self, now: RelayMillis, request: &ClaimRequest) {
         let reply = self.replies.entry(request.reply_id.clone()).or_default();
         let next = reply.status.map_or(1, |_| reply.attempt + 1);
         if reply.status.is_some() && !reply.released {
             reply.failures += 1;
         }
-        reply.start_attempt(now, next.max(request.attempt_min), nonce);
+        reply.start_attempt(now, next.max(request.attempt_min), request.nonce);
         self.keep_until = reply.keep_until;
         if *reply.status.get_or_insert(ReplyPhase::Running) != ReplyPhase::Stored {
             self.current = Some(request.reply_id.clone());

@@ -122,16 +122,13 @@ impl ClaimSimulation {
     fn claim(&mut self, reply: usize) {
         let reply_id = self.replies[reply].clone();
         let request = claim_request(&reply_id);
-        let nonce = self.tokens.len() as u64;
         let highest = self
             .tokens
             .iter()
             .filter(|token| token.reply_id == reply_id)
             .map(|token| token.attempt)
             .max();
-        if let ClaimOutcome::Granted { token, task, .. } =
-            self.claims.claim(self.now, &request, nonce)
-        {
+        if let ClaimOutcome::Granted { token, task, .. } = self.claims.claim(self.now, &request) {
             assert!(
                 Some(token.attempt) > highest,
                 "an attempt number was granted twice"
@@ -200,6 +197,7 @@ fn claim_request(reply_id: &MessageId) -> ClaimRequest {
     ClaimRequest {
         reply_id: reply_id.clone(),
         publish_nonce: "publish".into(),
+        nonce: rand::random(),
         attempt_min: 1,
         maybe_held: false,
     }
@@ -246,7 +244,13 @@ fn repeated_claim_returns_the_same_token_and_others_wait() {
     let mut history = ClaimSimulation::new();
     let request = claim_request(&history.replies[0]);
     let lease = whole_millis(LEASE);
-    let mut claim = |now, nonce| history.claims.claim(now, &request, nonce);
+    let mut claim = |now, nonce| {
+        let request = ClaimRequest {
+            nonce,
+            ..request.clone()
+        };
+        history.claims.claim(now, &request)
+    };
     let first = claim(10_000, 7);
     assert_eq!(claim(10_000 + lease - 1, 7), first);
     let busy = ClaimOutcome::Busy {
@@ -294,8 +298,8 @@ fn completed_and_voided_claims_are_remembered_for_a_day() {
     let day = whole_millis(FINAL_STATE_TTL);
     let last = history.now + day - 1;
     assert!(history.claims.sweep(last));
-    let repeated = history.claims.claim(last, &claim_request(&claimed), 7);
-    let refused = history.claims.claim(last, &refused_request, 8);
+    let repeated = history.claims.claim(last, &claim_request(&claimed));
+    let refused = history.claims.claim(last, &refused_request);
     assert_eq!(
         (repeated, refused),
         (ClaimOutcome::Done, ClaimOutcome::Voided)
@@ -321,7 +325,7 @@ proptest! {
         for (deaths, releases) in releases.into_iter().enumerate() {
             for death in (0..=releases).rev().map(|left| left == 0) {
                 let request = claim_request(&history.replies[0]);
-                let claim = history.claims.claim(history.now, &request, history.now);
+                let claim = history.claims.claim(history.now, &request);
                 let ClaimOutcome::Granted { token, task, .. } = claim else { panic!("not granted: {claim:?}") };
                 let expected = if deaths < ATTEMPTS_MAX as usize { ClaimTask::Generate } else { ClaimTask::GiveUp };
                 prop_assert_eq!(task, expected);

@@ -170,7 +170,7 @@ impl ClaimStore for EmbeddedRelay {
         self.load_attempts(&request.reply_id)?;
         let (claim, record) = self.with_claims(&request.reply_id, |claims, now| {
             (
-                claims.claim(now, request, rand::random()),
+                claims.claim(now, request),
                 claims.attempt_record(&request.reply_id),
             )
         });

@@ -169,12 +169,11 @@ impl ClaimStore for RedisRelay {
         {
             return Ok(ClaimOutcome::Busy { retry_after });
         }
-        let nonce: u64 = rand::random();
         let mut call = call_on_reply(&self.scripts.claim, &self.link, &request.reply_id);
         call.key(self.void_key(&request.reply_id.conversation(), &request.publish_nonce));
-        call.arg(nonce.to_string()).arg(request.attempt_min);
+        call.arg(request.nonce.to_string()).arg(request.attempt_min);
         let response: redis::Value = self.link.invoke(&call).await?;
-        parse_claim(&request.reply_id, nonce, response)
+        parse_claim(&request.reply_id, request.nonce, response)
     }
 
     async fn restore_claim(

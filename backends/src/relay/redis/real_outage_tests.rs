@@ -256,6 +256,7 @@ async fn emptied_redis_leaves_an_inherited_reply_to_its_holder() {
     let stranger = server.relay().await;
     wait_until_up(&stranger).await;
     let maybe_held = ClaimRequest {
+        nonce: rand::random(),
         maybe_held: true,
         ..request
     };
@@ -287,6 +288,7 @@ async fn emptied_redis_grants_the_reply_of_a_silent_holder() {
     server.start();
     wait_until_up(&relay).await;
     let maybe_held = ClaimRequest {
+        nonce: rand::random(),
         maybe_held: true,
         ..any_request()
     };
@@ -391,6 +393,7 @@ fn any_request() -> ClaimRequest {
     ClaimRequest {
         reply_id,
         publish_nonce: "publish".into(),
+        nonce: rand::random(),
         attempt_min: 1,
         maybe_held: false,
     }

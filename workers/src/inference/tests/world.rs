@@ -39,8 +39,8 @@ use crate::{
     DefaultProvider, WorkerContext,
     config::WorkersConfig,
     inference::{
-        InferenceHandler, conversation_deletion, metadata_patch, playground_turn,
-        reply_log::LoggedReply, turn_runner,
+        InferenceHandler, claim::ClaimAttempts, conversation_deletion, metadata_patch,
+        playground_turn, reply_log::LoggedReply, turn_runner,
     },
     job_loop::JobEnd,
     metrics::WorkerMetrics,
@@ -223,12 +223,12 @@ impl World {
     }
 
     pub(super) async fn run_on(inference: &InferenceHandler, job: &ReplyJob) -> JobEnd {
-        let (handoff, maybe_held) = (CancellationToken::new(), false.into());
+        let (handoff, attempts) = (CancellationToken::new(), ClaimAttempts::new(false));
         let run = Box::pin(turn_runner::run_turn(
             inference,
             job,
             Timestamp::now(),
-            &maybe_held,
+            &attempts,
             &handoff,
         ));
         timeout(WAIT, run).await.expect("the job ends")
@@ -236,12 +236,12 @@ impl World {
 
     /// Runs a job that another worker may be working on.
     pub(super) async fn run_inherited(&self, job: &ReplyJob) -> JobEnd {
-        let (handoff, maybe_held) = (CancellationToken::new(), true.into());
+        let (handoff, attempts) = (CancellationToken::new(), ClaimAttempts::new(true));
         let run = Box::pin(turn_runner::run_turn(
             &self.inference,
             job,
             Timestamp::now(),
-            &maybe_held,
+            &attempts,
             &handoff,
         ));
         timeout(WAIT, run).await.expect("the job ends")
@@ -257,11 +257,11 @@ impl World {
     }
 
     pub(super) async fn run_playground(&self, job: &ReplyJob) -> JobEnd {
-        let (handoff, maybe_held) = (CancellationToken::new(), false.into());
+        let (handoff, attempts) = (CancellationToken::new(), ClaimAttempts::new(false));
         let run = Box::pin(playground_turn::run_playground_turn(
             &self.inference,
             job,
-            &maybe_held,
+            &attempts,
             &handoff,
         ));
         timeout(WAIT, run).await.expect("the playground run ends")
@@ -291,8 +291,11 @@ impl World {
         job: &ReplyJob,
         ready: impl AsyncFnMut() -> bool,
     ) -> JobEnd {
-        let (inference, handoff, maybe_held) =
-            (self.patient(), CancellationToken::new(), false.into());
+        let (inference, handoff, attempts) = (
+            self.patient(),
+            CancellationToken::new(),
+            ClaimAttempts::new(false),
+        );
         let ask = async {
             eventually("the worker is ready for the handoff", ready).await;
             handoff.cancel();
@@ -302,7 +305,7 @@ impl World {
                 &inference,
                 job,
                 Timestamp::now(),
-                &maybe_held,
+                &attempts,
                 &handoff
             )),
             ask
