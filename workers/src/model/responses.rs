@@ -29,6 +29,9 @@ pub(super) fn take_event(event: StreamEvent<'_>, output: &mut ModelOutput) {
         return;
     }
     let data = event.data.trim_ascii();
+    if event.is_error {
+        return fail_as_reported(data, output);
+    }
     if is_done(data) {
         output.is_done = true;
         return;
@@ -202,6 +205,18 @@ mod tests {
         ]);
         let stop = Some(FinishKind::Regular(FinishReason::Stop));
         assert_eq!((text.text.as_str(), text.finish), ("Hi", stop));
+    }
+
+    #[test]
+    fn error_event_without_a_type_ends_the_answer() {
+        let mut output = output(&[json!({"type": "response.output_text.delta", "delta": "Half"})]);
+        let event = StreamEvent {
+            is_error: true,
+            is_named: true,
+            data: br#"{"code":"server_error","message":"gone"}"#,
+        };
+        take_event(event, &mut output);
+        assert!(output.failure.is_some());
     }
 
     #[test]
