@@ -292,9 +292,9 @@ impl ServiceBuilder {
         let model = &self.config.model;
         if !model.base_url.is_empty() || !inference {
             return Ok(DefaultProvider {
-                base_url: model.base_url.trim().to_owned(),
+                base_url: model.base_url.clone(),
                 api_key: model.api_key.clone(),
-                model: model.name.trim().to_owned(),
+                model: model.name.clone(),
                 api: model.api,
                 continues_prefix: model.continues_prefix,
                 fallback: None,

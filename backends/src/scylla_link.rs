@@ -125,10 +125,7 @@ impl ScyllaLink {
         values: impl BatchValues + Send + Sync,
     ) -> Result<(), StoreError> {
         let session = self.connected_session(self.config.write_timeout_ms).await?;
-        let named = statements
-            .first()
-            .map_or("", |statement| statement.get_statement())
-            .to_owned();
+        let first = statements.first().copied();
         let statements = statements
             .into_iter()
             .map(|statement| BatchStatement::from(statement.clone()))
@@ -138,7 +135,10 @@ impl ScyllaLink {
         batch.set_execution_profile_handle(Some(self.writes.clone()));
         Box::pin(session.batch(&batch, &values))
             .await
-            .map_err(|error| final_or_unavailable(&error, &named))?;
+            .map_err(|error| {
+                let cql = first.map_or("", PreparedStatement::get_statement);
+                final_or_unavailable(&error, cql)
+            })?;
         Ok(())
     }
 

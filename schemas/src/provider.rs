@@ -50,6 +50,13 @@ pub enum ProviderApi {
     Responses,
 }
 
+/// Returns true if a key can be sent: it is one word of printable ASCII characters. White space
+/// around it is left out.
+#[must_use]
+pub fn is_sendable_key(key: &str) -> bool {
+    key.trim().chars().all(|letter| letter.is_ascii_graphic())
+}
+
 impl Provider {
     /// Returns the longest silence before the first token, if the provider has its own.
     #[must_use]

@@ -4,7 +4,10 @@
 use secrecy::ExposeSecret;
 use switchboard_backends::config::{BackendProfile, BusConfig, RedisConfig, ScyllaConfig};
 use switchboard_ingress::config::IngressConfig;
-use switchboard_schemas::secret::{InstallationSecret, check_strength};
+use switchboard_schemas::{
+    provider::is_sendable_key,
+    secret::{InstallationSecret, check_strength},
+};
 use switchboard_workers::config::WorkersConfig;
 
 use super::{AdminConfig, ModelConfig, OpsConfig, TopLevelConfig};
@@ -47,9 +50,8 @@ pub(super) fn check_model(model: Option<&ModelConfig>, errors: &mut Vec<String>)
     if model.name.is_empty() {
         errors.push("model.name: a model.base_url needs a model (OPENAI_MODEL)".into());
     }
-    // White space around it is left out; keys are pasted with line ends.
-    let key = model.api_key.as_ref().map(|key| key.expose_secret().trim());
-    if key.is_some_and(|key| !key.chars().all(|letter| letter.is_ascii_graphic())) {
+    let key = model.api_key.as_ref().map(ExposeSecret::expose_secret);
+    if !key.is_none_or(is_sendable_key) {
         errors.push(
             "model.api_key: not one word of printable ASCII characters (OPENAI_API_KEY)".into(),
         );

@@ -18,7 +18,6 @@ use super::{
     connect, final_or_unavailable, is_final,
     keyspace::KeyspaceName,
     server::{self, StoreServer},
-    unavailable,
 };
 use crate::{config::ScyllaConfig, error::StoreError};
 
@@ -59,13 +58,12 @@ pub async fn migrate(config: &ScyllaConfig, namespace: &str) -> Result<(), Store
 /// Returns `true` if the keyspace exists. One that an operator created is kept and needs no
 /// permission to create it.
 async fn keyspace_exists(session: &Session, keyspace: &KeyspaceName) -> Result<bool, StoreError> {
-    let cql = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?";
-    let reading = Box::pin(session.query_unpaged(cql, (keyspace.as_str(),)));
-    let rows = reading
-        .await
-        .map_err(|error| unavailable(&error))?
-        .into_rows_result();
-    Ok(rows.map_err(|error| unavailable(&error))?.rows_num() > 0)
+    let cql = format!(
+        "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = '{}'",
+        keyspace.as_str()
+    );
+    let found = server::query::<(String,)>(session, &cql).await?;
+    Ok(!found.is_empty())
 }
 
 async fn apply_change(session: &Session, cql: &str, deadline: Instant) -> Result<(), StoreError> {

@@ -3,7 +3,7 @@
 //! ScyllaDB names its version in `system.versions`, a table that Apache Cassandra lacks. Since 6.0
 //! it creates keyspaces with tablets, in which it refuses conditional statements before 2025.4.
 
-use scylla::client::session::Session;
+use scylla::{client::session::Session, deserialize::row::DeserializeRow};
 
 use super::{final_or_unavailable, keyspace::KeyspaceName, malformed, migration::table_names};
 use crate::error::StoreError;
@@ -25,8 +25,8 @@ impl StoreServer {
     /// Asks a node what it is.
     pub(super) async fn detect(session: &Session) -> Result<Self, StoreError> {
         let cql = "SELECT version FROM system.versions";
-        match query_texts(session, cql).await {
-            Ok(versions) => Ok(Self::scylla(versions.first().map_or("", String::as_str))),
+        match query::<(String,)>(session, cql).await {
+            Ok(versions) => Ok(Self::scylla(versions.first().map_or("", |(text,)| text))),
             Err(StoreError::Refused(_)) => Ok(Self::Cassandra),
             Err(error) => Err(error),
         }
@@ -73,15 +73,8 @@ impl StoreServer {
             "SELECT keyspace_name, initial_tablets FROM system_schema.scylla_keyspaces WHERE keyspace_name = '{}'",
             keyspace.as_str()
         );
-        let response = Box::pin(session.query_unpaged(cql, ())).await;
-        let rows = response
-            .map_err(|error| final_or_unavailable(&error, "system_schema.scylla_keyspaces"))?
-            .into_rows_result()
-            .map_err(|error| malformed(&error))?;
-        let row = rows
-            .maybe_first_row::<(String, Option<i32>)>()
-            .map_err(|error| malformed(&error))?;
-        Ok(row.is_some_and(|(_, tablets)| tablets.is_some()))
+        let rows = query::<(String, Option<i32>)>(session, &cql).await?;
+        Ok(rows.iter().any(|(_, tablets)| tablets.is_some()))
     }
 }
 
@@ -115,10 +108,10 @@ pub(super) async fn check_schema(
         "SELECT table_name FROM system_schema.tables WHERE keyspace_name = '{}'",
         keyspace.as_str()
     );
-    let found = query_texts(session, &cql).await?;
+    let found = query::<(String,)>(session, &cql).await?;
     let missing: Vec<_> = table_names()
         .into_iter()
-        .filter(|name| !found.contains(name))
+        .filter(|name| found.iter().all(|(table,)| table != name))
         .collect();
     if missing.is_empty() {
         return Ok(());
@@ -130,17 +123,18 @@ pub(super) async fn check_schema(
     )))
 }
 
-async fn query_texts(session: &Session, cql: &str) -> Result<Vec<String>, StoreError> {
+/// Returns all rows of a statement about the cluster itself.
+pub(super) async fn query<R>(session: &Session, cql: &str) -> Result<Vec<R>, StoreError>
+where
+    R: for<'frame> DeserializeRow<'frame, 'frame>,
+{
     let response = Box::pin(session.query_unpaged(cql, ())).await;
     let rows = response
         .map_err(|error| final_or_unavailable(&error, cql))?
         .into_rows_result()
         .map_err(|error| malformed(&error))?;
-    let texts = rows
-        .rows::<(String,)>()
-        .map_err(|error| malformed(&error))?;
-    texts
-        .map(|row| row.map(|(text,)| text).map_err(|error| malformed(&error)))
+    let rows = rows.rows::<R>().map_err(|error| malformed(&error))?;
+    rows.map(|row| row.map_err(|error| malformed(&error)))
         .collect()
 }
 

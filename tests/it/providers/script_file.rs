@@ -191,8 +191,9 @@ fn piece(item: &Value) -> Raw {
             lines => Raw::bytes(format!("{lines}\n\n")),
         };
     }
-    let is_short = item.get("type").is_none();
-    if !is_short || item.get("delta").is_none() && item.get("finish").is_none() {
+    let is_shorthand =
+        item.get("type").is_none() && (item.get("delta").is_some() || item.get("finish").is_some());
+    if !is_shorthand {
         return Raw::Event(item.clone());
     }
     Raw::Event(json!({

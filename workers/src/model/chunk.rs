@@ -8,19 +8,15 @@ use serde::{
     de::{Error, IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::{Map, Value, value::RawValue};
-use switchboard_schemas::{conversation::TokenUsage, time::Timestamp};
+use switchboard_schemas::conversation::TokenUsage;
 
 use super::{
     CallError,
     borrowed_json::{FieldName, FirstElement, TextBytes, raw_text},
-    event_stream::StreamEvent,
     output::ModelOutput,
-    refusal::RefusalBody,
+    refusal,
     tool_calls::ToolCallFragment,
 };
-
-/// Data of the event behind the last chunk.
-const DONE: &[u8] = b"[DONE]";
 
 /// A chunk; every field may be missing or null.
 #[derive(Default, Deserialize)]
@@ -136,30 +132,12 @@ impl<'a> ContentPart<'a> {
     }
 }
 
-/// Adds an event of a stream, or a whole document, to the output.
-pub(super) fn take_event(event: StreamEvent<'_>, output: &mut ModelOutput) {
-    if output.failure.is_some() || output.is_done {
-        return;
-    }
-    let data = event.data.trim_ascii();
-    if event.is_error {
-        let (error, message) = RefusalBody::parse(data).inside_stream(Timestamp::now());
-        return output.fail(error, message);
-    }
-    if is_done(data) {
-        output.is_done = true;
-        return;
-    }
+/// Adds a chunk, or a whole completion, to the output.
+pub(super) fn take_data(data: &[u8], output: &mut ModelOutput) {
     match serde_json::from_slice::<Option<CompletionChunk<'_>>>(data) {
         Ok(chunk) => take_chunk(chunk.unwrap_or_default(), data, output),
-        Err(_) if event.is_named && !data.starts_with(b"{") => {}
         Err(_) => take_bytes(data, output),
     }
-}
-
-/// Returns true for the data of the event behind the last chunk.
-pub(super) fn is_done(data: &[u8]) -> bool {
-    data.strip_prefix(b"\"").unwrap_or(data).starts_with(DONE)
 }
 
 /// Takes the text of a chunk that is no UTF-8, because a server cut a character into two chunks.
@@ -184,14 +162,14 @@ fn take_bytes(data: &[u8], output: &mut ModelOutput) {
             let content = chunk.choices.0.and_then(|choice| choice.delta.content);
             output.push_text(&content.map(|text| text.0).unwrap_or_default());
         }
-        _ => output.fail(CallError::NotAnAnswer, None),
+        _ => output.fail(CallError::NotAnAnswer),
     }
 }
 
 fn take_chunk(chunk: CompletionChunk<'_>, data: &[u8], output: &mut ModelOutput) {
     let choice = match chunk.choices.map(first_choice) {
         Some(Ok(choice)) => choice,
-        Some(Err(_)) => return output.fail(CallError::NotAnAnswer, None),
+        Some(Err(_)) => return output.fail(CallError::NotAnAnswer),
         None => None,
     };
     let groq = chunk.x_groq.unwrap_or_default();
@@ -217,9 +195,7 @@ fn take_chunk(chunk: CompletionChunk<'_>, data: &[u8], output: &mut ModelOutput)
         .object
         .is_some_and(|object| object.get() == "\"error\"");
     if error.into_iter().flatten().any(says_something) || is_error_object {
-        output.failure = None;
-        let (error, message) = RefusalBody::parse(data).inside_stream(Timestamp::now());
-        output.fail(error, message);
+        output.failure = Some(refusal::reported_failure(data));
     }
 }
 
@@ -241,7 +217,7 @@ fn says_something(error: &RawValue) -> bool {
 fn take_delta(delta: ChunkDelta<'_>, output: &mut ModelOutput) {
     for content in [delta.content, delta.refusal].into_iter().flatten() {
         if push_content(content, output).is_none() {
-            output.fail(CallError::NotAnAnswer, None);
+            output.fail(CallError::NotAnAnswer);
         }
     }
     if !output.collects_calls {
@@ -283,7 +259,11 @@ fn push_content(content: &RawValue, output: &mut ModelOutput) -> Option<()> {
 }
 
 fn parse_usage(usage: &RawValue) -> Option<TokenUsage> {
-    let usage: Map<String, Value> = serde_json::from_str(usage.get()).ok()?;
+    usage_of(&serde_json::from_str(usage.get()).ok()?)
+}
+
+/// Returns a usage under the names of both dialects.
+pub(super) fn usage_of(usage: &Value) -> Option<TokenUsage> {
     let number = |names: [&str; 2]| {
         names
             .iter()

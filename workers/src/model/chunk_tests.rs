@@ -9,7 +9,7 @@ use crate::model::finish_reason::FinishKind;
 fn output(events: &[&str]) -> ModelOutput {
     let mut output = ModelOutput::new(true, false);
     for event in events {
-        take_event(StreamEvent::of_data(event.as_bytes()), &mut output);
+        take_data(event.as_bytes(), &mut output);
     }
     output
 }
@@ -110,7 +110,7 @@ proptest! {
         let content = serde_json::json!({"choices": [{"delta": {"content": text}}]}).to_string();
         let mut output = ModelOutput::new(true, false);
         for data in [data.as_slice(), text.as_bytes(), content.as_bytes()] {
-            take_event(StreamEvent::of_data(data), &mut output);
+            take_data(data, &mut output);
         }
     }
 }

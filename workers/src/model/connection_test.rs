@@ -108,19 +108,13 @@ struct TestedStep<'a> {
 impl TestedStep<'_> {
     async fn run(self, step: impl Future<Output = StepOutcome>) -> ProviderTestStep {
         let begun = Instant::now();
-        let outcome = match timeout(self.timeout, step).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(CallError::Silent.into()),
-        };
+        let outcome = timeout(self.timeout, step).await;
+        let outcome = outcome.unwrap_or_else(|_| Err(CallError::Silent.into()));
         let (outcome, detail, provider_error) = match outcome {
             Ok((outcome, detail)) => (outcome, detail, None),
-            Err(failed) if failed.error == CallError::Silent => {
-                let detail = format!("Nothing came within {} s.", self.timeout.as_secs());
-                (ProviderTestOutcome::Failed, detail, None)
-            }
             Err(failed) => (
                 ProviderTestOutcome::Failed,
-                words_for(&failed.error, self.endpoint),
+                self.words_for(&failed.error),
                 failed.provider_error(),
             ),
         };
@@ -130,6 +124,43 @@ impl TestedStep<'_> {
             detail,
             took_ms: whole_millis(begun.elapsed()),
             provider_error,
+        }
+    }
+
+    /// Returns a failure in words for people.
+    fn words_for(&self, error: &CallError) -> String {
+        match error {
+            // One answer for both, so that nothing can be scanned.
+            CallError::Unreachable { .. } | CallError::AddressRefused
+                if self.endpoint.reach == AddressReach::Public =>
+            {
+                "The address cannot be reached, or is in a network that is not public.".to_owned()
+            }
+            CallError::Unreachable { cause } => format!("The address cannot be reached: {cause}."),
+            CallError::AddressRefused => "The address is in a network that is not allowed.".to_owned(),
+            CallError::InvalidEndpoint => "The base URL or the key is not valid.".to_owned(),
+            CallError::Refused { status: 401 | 403 } if self.endpoint.api_key.is_none() => {
+                "No key is stored, and the provider wants one.".to_owned()
+            }
+            CallError::Refused { status: 401 | 403 } => "The provider refused the key.".to_owned(),
+            CallError::Refused { status: 402 } => "The provider asks for a payment.".to_owned(),
+            CallError::Refused { status } => {
+                format!("The provider refused the request, status {status}.")
+            }
+            CallError::TooLong { .. } => "The model's context is too small even for a test.".to_owned(),
+            CallError::Overloaded { status: 429, .. } => {
+                "The limit of requests or the quota is used up.".to_owned()
+            }
+            CallError::Overloaded { status, .. } => {
+                format!("The provider is overloaded or failing, status {status}.")
+            }
+            CallError::NotAnAnswer => {
+                "The address answers, but not in the OpenAI protocol. Compare it with docs/providers.md."
+                    .to_owned()
+            }
+            CallError::Reported => "The provider reported an error.".to_owned(),
+            CallError::BrokenOff => "The connection broke.".to_owned(),
+            CallError::Silent => format!("Nothing came within {} s.", self.timeout.as_secs()),
         }
     }
 }
@@ -165,17 +196,19 @@ async fn list_models(client: &ModelClient, endpoint: &ModelEndpoint) -> StepOutc
 async fn send_message(client: &ModelClient, endpoint: &ModelEndpoint) -> StepOutcome {
     let prompt = prompt("Answer with the word OK.", Vec::new());
     let answer = client.complete(endpoint, &prompt, ToolOffer::None).await?;
-    if answer.text.trim().is_empty() && answer.reason == FinishReason::Length {
-        let detail =
-            "The model used up its tokens before any text. A reasoning model needs a larger limit.";
-        return Ok((ProviderTestOutcome::Partly, detail.to_owned()));
-    }
-    if answer.text.trim().is_empty() {
-        let detail = "The model answered without any text.".to_owned();
-        return Ok((ProviderTestOutcome::Failed, detail));
-    }
-    let detail = "The model answered a message.".to_owned();
-    Ok((ProviderTestOutcome::Worked, detail))
+    let is_blank = answer.text.trim().is_empty();
+    let (outcome, detail) = match answer.reason {
+        _ if !is_blank => (ProviderTestOutcome::Worked, "The model answered a message."),
+        FinishReason::Length => (
+            ProviderTestOutcome::Partly,
+            "The model used up its tokens before any text. A reasoning model needs a larger limit.",
+        ),
+        _ => (
+            ProviderTestOutcome::Failed,
+            "The model answered without any text.",
+        ),
+    };
+    Ok((outcome, detail.to_owned()))
 }
 
 async fn call_tool(client: &ModelClient, endpoint: &ModelEndpoint) -> StepOutcome {
@@ -237,52 +270,14 @@ fn prompt(message: &str, tools: Vec<ToolDeclaration>) -> ModelPrompt {
 
 /// Returns what is missing if a message is answered with "not found".
 fn words_for_404(endpoint: &ModelEndpoint, models: &ProviderTestStep) -> String {
-    let is_listed = models.outcome == ProviderTestOutcome::Worked;
     match (endpoint.api, models.outcome) {
         (ProviderApi::Responses, ProviderTestOutcome::Worked) => {
             "The provider has no Responses API. Set the API to chat completions.".to_owned()
         }
-        (_, ProviderTestOutcome::Worked | ProviderTestOutcome::Partly) if !is_listed => {
+        (_, ProviderTestOutcome::Partly) => {
             format!("The provider has no model {}.", endpoint.model)
         }
         _ => "The provider has no such model, or nothing at this address. Compare the base URL with docs/providers.md."
             .to_owned(),
-    }
-}
-
-/// Returns a failure in words for people.
-fn words_for(error: &CallError, endpoint: &ModelEndpoint) -> String {
-    match error {
-        // One answer for both, so that nothing can be scanned.
-        CallError::Unreachable { .. } | CallError::AddressRefused
-            if endpoint.reach == AddressReach::Public =>
-        {
-            "The address cannot be reached, or is in a network that is not public.".to_owned()
-        }
-        CallError::Unreachable { cause } => format!("The address cannot be reached: {cause}."),
-        CallError::AddressRefused => "The address is in a network that is not allowed.".to_owned(),
-        CallError::InvalidEndpoint => "The base URL or the key is not valid.".to_owned(),
-        CallError::Refused { status: 401 | 403 } if endpoint.api_key.is_none() => {
-            "No key is stored, and the provider wants one.".to_owned()
-        }
-        CallError::Refused { status: 401 | 403 } => "The provider refused the key.".to_owned(),
-        CallError::Refused { status: 402 } => "The provider asks for a payment.".to_owned(),
-        CallError::Refused { status } => {
-            format!("The provider refused the request, status {status}.")
-        }
-        CallError::TooLong { .. } => "The model's context is too small even for a test.".to_owned(),
-        CallError::Overloaded { status: 429, .. } => {
-            "The limit of requests or the quota is used up.".to_owned()
-        }
-        CallError::Overloaded { status, .. } => {
-            format!("The provider is overloaded or failing, status {status}.")
-        }
-        CallError::NotAnAnswer => {
-            "The address answers, but not in the OpenAI protocol. Compare it with docs/providers.md."
-                .to_owned()
-        }
-        CallError::Reported => "The provider reported an error.".to_owned(),
-        CallError::BrokenOff => "The connection broke.".to_owned(),
-        CallError::Silent => "Nothing came in time.".to_owned(),
     }
 }

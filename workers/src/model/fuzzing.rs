@@ -3,7 +3,7 @@
 use super::{
     chunk,
     event_stream::EventParser,
-    model_stream::TakeEvent,
+    model_stream::{TakeData, take_event},
     output::{ModelOutput, merge_extra},
     responses,
     tool_calls::ToolCalls,
@@ -11,8 +11,8 @@ use super::{
 
 /// Checks that a body has the same output whole and cut into pieces of these sizes.
 pub(crate) fn check_stream(body: &[u8], sizes: &[u8]) {
-    for take_event in [chunk::take_event, responses::take_event] {
-        let whole = read(&[body], take_event);
+    for take_data in [chunk::take_data as TakeData, responses::take_data] {
+        let whole = read(&[body], take_data);
         let mut pieces = Vec::new();
         let mut rest = body;
         for size in sizes {
@@ -21,17 +21,17 @@ pub(crate) fn check_stream(body: &[u8], sizes: &[u8]) {
             rest = behind;
         }
         pieces.push(rest);
-        assert_eq!(read(&pieces, take_event), whole);
+        assert_eq!(read(&pieces, take_data), whole);
     }
 }
 
 /// Returns everything that a follower of a stream sees, as text.
-fn read(pieces: &[&[u8]], take_event: TakeEvent) -> String {
+fn read(pieces: &[&[u8]], take_data: TakeData) -> String {
     let (mut events, mut output) = (EventParser::default(), ModelOutput::new(true, false));
     for piece in pieces {
-        events.push(piece, |event| take_event(event, &mut output));
+        events.push(piece, |event| take_event(event, take_data, &mut output));
     }
-    events.finish(|event| take_event(event, &mut output));
+    events.finish(|event| take_event(event, take_data, &mut output));
     output.finish_text();
     let mut calls = ToolCalls::default();
     for fragment in output.fragments.drain(..) {

@@ -25,6 +25,7 @@ pub(crate) mod providers;
 mod refusal;
 mod request;
 mod request_forms;
+mod response_body;
 mod responses;
 mod responses_request;
 mod retry_after;

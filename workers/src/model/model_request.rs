@@ -4,10 +4,8 @@ use serde::Serialize;
 use switchboard_schemas::provider::ProviderApi;
 
 use super::{
-    ModelEndpoint, ModelPrompt,
-    prompt::ToolOffer,
-    request::ChatCompletionRequest,
-    request_forms::{RequestForm, SentParameters},
+    request::{ChatCompletionRequest, RequestSource},
+    request_forms::SentParameters,
     responses_request::ResponsesRequest,
 };
 
@@ -24,20 +22,10 @@ pub(super) enum ModelRequest<'a> {
 }
 
 impl<'a> ModelRequest<'a> {
-    pub(super) fn new(
-        endpoint: &'a ModelEndpoint,
-        prompt: &'a ModelPrompt,
-        prefix: &str,
-        offer: ToolOffer,
-        form: RequestForm,
-    ) -> Self {
-        match endpoint.api {
-            ProviderApi::ChatCompletions => Self::Chat(ChatCompletionRequest::new(
-                endpoint, prompt, prefix, offer, form,
-            )),
-            ProviderApi::Responses => {
-                Self::Responses(ResponsesRequest::new(endpoint, prompt, prefix, offer, form))
-            }
+    pub(super) fn new(source: RequestSource<'a>) -> Self {
+        match source.endpoint.api {
+            ProviderApi::ChatCompletions => Self::Chat(ChatCompletionRequest::new(source)),
+            ProviderApi::Responses => Self::Responses(ResponsesRequest::new(source)),
         }
     }
 

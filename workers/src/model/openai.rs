@@ -7,7 +7,6 @@
 use std::{sync::Arc, time::Duration};
 
 use async_openai::{Client, config::Config, error::OpenAIError, middleware::HttpRequestFactory};
-use futures::{Stream, StreamExt};
 use http::{HeaderMap, HeaderValue, header};
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
@@ -24,7 +23,9 @@ use super::{
     output::ModelOutput,
     prompt::ToolOffer,
     refusal,
+    request::RequestSource,
     request_forms::RequestForms,
+    response_body::{bounded_response, read_body},
     responses, retry_after,
 };
 use crate::{
@@ -130,20 +131,26 @@ impl ModelClient {
         offer: ToolOffer,
     ) -> Result<ModelStream, FailedCall> {
         let known = self.forms.form_for(endpoint);
-        let mut form = known;
+        let mut source = RequestSource {
+            endpoint,
+            prompt,
+            prefix,
+            offer,
+            form: known,
+        };
         let mut requests = 0;
         loop {
             requests += 1;
-            let request = ModelRequest::new(endpoint, prompt, prefix, offer, form);
+            let request = ModelRequest::new(source);
             let response = self.post(endpoint, &request).await?;
             let Err(error) = check_response(&response, is_answer) else {
-                if form != known {
-                    self.forms.record(endpoint, form);
+                if source.form != known {
+                    self.forms.record(endpoint, source.form);
                 }
                 return Ok(self.stream_of(endpoint, response));
             };
             let (failed, refusal) = refusal::explain_refusal(error, endpoint, response).await;
-            let adapted = form.adapted(&failed.error, &refusal, request.sent());
+            let adapted = request.sent().adapted(&failed.error, &refusal);
             let Some((next, left_out)) = adapted.filter(|_| requests < REQUESTS_MAX) else {
                 return Err(failed);
             };
@@ -153,7 +160,7 @@ impl ModelClient {
                 ?left_out,
                 "model refused a parameter; the request is sent without it"
             );
-            form = next;
+            source.form = next;
         }
     }
 
@@ -172,7 +179,7 @@ impl ModelClient {
             }
         }
         if let Some(failure) = output.failure {
-            return Err(failure.without_key_of(endpoint));
+            return Err(failure.redacted_for(endpoint));
         }
         let Some(FinishKind::Regular(reason)) = output.finish else {
             return Err(CallError::BrokenOff.into());
@@ -200,7 +207,7 @@ impl ModelClient {
         if let Err(error) = check_response(&response, is_document) {
             return Err(refusal::explain_refusal(error, endpoint, response).await.0);
         }
-        let body = refusal::read_body(response, MODELS_BYTES_MAX).await;
+        let body = read_body(response, MODELS_BYTES_MAX).await;
         let list: Value = serde_json::from_slice(&body).map_err(|_| CallError::NotAnAnswer)?;
         let models = [&list["data"], &list["models"], &list];
         let models = models.into_iter().find_map(Value::as_array);
@@ -246,11 +253,11 @@ impl ModelClient {
     }
 
     fn stream_of(&self, endpoint: &ModelEndpoint, response: reqwest::Response) -> ModelStream {
-        let take_event = match endpoint.api {
-            ProviderApi::ChatCompletions => chunk::take_event,
-            ProviderApi::Responses => responses::take_event,
+        let take_data = match endpoint.api {
+            ProviderApi::ChatCompletions => chunk::take_data,
+            ProviderApi::Responses => responses::take_data,
         };
-        ModelStream::new(response, self.body_bytes_max, take_event)
+        ModelStream::new(response, self.body_bytes_max, take_data)
     }
 
     /// Returns the HTTP client that may connect to the endpoint.
@@ -308,7 +315,7 @@ impl Config for EndpointConfig {
 
 /// Returns the address of a path below a base URL, whose query is kept.
 fn endpoint_url(base_url: &str, path: &str) -> Result<Url, CallError> {
-    let mut address = Url::parse(base_url.trim()).map_err(|_| CallError::InvalidEndpoint)?;
+    let mut address = Url::parse(base_url).map_err(|_| CallError::InvalidEndpoint)?;
     if !matches!(address.scheme(), "http" | "https") {
         return Err(CallError::InvalidEndpoint);
     }
@@ -324,11 +331,7 @@ fn endpoint_url(base_url: &str, path: &str) -> Result<Url, CallError> {
 
 fn key_headers(endpoint: &ModelEndpoint) -> Result<HeaderMap, CallError> {
     let mut headers = HeaderMap::new();
-    let key = endpoint
-        .api_key
-        .as_ref()
-        .map(|key| key.expose_secret().trim());
-    let Some(key) = key.filter(|key| !key.is_empty()) else {
+    let Some(key) = endpoint.api_key.as_ref().map(ExposeSecret::expose_secret) else {
         return Ok(headers);
     };
     let header_value = |text: &str| {
@@ -385,30 +388,6 @@ fn content_type(headers: &HeaderMap) -> &str {
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default()
-}
-
-/// Returns the same response, cut off after `bytes_max` bytes regardless of its lines.
-fn bounded_response(response: reqwest::Response, bytes_max: usize) -> reqwest::Response {
-    let (status, headers) = (response.status(), response.headers().clone());
-    let mut bounded =
-        http::Response::new(reqwest::Body::wrap_stream(body_pieces(response, bytes_max)));
-    *bounded.status_mut() = status;
-    *bounded.headers_mut() = headers;
-    bounded.into()
-}
-
-/// Returns the body in pieces, up to the piece that exceeds `bytes_max`.
-pub(super) fn body_pieces(
-    response: reqwest::Response,
-    bytes_max: usize,
-) -> impl Stream<Item = reqwest::Result<bytes::Bytes>> + Send + 'static {
-    let mut left = bytes_max;
-    response.bytes_stream().take_while(move |piece| {
-        let length = piece.as_ref().map_or(0, bytes::Bytes::len);
-        let fits = length <= left;
-        left = left.saturating_sub(length);
-        std::future::ready(fits)
-    })
 }
 
 /// Returns "connection refused" instead of "error sending request", which would contain the whole

@@ -83,7 +83,7 @@ impl ModelOutput {
         if let Some(kind) = FinishKind::parse(reason) {
             self.finish = Some(kind);
             if kind == FinishKind::Interrupted {
-                self.fail(CallError::Reported, None);
+                self.fail(CallError::Reported);
             }
         }
     }
@@ -91,13 +91,13 @@ impl ModelOutput {
     /// Notes a further finish reason if it says that the answer is not whole.
     pub(super) fn note_interruption(&mut self, reason: &str) {
         if FinishKind::parse(reason) == Some(FinishKind::Interrupted) {
-            self.fail(CallError::Reported, None);
+            self.fail(CallError::Reported);
         }
     }
 
     /// Notes the first failure.
-    pub(super) fn fail(&mut self, error: CallError, message: Option<String>) {
-        self.failure.get_or_insert(FailedCall { error, message });
+    pub(super) fn fail(&mut self, failed: impl Into<FailedCall>) {
+        self.failure.get_or_insert_with(|| failed.into());
     }
 
     /// Adds an unknown field of the message: texts and lists arrive in pieces, anything else whole.

@@ -1,7 +1,7 @@
 //! Resolves the endpoints of an agent: those that may answer, in order, and the one that gives
 //! embeddings.
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use switchboard_backends::{
     StoreError,
     catalog::cache::{CatalogCache, SealedProvider},
@@ -122,9 +122,9 @@ impl ProviderResolver {
         let endpoints = chain.enumerate().map(|(place, provider)| {
             let model = model.filter(|_| place == 0).unwrap_or(&provider.model);
             ModelEndpoint {
-                base_url: provider.base_url.clone(),
-                api_key: provider.api_key.clone(),
-                model: model.to_owned(),
+                base_url: provider.base_url.trim().to_owned(),
+                api_key: provider.api_key.as_ref().and_then(trimmed),
+                model: model.trim().to_owned(),
                 api: provider.api,
                 continues_prefix: provider.continues_prefix,
                 first_token_timeout: None,
@@ -142,8 +142,8 @@ pub(super) fn configured_endpoint(
     model: Option<&str>,
 ) -> ModelEndpoint {
     ModelEndpoint {
-        base_url: provider.base_url.clone(),
-        api_key,
+        base_url: provider.base_url.trim().to_owned(),
+        api_key: api_key.as_ref().and_then(trimmed),
         model: model.unwrap_or(&provider.model).trim().to_owned(),
         api: provider.api,
         continues_prefix: provider.continues_prefix,
@@ -154,4 +154,10 @@ pub(super) fn configured_endpoint(
             AddressReach::Public
         },
     }
+}
+
+/// Returns a key without white space around it: keys are pasted with line ends.
+fn trimmed(key: &SecretString) -> Option<SecretString> {
+    let key = key.expose_secret().trim();
+    (!key.is_empty()).then(|| key.into())
 }

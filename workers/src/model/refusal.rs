@@ -4,18 +4,14 @@
 //! The words of a provider are kept for members of the organization and never logged, because they
 //! can quote the prompt.
 
-use std::{pin::pin, time::Duration};
+use std::time::Duration;
 
-use futures::StreamExt;
 use secrecy::ExposeSecret;
 use serde_json::Value;
 use switchboard_schemas::time::Timestamp;
-use tokio::time::{Instant, timeout_at};
 
-use super::{CallError, FailedCall, ModelEndpoint, openai::body_pieces, retry_after};
+use super::{CallError, FailedCall, ModelEndpoint, response_body::read_body, retry_after};
 
-/// Timeout of reading the body of a refusal.
-const BODY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Pause after the quota of an account is used up.
 const QUOTA_PAUSE: Duration = Duration::from_secs(60 * 60);
 /// Longest body that is read.
@@ -111,8 +107,8 @@ impl RefusalBody {
         }
     }
 
-    /// Returns the failure that an error inside a stream or a document stands for.
-    pub(super) fn inside_stream(&self, now: Timestamp) -> (CallError, Option<String>) {
+    /// Returns the failure that this error stands for inside a stream or a document.
+    fn into_reported(self, now: Timestamp) -> FailedCall {
         let code = &self.error["code"];
         let number = code
             .as_u64()
@@ -125,19 +121,19 @@ impl RefusalBody {
                 .iter()
                 .any(|word| text.contains(word))
         });
-        let status = match number {
-            Some(status @ (429 | 503 | 529)) => status,
-            _ if is_limit => 429,
-            _ => return (CallError::Reported, self.message.clone()),
+        let overloaded = |status| CallError::Overloaded {
+            status,
+            retry_after: self.pause(now),
         };
-        let retry_after = self.pause(now);
-        (
-            CallError::Overloaded {
-                status,
-                retry_after,
-            },
-            self.message.clone(),
-        )
+        let error = match number {
+            Some(status @ (429 | 503 | 529)) => overloaded(status),
+            _ if is_limit => overloaded(429),
+            _ => CallError::Reported,
+        };
+        FailedCall {
+            error,
+            message: self.message,
+        }
     }
 
     fn pause(&self, now: Timestamp) -> Option<Duration> {
@@ -186,6 +182,11 @@ impl RefusalBody {
     }
 }
 
+/// Returns the failure that an error inside a stream or a document stands for.
+pub(super) fn reported_failure(data: &[u8]) -> FailedCall {
+    RefusalBody::parse(data).into_reported(Timestamp::now())
+}
+
 /// Returns the failure of a refused call with its refusal.
 pub(super) async fn explain_refusal(
     error: CallError,
@@ -213,14 +214,14 @@ pub(super) async fn explain_refusal(
     };
     let message = refusal.message.clone();
     let failed = FailedCall { error, message };
-    (failed.without_key_of(endpoint), refusal)
+    (failed.redacted_for(endpoint), refusal)
 }
 
 impl FailedCall {
-    /// Removes the endpoint's key from the provider's words, and what is too long.
-    pub(super) fn without_key_of(self, endpoint: &ModelEndpoint) -> Self {
+    /// Removes the endpoint's key from the provider's words, then what is too long.
+    pub(super) fn redacted_for(self, endpoint: &ModelEndpoint) -> Self {
         let key = endpoint.api_key.as_ref();
-        let key = key.map_or("", |key| key.expose_secret().trim());
+        let key = key.map_or("", ExposeSecret::expose_secret);
         let redacted = |message: String| {
             let message = if key.len() >= KEY_BYTES_MIN {
                 message.replace(key, "…")
@@ -234,17 +235,6 @@ impl FailedCall {
             ..self
         }
     }
-}
-
-/// Reads the body as far as it arrives in time.
-pub(super) async fn read_body(response: reqwest::Response, bytes_max: usize) -> Vec<u8> {
-    let limit = Instant::now() + BODY_TIMEOUT;
-    let mut pieces = pin!(body_pieces(response, bytes_max));
-    let mut body = Vec::new();
-    while let Ok(Some(Ok(piece))) = timeout_at(limit, pieces.next()).await {
-        body.extend_from_slice(&piece);
-    }
-    body
 }
 
 /// Returns the text in which a parameter may be named, without what quotes the request.

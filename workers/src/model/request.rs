@@ -53,34 +53,39 @@ struct StreamOptions {
     include_usage: bool,
 }
 
+/// Everything of which a request is made.
+#[derive(Clone, Copy)]
+pub(super) struct RequestSource<'a> {
+    pub(super) endpoint: &'a ModelEndpoint,
+    pub(super) prompt: &'a ModelPrompt,
+    /// Text that the endpoint is asked to continue, or empty.
+    pub(super) prefix: &'a str,
+    pub(super) offer: ToolOffer,
+    pub(super) form: RequestForm,
+}
+
 impl<'a> ChatCompletionRequest<'a> {
-    /// Creates a request, which is streamed unless it asks for a form of the answer. With a
-    /// `prefix`, the endpoint is asked to continue that text.
-    pub(super) fn new(
-        endpoint: &'a ModelEndpoint,
-        prompt: &'a ModelPrompt,
-        prefix: &str,
-        offer: ToolOffer,
-        form: RequestForm,
-    ) -> Self {
-        let mut sent = SentParameters::default();
+    /// Creates a request, which is streamed unless it asks for a form of the answer.
+    pub(super) fn new(source: RequestSource<'a>) -> Self {
+        let RequestSource {
+            endpoint,
+            prompt,
+            prefix,
+            offer,
+            form,
+        } = source;
+        let mut sent = SentParameters::new(form);
+        let messages = messages_for(source, &mut sent);
         let continues = !prefix.is_empty();
-        let messages = messages_for(endpoint, prompt, form, &mut sent);
         let tools = if offer == ToolOffer::None {
             &[]
         } else {
             prompt.tools.as_slice()
         };
-        let mut sends = |parameter, wanted: bool| {
-            let is_sent = wanted && form.sends(parameter);
-            if is_sent {
-                sent.push(parameter);
-            }
-            is_sent
-        };
+        let has_tools = !tools.is_empty();
+        let mut sends = |parameter, wanted| sent.sends(parameter, wanted);
         let old_limit = sends(RequestParameter::MaxTokens, true);
         let new_limit = sends(RequestParameter::MaxCompletionTokens, !old_limit);
-        let has_tools = !tools.is_empty();
         let reasoning_effort = if has_tools && !sends(RequestParameter::ReasoningWithTools, true) {
             sends(RequestParameter::NoReasoning, true).then_some(NO_REASONING)
         } else {
@@ -90,7 +95,7 @@ impl<'a> ChatCompletionRequest<'a> {
                 .filter(|_| sends(RequestParameter::ReasoningEffort, true))
         };
         let stream = sends(RequestParameter::Stream, prompt.response_format.is_none());
-        let mut request = Self {
+        Self {
             model: &endpoint.model,
             messages,
             stream,
@@ -116,62 +121,54 @@ impl<'a> ChatCompletionRequest<'a> {
                 .response_format
                 .as_ref()
                 .filter(|_| sends(RequestParameter::ResponseFormat, true)),
-            sent: SentParameters::default(),
-        };
-        if continues {
-            let text = PromptMessage::text(PromptRole::Assistant, prefix);
-            request.messages.push(text);
+            sent,
         }
-        request.sent = sent;
-        request
     }
 }
 
-/// Returns the messages of a prompt for this endpoint: fields of another provider stay away, and a
-/// model without a role for instructions finds them in the first message.
+/// Returns the messages of a request: fields of another provider stay away, a model without a role
+/// for instructions finds them in the first message, and a prefix is the last message.
 pub(super) fn messages_for(
-    endpoint: &ModelEndpoint,
-    prompt: &ModelPrompt,
-    form: RequestForm,
+    source: RequestSource<'_>,
     sent: &mut SentParameters,
 ) -> Vec<PromptMessage> {
+    let RequestSource {
+        endpoint,
+        prompt,
+        prefix,
+        form,
+        ..
+    } = source;
     let mut messages = prompt.messages.clone();
-    let source = endpoint.cache_key();
+    let endpoint_key = endpoint.cache_key();
     for message in &mut messages {
-        if message.extras.source != source || !form.sends(RequestParameter::Extras) {
+        if message.extras.source != endpoint_key || !form.sends(RequestParameter::Extras) {
             message.clear_extras();
         }
         for name in message.extra_names() {
-            sent.push(RequestParameter::Extras);
+            sent.sends(RequestParameter::Extras, true);
             sent.push_extra(name);
         }
-    }
-    for message in &mut messages {
-        let is_answer = message.role == PromptRole::Assistant;
-        if is_answer && !message.extras.fields.contains_key(THOUGHTS) {
-            if form.sends(RequestParameter::AnswersWithoutThoughts) {
-                sent.push(RequestParameter::AnswersWithoutThoughts);
-            } else {
-                message.extras.fields.insert(THOUGHTS.to_owned(), "".into());
-            }
+        let lacks_thoughts =
+            message.role == PromptRole::Assistant && !message.extras.fields.contains_key(THOUGHTS);
+        if lacks_thoughts && !sent.sends(RequestParameter::AnswersWithoutThoughts, true) {
+            message.extras.fields.insert(THOUGHTS.to_owned(), "".into());
         }
     }
-    let instructions = messages
+    let has_instructions = messages
         .first()
-        .filter(|first| first.role == PromptRole::System);
-    let Some(instructions) = instructions.map(|first| first.content.clone()) else {
-        return messages;
-    };
-    if form.sends(RequestParameter::SystemRole) {
-        sent.push(RequestParameter::SystemRole);
-        return messages;
-    }
-    messages.remove(0);
-    match messages.first_mut() {
-        Some(first) if first.role == PromptRole::User => {
-            first.content = format!("{instructions}\n\n{}", first.content);
+        .is_some_and(|first| first.role == PromptRole::System);
+    if has_instructions && !sent.sends(RequestParameter::SystemRole, true) {
+        let instructions = messages.remove(0).content;
+        match messages.first_mut() {
+            Some(first) if first.role == PromptRole::User => {
+                first.content = format!("{instructions}\n\n{}", first.content);
+            }
+            _ => messages.insert(0, PromptMessage::text(PromptRole::User, instructions)),
         }
-        _ => messages.insert(0, PromptMessage::text(PromptRole::User, instructions)),
+    }
+    if !prefix.is_empty() {
+        messages.push(PromptMessage::text(PromptRole::Assistant, prefix));
     }
     messages
 }

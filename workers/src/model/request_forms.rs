@@ -103,75 +103,55 @@ const LIMITS: [RequestParameter; 3] = [
 /// Parts of one request that models may refuse.
 #[derive(Debug, Default)]
 pub(super) struct SentParameters {
+    form: RequestForm,
     parameters: Vec<RequestParameter>,
     /// Names of the unknown fields of earlier answers.
     extras: Vec<String>,
 }
 
 impl SentParameters {
-    pub(super) fn push(&mut self, parameter: RequestParameter) {
-        self.parameters.push(parameter);
+    pub(super) fn new(form: RequestForm) -> Self {
+        Self {
+            form,
+            ..Self::default()
+        }
+    }
+
+    /// Returns true if a `wanted` part is sent, and notes it.
+    pub(super) fn sends(&mut self, parameter: RequestParameter, wanted: bool) -> bool {
+        let is_sent = wanted && self.form.sends(parameter);
+        if is_sent {
+            self.parameters.push(parameter);
+        }
+        is_sent
     }
 
     pub(super) fn push_extra(&mut self, name: &str) {
         self.extras.push(name.to_lowercase());
     }
-}
 
-/// Parameters that a model refused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RequestForm {
-    refused: u32,
-}
-
-impl RequestForm {
-    /// Returns true unless the model refused the parameter.
-    pub(super) const fn sends(self, parameter: RequestParameter) -> bool {
-        self.refused & (1 << parameter as u16) == 0
-    }
-
-    /// Returns the names of what the model refused.
-    pub(super) fn refused_names(self) -> Vec<String> {
-        let refused = NAMES
-            .iter()
-            .filter(|(parameter, _)| !self.sends(*parameter));
-        let mut names: Vec<_> = refused.map(|(_, names)| names[0].to_owned()).collect();
-        if !self.sends(RequestParameter::SystemRole) {
-            names.push("system role".to_owned());
-        }
-        names
-    }
-
-    const fn without(self, parameter: RequestParameter) -> Self {
-        Self {
-            refused: self.refused | (1 << parameter as u16),
-        }
-    }
-
-    /// Returns the form without the parameter of those `sent` that a refusal names; `None` if it
-    /// names none, so that another request would be refused again.
+    /// Returns the form without the sent parameter that a refusal names; `None` if it names none,
+    /// so that another request would be refused again.
     pub(super) fn adapted(
-        self,
+        &self,
         error: &CallError,
         refusal: &RefusalBody,
-        sent: &SentParameters,
-    ) -> Option<(Self, RequestParameter)> {
+    ) -> Option<(RequestForm, RequestParameter)> {
         let is_about_length = match error {
             CallError::Refused { status: 400 | 422 } => false,
             CallError::TooLong { .. } => true,
             _ => return None,
         };
-        let refused = self.refused_parameter(refusal, sent, is_about_length)?;
-        Some((self.without(refused), refused))
+        let refused = self.refused_parameter(refusal, is_about_length)?;
+        Some((self.form.without(refused), refused))
     }
 
     fn refused_parameter(
-        self,
+        &self,
         refusal: &RefusalBody,
-        sent: &SentParameters,
         is_about_length: bool,
     ) -> Option<RequestParameter> {
-        let is_sent = |parameter| self.sends(parameter) && sent.parameters.contains(&parameter);
+        let is_sent = |parameter| self.parameters.contains(&parameter);
         let named_by = |is_named: &dyn Fn(&str) -> bool| {
             let mut table = NAMES.iter().filter(|(parameter, _)| is_sent(*parameter));
             let found = table.find(|(_, words)| words.iter().any(|word| is_named(word)));
@@ -205,7 +185,7 @@ impl RequestForm {
         if is_sent(RequestParameter::SystemRole) && is_about_roles(refusal) {
             return Some(RequestParameter::SystemRole);
         }
-        if sent.extras.iter().any(|name| refusal.names(name)) {
+        if self.extras.iter().any(|name| refusal.names(name)) {
             return Some(RequestParameter::Extras);
         }
         // Some servers name only the form that they want.
@@ -217,6 +197,37 @@ impl RequestForm {
         // Others refuse unknown fields without a word about which.
         let extras = || is_sent(RequestParameter::Extras).then_some(RequestParameter::Extras);
         named.or(other_form).or_else(extras)
+    }
+}
+
+/// Parameters that a model refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RequestForm {
+    refused: u32,
+}
+
+impl RequestForm {
+    /// Returns true unless the model refused the parameter.
+    pub(super) const fn sends(self, parameter: RequestParameter) -> bool {
+        self.refused & (1 << parameter as u16) == 0
+    }
+
+    /// Returns the names of what the model refused.
+    pub(super) fn refused_names(self) -> Vec<String> {
+        let refused = NAMES
+            .iter()
+            .filter(|(parameter, _)| !self.sends(*parameter));
+        let mut names: Vec<_> = refused.map(|(_, names)| names[0].to_owned()).collect();
+        if !self.sends(RequestParameter::SystemRole) {
+            names.push("system role".to_owned());
+        }
+        names
+    }
+
+    const fn without(self, parameter: RequestParameter) -> Self {
+        Self {
+            refused: self.refused | (1 << parameter as u16),
+        }
     }
 }
 
@@ -263,6 +274,7 @@ mod tests {
 
     fn sent() -> SentParameters {
         SentParameters {
+            form: RequestForm::default(),
             parameters: vec![
                 RequestParameter::MaxTokens,
                 RequestParameter::Temperature,
@@ -277,8 +289,7 @@ mod tests {
 
     fn adapted(status: u16, body: &str) -> Option<RequestParameter> {
         let refusal = RefusalBody::parse(body.as_bytes());
-        let adapted =
-            RequestForm::default().adapted(&CallError::Refused { status }, &refusal, &sent())?;
+        let adapted = sent().adapted(&CallError::Refused { status }, &refusal)?;
         assert!(!adapted.0.sends(adapted.1));
         Some(adapted.1)
     }
@@ -338,21 +349,22 @@ mod tests {
         let refusal = RefusalBody::parse(br#"{"error":{"param":"temperature"}}"#);
         let error = CallError::Refused { status: 400 };
         let form = RequestForm::default().without(RequestParameter::Temperature);
-        assert_eq!(form.adapted(&error, &refusal, &sent()), None);
+        let mut sent = SentParameters::new(form);
+        assert!(!sent.sends(RequestParameter::Temperature, true));
+        assert_eq!(sent.adapted(&error, &refusal), None);
     }
 
     #[test]
     fn unknown_fields_are_left_out_if_they_are_named_or_nothing_is() {
         let mut sent = sent();
-        sent.push(RequestParameter::Extras);
+        sent.sends(RequestParameter::Extras, true);
         sent.push_extra("annotations");
         let error = CallError::Refused { status: 400 };
         for body in [
             r#"{"error":{"message":"Unknown parameter: 'messages[2].annotations'"}}"#,
             r#"{"error":{"message":"bad request"}}"#,
         ] {
-            let adapted =
-                RequestForm::default().adapted(&error, &RefusalBody::parse(body.as_bytes()), &sent);
+            let adapted = sent.adapted(&error, &RefusalBody::parse(body.as_bytes()));
             let refused = adapted.map(|(_, parameter)| parameter);
             assert_eq!(refused, Some(RequestParameter::Extras), "{body}");
         }

@@ -4,19 +4,15 @@
 //! Source: the streaming events and the `Response` object of OpenAI's API reference.
 
 use serde_json::{Map, Value};
-use switchboard_schemas::{
-    conversation::{FinishReason, TokenUsage},
-    time::Timestamp,
-};
+use switchboard_schemas::conversation::FinishReason;
 
 use super::{
     CallError,
     borrowed_json::parse_text_delta,
-    chunk::{is_done, parse_number},
-    event_stream::StreamEvent,
+    chunk::{parse_number, usage_of},
     finish_reason::FinishKind,
     output::ModelOutput,
-    refusal::RefusalBody,
+    refusal::reported_failure,
     tool_calls::ToolCallFragment,
 };
 
@@ -24,18 +20,7 @@ use super::{
 pub(super) const REASONING_ITEMS: &str = "reasoning";
 
 /// Adds an event of a stream, or a whole response, to the output.
-pub(super) fn take_event(event: StreamEvent<'_>, output: &mut ModelOutput) {
-    if output.failure.is_some() || output.is_done {
-        return;
-    }
-    let data = event.data.trim_ascii();
-    if event.is_error {
-        return fail_as_reported(data, output);
-    }
-    if is_done(data) {
-        output.is_done = true;
-        return;
-    }
+pub(super) fn take_data(data: &[u8], output: &mut ModelOutput) {
     // Text events are many, and are read in place.
     if let Some(text) = parse_text_delta(data) {
         output.push_text(&text);
@@ -43,15 +28,14 @@ pub(super) fn take_event(event: StreamEvent<'_>, output: &mut ModelOutput) {
     }
     match serde_json::from_slice::<Map<String, Value>>(data) {
         Ok(fields) => take_fields(Value::Object(fields), data, output),
-        Err(_) if event.is_named && !data.starts_with(b"{") => {}
-        Err(_) => output.fail(CallError::NotAnAnswer, None),
+        Err(_) => output.fail(CallError::NotAnAnswer),
     }
 }
 
 fn take_fields(mut event: Value, data: &[u8], output: &mut ModelOutput) {
     match event["type"].as_str().unwrap_or_default() {
         "response.output_text.delta" | "response.refusal.delta" if !event["delta"].is_string() => {
-            output.fail(CallError::NotAnAnswer, None);
+            output.fail(CallError::NotAnAnswer);
         }
         "response.output_item.added" => take_item(&event, false, output),
         "response.output_item.done" => take_item(&event, true, output),
@@ -64,11 +48,9 @@ fn take_fields(mut event: Value, data: &[u8], output: &mut ModelOutput) {
         "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
             take_response(&event["response"].take(), data, output);
         }
-        "error" => fail_as_reported(data, output),
+        "error" => output.fail(reported_failure(data)),
         "" if event["object"] == "response" => take_response(&event, data, output),
-        "" if !event["error"].is_null() => {
-            fail_as_reported(data, output);
-        }
+        "" if !event["error"].is_null() => output.fail(reported_failure(data)),
         _ => {}
     }
 }
@@ -129,7 +111,7 @@ fn take_response(response: &Value, data: &[u8], output: &mut ModelOutput) {
             take_item(&event, true, output);
         }
     }
-    output.usage = usage(&response["usage"]).or(output.usage);
+    output.usage = usage_of(&response["usage"]).or(output.usage);
     let reason = response["incomplete_details"]["reason"].as_str();
     match (response["status"].as_str().unwrap_or_default(), reason) {
         ("completed", _) => output.note_finish("stop"),
@@ -141,23 +123,9 @@ fn take_response(response: &Value, data: &[u8], output: &mut ModelOutput) {
             }
         }
         _ => {
-            fail_as_reported(data, output);
+            output.fail(reported_failure(data));
         }
     }
-}
-
-fn fail_as_reported(data: &[u8], output: &mut ModelOutput) {
-    let (error, message) = RefusalBody::parse(data).inside_stream(Timestamp::now());
-    output.fail(error, message);
-}
-
-fn usage(usage: &Value) -> Option<TokenUsage> {
-    let completion_tokens = parse_number(&usage["output_tokens"]).filter(|tokens| *tokens > 0)?;
-    Some(TokenUsage {
-        prompt_tokens: parse_number(&usage["input_tokens"]).unwrap_or(0),
-        completion_tokens,
-        estimated: false,
-    })
 }
 
 fn text_of(value: &Value) -> String {
@@ -173,8 +141,7 @@ mod tests {
     fn output(events: &[Value]) -> ModelOutput {
         let mut output = ModelOutput::new(true, false);
         for event in events {
-            let data = event.to_string();
-            take_event(StreamEvent::of_data(data.as_bytes()), &mut output);
+            take_data(event.to_string().as_bytes(), &mut output);
         }
         output
     }
@@ -205,18 +172,6 @@ mod tests {
         ]);
         let stop = Some(FinishKind::Regular(FinishReason::Stop));
         assert_eq!((text.text.as_str(), text.finish), ("Hi", stop));
-    }
-
-    #[test]
-    fn error_event_without_a_type_ends_the_answer() {
-        let mut output = output(&[json!({"type": "response.output_text.delta", "delta": "Half"})]);
-        let event = StreamEvent {
-            is_error: true,
-            is_named: true,
-            data: br#"{"code":"server_error","message":"gone"}"#,
-        };
-        take_event(event, &mut output);
-        assert!(output.failure.is_some());
     }
 
     #[test]

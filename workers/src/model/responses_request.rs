@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use switchboard_schemas::agent::ReasoningEffort;
 
 use super::{
-    ModelEndpoint, ModelPrompt, PromptMessage, PromptRole,
+    ModelPrompt, PromptMessage, PromptRole,
     prompt::ToolOffer,
-    request::messages_for,
-    request_forms::{RequestForm, RequestParameter, SentParameters},
+    request::{RequestSource, messages_for},
+    request_forms::{RequestParameter, SentParameters},
     responses::REASONING_ITEMS,
 };
 
@@ -46,30 +46,22 @@ pub(super) struct ResponsesRequest<'a> {
 }
 
 impl<'a> ResponsesRequest<'a> {
-    /// Creates a request. With a `prefix`, the endpoint is asked to continue that text.
-    pub(super) fn new(
-        endpoint: &'a ModelEndpoint,
-        prompt: &'a ModelPrompt,
-        prefix: &str,
-        offer: ToolOffer,
-        form: RequestForm,
-    ) -> Self {
-        let mut sent = SentParameters::default();
-        let mut messages = messages_for(endpoint, prompt, form, &mut sent);
+    /// Creates a request, which is streamed unless it asks for a form of the answer.
+    pub(super) fn new(source: RequestSource<'a>) -> Self {
+        let RequestSource {
+            endpoint,
+            prompt,
+            offer,
+            form,
+            ..
+        } = source;
+        let mut sent = SentParameters::new(form);
+        let mut messages = messages_for(source, &mut sent);
         let has_instructions = messages
             .first()
             .is_some_and(|first| first.role == PromptRole::System);
         let instructions = has_instructions.then(|| messages.remove(0).content);
-        if !prefix.is_empty() {
-            messages.push(PromptMessage::text(PromptRole::Assistant, prefix));
-        }
-        let mut sends = |parameter, wanted: bool| {
-            let is_sent = wanted && form.sends(parameter);
-            if is_sent {
-                sent.push(parameter);
-            }
-            is_sent
-        };
+        let mut sends = |parameter, wanted| sent.sends(parameter, wanted);
         let effort = prompt.reasoning_effort.map(ReasoningEffort::as_str);
         let has_tools = offer != ToolOffer::None;
         Self {

@@ -5,15 +5,14 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::model::{chunk, event_stream::StreamEvent, output::ModelOutput};
+use crate::model::{chunk, output::ModelOutput};
 
 fn collect(deltas: &[Value]) -> Vec<ToolCall> {
     let mut calls = ToolCalls::default();
     for delta in deltas {
         let data = json!({ "choices": [{ "delta": delta }] }).to_string();
-        let event = StreamEvent::of_data(data.as_bytes());
         let mut output = ModelOutput::new(true, false);
-        chunk::take_event(event, &mut output);
+        chunk::take_data(data.as_bytes(), &mut output);
         output
             .fragments
             .into_iter()

@@ -52,13 +52,12 @@ pub(crate) struct BufferingSink<'a> {
 }
 
 impl<'a> BufferingSink<'a> {
-    /// Creates a sink that buffers only if `may_call` is true.
-    pub(crate) fn new(inner: &'a mut dyn ReplySink, limits: BufferLimits, may_call: bool) -> Self {
-        let (buffer, buffers) = (String::new(), may_call);
+    /// Creates a sink that displays everything at once unless it `buffers`.
+    pub(crate) fn new(inner: &'a mut dyn ReplySink, limits: BufferLimits, buffers: bool) -> Self {
         Self {
             inner,
             limits,
-            buffer,
+            buffer: String::new(),
             since: None,
             kept: 0,
             buffers,

@@ -11,7 +11,7 @@ use switchboard_backends::{
 };
 use switchboard_schemas::{
     ids::ProviderId,
-    provider::{Provider, ProviderApi},
+    provider::{Provider, ProviderApi, is_sendable_key},
 };
 use utoipa::ToSchema;
 
@@ -92,8 +92,8 @@ impl ValidateFields for ProviderFields {
         if let Some(model) = &self.embedding_model {
             check_model_name("embeddingModel", model)?;
         }
-        let key = self.api_key.as_ref().map(|key| key.expose_secret().trim());
-        if key.is_some_and(|key| !key.chars().all(|letter| letter.is_ascii_graphic())) {
+        let key = self.api_key.as_ref().map(ExposeSecret::expose_secret);
+        if !key.is_none_or(is_sendable_key) {
             let reason = "must be one word of printable ASCII characters";
             return Err(ValidationError::new("apiKey", reason));
         }

@@ -58,7 +58,7 @@ impl AnswerGeneration<'_> {
                 calls.push_fragment(fragment);
             }
             if let Some(failed) = output.failure.take() {
-                return StreamEnd::Failed(failed.without_key_of(endpoint));
+                return StreamEnd::Failed(failed.redacted_for(endpoint));
             }
             if is_open {
                 continue;
