@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{Error, IgnoredAny, SeqAccess, Visitor},
+    de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
 use serde_json::value::RawValue;
 
@@ -43,7 +43,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for TextBytes<'a> {
     }
 }
 
-/// The first element of a list; only one choice is ever requested.
+/// The first element of a list, or an element without a list; only one choice is ever requested.
 pub(super) struct FirstElement<T>(pub(super) Option<T>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for FirstElement<T> {
@@ -60,12 +60,17 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for FirstElement<T> {
                 self,
                 mut list: A,
             ) -> Result<FirstElement<T>, A::Error> {
-                let first = list.next_element()?;
+                let first = list.next_element::<Option<T>>()?;
                 while list.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(FirstElement(first))
+                Ok(FirstElement(first.flatten()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<FirstElement<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(fields))
+                    .map(|element| FirstElement(Some(element)))
             }
         }
-        deserializer.deserialize_seq(FirstElementVisitor(PhantomData))
+        deserializer.deserialize_any(FirstElementVisitor(PhantomData))
     }
 }
 

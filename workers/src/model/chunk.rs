@@ -23,7 +23,7 @@ use super::{
 #[serde(default)]
 struct CompletionChunk<'a> {
     #[serde(borrow)]
-    choices: Option<&'a RawValue>,
+    choices: Option<FirstElement<ChunkChoice<'a>>>,
     // Usage that cannot be parsed must not cost the text beside it.
     #[serde(borrow)]
     usage: Option<&'a RawValue>,
@@ -167,11 +167,7 @@ fn take_bytes(data: &[u8], output: &mut ModelOutput) {
 }
 
 fn take_chunk(chunk: CompletionChunk<'_>, data: &[u8], output: &mut ModelOutput) {
-    let choice = match chunk.choices.map(first_choice) {
-        Some(Ok(choice)) => choice,
-        Some(Err(_)) => return output.fail(CallError::NotAnAnswer),
-        None => None,
-    };
+    let choice = chunk.choices.and_then(|choices| choices.0);
     let groq = chunk.x_groq.unwrap_or_default();
     let counted = choice.as_ref().and_then(|choice| choice.usage);
     let usage = [counted, chunk.usage, groq.usage].into_iter().flatten();
@@ -197,16 +193,6 @@ fn take_chunk(chunk: CompletionChunk<'_>, data: &[u8], output: &mut ModelOutput)
     if error.into_iter().flatten().any(says_something) || is_error_object {
         output.failure = Some(refusal::reported_failure(data));
     }
-}
-
-/// Returns the first choice of a list, or a choice without a list.
-fn first_choice(choices: &RawValue) -> serde_json::Result<Option<ChunkChoice<'_>>> {
-    let json = choices.get();
-    if json.starts_with('{') {
-        return serde_json::from_str(json);
-    }
-    let first = serde_json::from_str::<FirstElement<Option<ChunkChoice<'_>>>>(json)?;
-    Ok(first.0.flatten())
 }
 
 /// Returns false for forms of "no error".

@@ -35,6 +35,15 @@ fn last_usage_counts_wherever_it_stands() {
 }
 
 #[test]
+fn choice_needs_no_list() {
+    let parts = output(&[
+        r#"{"choices":[null]}"#,
+        r#"{"choices":{"delta":{"content":[{"type":"text","text":"Hello"}]},"finish_reason":"stop"}}"#,
+    ]);
+    assert_eq!((parts.text.as_str(), parts.failure), ("Hello", None));
+}
+
+#[test]
 fn missing_null_and_unknown_fields_are_ignored() {
     for json in [
         "{}",
