@@ -132,7 +132,7 @@ pub fn reply_headers(model: &str, ui_spec: &serde_json::Value) {
     };
     let facts = ReplyFacts {
         reply_id: &reply_id,
-        generation: 1,
+        generation: Some(1),
         model: Some(model),
         routed: None,
         ui_spec: Some(ui_spec),
