@@ -224,6 +224,10 @@ impl WorkersConfig {
         Duration::from_millis(self.publish_timeout_ms)
     }
 
+    pub(crate) const fn parked_max(&self) -> Duration {
+        Duration::from_millis(self.parked_max_ms)
+    }
+
     pub(crate) const fn parked_delay(&self) -> Duration {
         Duration::from_millis(self.parked_delay_ms)
     }

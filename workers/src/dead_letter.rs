@@ -76,6 +76,7 @@ mod tests {
                 ("dlq-reason".into(), "older".into()),
             ],
             published_at: Timestamp::from_micros(0),
+            maybe_repeated: false,
         };
         let cause = DeadLetterCause {
             class: "malformed",

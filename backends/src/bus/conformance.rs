@@ -40,6 +40,7 @@ macro_rules! bus_conformance {
             unpolled_consumer_keeps_its_partitions_and_records
             each_group_receives_all_records
             record_arrives_byte_for_byte
+            records_before_the_assignment_may_be_repeated
             dropped_publish_future_does_not_withdraw_the_record
             dropped_next_future_loses_no_event
             lag_counts_undelivered_records
@@ -379,6 +380,15 @@ pub(super) async fn record_arrives_byte_for_byte(bus: &impl MessageBus) {
     assert!(
         (before.micros() - 1000..=Timestamp::now().micros()).contains(&got.published_at.micros())
     );
+}
+
+pub(super) async fn records_before_the_assignment_may_be_repeated(bus: &impl MessageBus) {
+    publish(bus, "key", "old").await;
+    let mut consumer = join(bus, GROUP).await;
+    let old = records(&mut *consumer, 1).await;
+    publish(bus, "key", "new").await;
+    let new = records(&mut *consumer, 1).await;
+    assert!(old[0].maybe_repeated && !new[0].maybe_repeated);
 }
 
 pub(super) async fn dropped_publish_future_does_not_withdraw_the_record(bus: &impl MessageBus) {

@@ -123,8 +123,11 @@ pub struct IncomingRecord {
     pub payload: Bytes,
     /// Headers whose values are UTF-8.
     pub headers: RecordHeaders,
-    /// Time at which the record was appended.
+    /// Time at which the record was appended, by the clock of its producer.
     pub published_at: Timestamp,
+    /// True if an earlier owner of the partition may have received the record: it was appended
+    /// before this assignment.
+    pub maybe_repeated: bool,
 }
 
 /// Names and values of a record's headers.

@@ -147,6 +147,8 @@ pub enum ClaimOutcome {
     Busy {
         /// Delay before the next request.
         retry_after: Duration,
+        /// Attempt that holds this reply; `None` if another reply of its conversation is held.
+        attempt: Option<u32>,
     },
     /// The reply is final and announced.
     Done,

@@ -12,6 +12,9 @@ const KILLS: usize = 10;
 const CHATS_PER_KILL: usize = 8;
 const WORDS: usize = 80;
 const WORD_INTERVAL: Duration = Duration::from_millis(50);
+/// Time after which the replies and partitions of a killed worker belong to others.
+const MOVED_AFTER: Duration = Duration::from_secs(15);
+const NEW_CHAT_BEGINS_WITHIN: Duration = Duration::from_secs(5);
 /// Pause that only occurs in replies of a killed worker.
 const PAUSE_OF_A_TAKEOVER: Duration = Duration::from_secs(1);
 
@@ -87,6 +90,42 @@ async fn kills_cut_visibly_when_the_model_cannot_continue() {
         }
     }
     report_waits("from the kill to the visible cut", waits);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn open_replies_of_a_killed_worker_stop_no_intake() {
+    /// About 15 for each of the two workers.
+    const CHATS: usize = 30;
+    let service = start_cluster(&[("SWITCHBOARD__WORKERS__QUEUED_JOBS_MAX", "20")]).await;
+    let script = Script::counts_by_call(600, WORD_INTERVAL).continues_prefix();
+    let organization = OrganizationDocument::new()
+        .continuing()
+        .shop(json!({}))
+        .apply(&service)
+        .await;
+    organization.script(script);
+    let client = organization.client();
+    let open = (0..CHATS).map(|number| {
+        let body = json!({"message": "go", "sessionId": format!("s{number}")});
+        let client = client.clone();
+        let agent = organization.shop();
+        async move { client.open_chat(agent, &body).await }
+    });
+    let open = join_all(open).await;
+    let victim = busiest_worker(&service).await;
+    service.with_process(&victim, |process| process.kill());
+    // The replies are taken over, and the partitions of the dead worker move.
+    tokio::time::sleep(MOVED_AFTER).await;
+    let begun = Instant::now();
+    let body = json!({"message": "go", "sessionId": "new"});
+    let response = client.open_chat(organization.shop(), &body).await;
+    assert_eq!(response.status(), 200);
+    assert!(
+        begun.elapsed() < NEW_CHAT_BEGINS_WITHIN,
+        "{:?}",
+        begun.elapsed()
+    );
+    drop(open);
 }
 
 /// Opens chats, waits for text in each, kills and restarts the busiest worker, and reads the rest.

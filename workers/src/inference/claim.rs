@@ -8,8 +8,8 @@ use std::{
 use switchboard_backends::relay::{
     ClaimOutcome, ClaimRequest, ClaimTask, ClaimToken, LEASE, RelayError,
 };
-use switchboard_schemas::{conversation_job::ReplyJob, time::Timestamp};
-use tokio::time::sleep;
+use switchboard_schemas::conversation_job::ReplyJob;
+use tokio::time::{Instant, sleep};
 
 use super::{InferenceHandler, reply_log::LoggedReply, reply_writer::ReplyWriter};
 use crate::job_loop::JobEnd;
@@ -31,27 +31,51 @@ pub(super) struct ClaimedReply {
     /// Number of messages in the conversation when its last turn was completed, if the relay knows
     /// it.
     pub(super) message_count: Option<u64>,
-    /// Time since the message got its queue slot, measured by the relay's clock if the relay knows
-    /// it: the clocks of two machines may differ by hours.
+    /// Time since the message got its queue slot by the relay's clock, or, if the relay does not
+    /// know, since this process took its record: the clocks of two machines may differ by hours.
     pub(super) queue_wait: Duration,
 }
 
 /// State of the claims of one job in this process, over all its runs.
 #[derive(Debug)]
 pub(crate) struct ClaimAttempts {
-    /// True if another worker may be working on the reply: the record is old, was published again,
-    /// or its reply was busy.
+    /// True if another worker may be working on the reply: it may have received the same record or
+    /// another one of the reply, or the reply was busy.
     maybe_held: AtomicBool,
+    /// True for a record that an ingress published because a worker was silent.
+    is_takeover: bool,
+    was_busy: AtomicBool,
+    taken_at: Instant,
     /// Nonce of all claims of this job: a grant that was answered late is this job's own.
     nonce: u64,
 }
 
 impl ClaimAttempts {
-    pub(crate) fn new(maybe_held: bool) -> Self {
+    pub(crate) fn new(is_takeover: bool, maybe_repeated: bool) -> Self {
         Self {
-            maybe_held: maybe_held.into(),
+            maybe_held: (is_takeover || maybe_repeated).into(),
+            is_takeover,
+            was_busy: false.into(),
+            taken_at: Instant::now(),
             nonce: rand::random(),
         }
+    }
+
+    /// Returns the end of a run that found the reply, or another one of its conversation, claimed.
+    /// `holder` is the attempt that holds the reply itself.
+    fn end_of_busy(&self, attempt_min: u32, retry_after: Duration, holder: Option<u32>) -> JobEnd {
+        self.maybe_held.store(true, Ordering::Relaxed);
+        let pause = retry_after.clamp(BUSY_DELAY_MIN, LEASE);
+        let Some(attempt) = holder else {
+            return JobEnd::RetryAfter(pause);
+        };
+        let was_busy = self.was_busy.swap(true, Ordering::Relaxed);
+        // The reply was taken over, or its worker is alive after all. The record of the message
+        // stays until the reply is done, so that this one is no longer needed.
+        if self.is_takeover && (attempt >= attempt_min || was_busy) {
+            return JobEnd::Finished;
+        }
+        JobEnd::HeldElsewhere(pause)
     }
 }
 
@@ -88,20 +112,20 @@ pub(super) async fn claim_reply(
                 writer,
                 task,
                 message_count,
-                queue_wait: queue_wait.unwrap_or_else(|| age_by_wall_clocks(job)),
+                queue_wait: queue_wait.unwrap_or_else(|| attempts.taken_at.elapsed()),
             })
         }
-        // The job runs again later. Until then it holds back later jobs of its conversation, but
-        // occupies no worker.
-        Ok(ClaimOutcome::Busy { retry_after }) => {
-            attempts.maybe_held.store(true, Ordering::Relaxed);
-            Err(JobEnd::RetryAfter(retry_after.clamp(BUSY_DELAY_MIN, LEASE)))
-        }
+        // A job that runs again later holds back later jobs of its conversation, but occupies no
+        // worker.
+        Ok(ClaimOutcome::Busy {
+            retry_after,
+            attempt,
+        }) => Err(attempts.end_of_busy(job.attempt_min, retry_after, attempt)),
         Ok(ClaimOutcome::Done | ClaimOutcome::Voided) => Err(JobEnd::Finished),
         Err(error) => {
             let maybe_held = request.maybe_held;
             tracing::warn!(%error, maybe_held, "relay unavailable, claiming the reply without it");
-            claim_without_relay(inference, job, &request).await
+            claim_without_relay(inference, job, attempts, &request).await
         }
     }
 }
@@ -152,6 +176,7 @@ async fn restore_reply(
 async fn claim_without_relay(
     inference: &InferenceHandler,
     job: &ReplyJob,
+    attempts: &ClaimAttempts,
     request: &ClaimRequest,
 ) -> Result<ClaimedReply, JobEnd> {
     let reply_id = job.turn.reply_id();
@@ -171,7 +196,7 @@ async fn claim_without_relay(
     };
     // Until its deadline, another worker may still be generating this reply. A second text would
     // cut the visitor's stream.
-    let queue_wait = age_by_wall_clocks(job);
+    let queue_wait = attempts.taken_at.elapsed();
     let may_run_elsewhere = request.maybe_held && queue_wait < inference.config.job_deadline();
     if may_run_elsewhere && task == ClaimTask::Generate {
         return Err(JobEnd::RetryAfter(UNKNOWN_STATE_DELAY));
@@ -194,8 +219,22 @@ async fn claim_without_relay(
     })
 }
 
-/// Returns the age of a message, which is wrong by the difference between the clocks of ingress and
-/// worker.
-fn age_by_wall_clocks(job: &ReplyJob) -> Duration {
-    Duration::from_millis(Timestamp::now().millis_since(job.turn.accepted_at))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(is_takeover: bool, holder: Option<u32>) -> Vec<String> {
+        let attempts = ClaimAttempts::new(is_takeover, false);
+        let run = || attempts.end_of_busy(2, Duration::from_secs(1), holder);
+        [run(), run()].map(|end| format!("{end:?}")).into()
+    }
+
+    #[test]
+    fn takeover_ends_once_it_is_not_needed() {
+        let (done, waits) = ("Finished", "HeldElsewhere(1s)");
+        assert_eq!(ends(true, Some(2))[0], done, "another one took over");
+        assert_eq!(ends(true, Some(1)), [waits, done], "the worker is alive");
+        assert_eq!(ends(true, None), ["RetryAfter(1s)"; 2], "another reply");
+        assert_eq!(ends(false, Some(2)), [waits; 2], "the message's own record");
+    }
 }

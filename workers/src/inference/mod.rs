@@ -110,9 +110,6 @@ impl InferenceHandler {
     }
 }
 
-/// Records older than this may still be in progress on a previous owner.
-const FRESH_RECORD_MAX_MS: u64 = 2_000;
-
 /// A job with what its record adds to it.
 #[derive(Clone)]
 pub(crate) struct AssignedJob {
@@ -126,7 +123,6 @@ pub(crate) struct AssignedJob {
 impl JobHandler for InferenceHandler {
     type Job = AssignedJob;
 
-    // A retried job of a lost worker is handled like any other, in the same lanes.
     const SOURCES: &'static [TopicSource] = &[
         (Topic::Jobs, "inference"),
         (Topic::JobsRetry, "inference-retry"),
@@ -134,7 +130,9 @@ impl JobHandler for InferenceHandler {
 
     fn decode_job(&self, record: &IncomingRecord) -> Result<DecodedJob<Self::Job>, DecodeError> {
         let job: ConversationJob = versioned::decode(&record.payload)?;
+        let is_takeover = record.partition.topic == Topic::JobsRetry;
         let kind = match &job {
+            _ if is_takeover => LaneKind::Takeovers,
             // A deletion is ordered with the turns: earlier ones are deleted, later ones start
             // anew.
             ConversationJob::Reply(_)
@@ -142,10 +140,14 @@ impl JobHandler for InferenceHandler {
             | ConversationJob::Delete(_) => LaneKind::Turns,
             ConversationJob::Patch(_) => LaneKind::Patches,
         };
-        let late = Timestamp::now().millis_since(record.published_at) > FRESH_RECORD_MAX_MS;
-        let maybe_held = late || record.partition.topic == Topic::JobsRetry;
+        // The claim keeps the order of a conversation's replies: a takeover needs no place in it.
+        let lane_name = if is_takeover {
+            &record.key
+        } else {
+            job.conversation_id().as_str()
+        };
         let lane = LaneKey {
-            key: job.conversation_id().as_str().to_owned(),
+            key: lane_name.to_owned(),
             kind,
         };
         let queued_at = record.published_at;
@@ -155,7 +157,7 @@ impl JobHandler for InferenceHandler {
             job: AssignedJob {
                 job: Arc::new(job),
                 queued_at,
-                attempts: Arc::new(ClaimAttempts::new(maybe_held)),
+                attempts: Arc::new(ClaimAttempts::new(is_takeover, record.maybe_repeated)),
             },
         })
     }

@@ -202,8 +202,24 @@ async fn missing_agent_fails_the_turn() {
 #[tokio::test]
 async fn turn_that_waited_too_long_fails_without_a_model_call() {
     let world = World::new(vec![says("Hello")], false).await;
-    let mut job = world.job("hi");
-    job.turn.accepted_at = Timestamp::from_micros(job.turn.accepted_at.micros() - 601_000_000);
+    let job = world.job("hi");
+    world
+        .relay
+        .faults
+        .alter("claim_reply", |claim| match claim {
+            ClaimOutcome::Granted {
+                token,
+                task,
+                message_count,
+                ..
+            } => ClaimOutcome::Granted {
+                token,
+                task,
+                message_count,
+                queue_wait: Some(Duration::from_secs(601)),
+            },
+            refused => refused,
+        });
     world.run(&job).await;
     assert_eq!(
         world.record(&job).await.unwrap().end.failure,
@@ -217,8 +233,6 @@ async fn clock_of_the_ingress_does_not_decide_on_lateness() {
     let world = World::new(vec![says("Hello")], false).await;
     let mut job = world.job("hi");
     job.turn.accepted_at = Timestamp::from_micros(job.turn.accepted_at.micros() - 7_200_000_000);
-    let slot = world.relay().reserve_slot(&job.turn.reply_id(), 8).await;
-    assert!(slot.unwrap());
     world.run(&job).await;
     assert_eq!(world.messages(&job).await[1].content, "Hello");
 }

@@ -10,16 +10,38 @@ use switchboard_schemas::ids::OrgId;
 
 use super::fair_queue::FairQueue;
 
-/// Kind of the jobs in a lane; each kind has its own slots.
+/// Kind of the jobs in a lane. Patches have slots of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum LaneKind {
     /// Messages to answer, and deletions.
     Turns,
     /// Metadata patches, which run beside a reply.
     Patches,
+    /// Replies of silent workers, each record in a lane of its own. They start first, because
+    /// their clients are in the middle of a reply, and are not counted as waiting, because they
+    /// repeat jobs that are.
+    Takeovers,
 }
 
-const LANE_KINDS: usize = 2;
+const LANE_KINDS: usize = 3;
+const SLOT_KINDS: usize = 2;
+
+impl LaneKind {
+    const STARTING_ORDER: [Self; LANE_KINDS] = [Self::Takeovers, Self::Turns, Self::Patches];
+
+    /// Returns the index of the slots that jobs of this kind occupy.
+    const fn slots(self) -> usize {
+        match self {
+            Self::Turns | Self::Takeovers => 0,
+            Self::Patches => 1,
+        }
+    }
+
+    /// Returns true if waiting jobs of this kind count against the bound of waiting jobs.
+    pub(crate) const fn is_counted(self) -> bool {
+        !matches!(self, Self::Takeovers)
+    }
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LaneKey {
@@ -51,8 +73,9 @@ pub(crate) struct LaneDispatcher<T> {
     lanes: HashMap<LaneKey, JobLane<T>>,
     /// Lanes whose first job may start, each at most once.
     ready: [FairQueue<Option<OrgId>, LaneKey>; LANE_KINDS],
-    running: [usize; LANE_KINDS],
-    running_max: [usize; LANE_KINDS],
+    running: [usize; SLOT_KINDS],
+    running_max: [usize; SLOT_KINDS],
+    /// Number of waiting jobs that are counted.
     waiting: usize,
 }
 
@@ -68,14 +91,14 @@ impl<T> LaneDispatcher<T> {
     pub(crate) fn new(turns_max: usize, patches_max: usize) -> Self {
         Self {
             lanes: HashMap::new(),
-            ready: [FairQueue::new(), FairQueue::new()],
-            running: [0; LANE_KINDS],
+            ready: [FairQueue::new(), FairQueue::new(), FairQueue::new()],
+            running: [0; SLOT_KINDS],
             running_max: [turns_max, patches_max],
             waiting: 0,
         }
     }
 
-    /// Returns the number of jobs that wait in lanes.
+    /// Returns the number of jobs that wait in lanes, without takeovers.
     pub(crate) const fn waiting_count(&self) -> usize {
         self.waiting
     }
@@ -93,7 +116,7 @@ impl<T> LaneDispatcher<T> {
             held: false,
         });
         lane.jobs.push_back(job);
-        self.waiting += 1;
+        self.waiting += usize::from(key.kind.is_counted());
         if !lane.held && lane.jobs.len() == 1 {
             self.ready[key.kind as usize].push(&lane.organization, key);
         }
@@ -102,7 +125,9 @@ impl<T> LaneDispatcher<T> {
     /// Takes the next job that may run. Its lane is held until [`Self::finish_job`] or
     /// [`Self::release_lane`].
     pub(crate) fn start_next(&mut self) -> Option<(LaneKey, T)> {
-        (0..LANE_KINDS).find_map(|kind| self.start_next_of(kind))
+        LaneKind::STARTING_ORDER
+            .into_iter()
+            .find_map(|kind| self.start_next_of(kind))
     }
 
     /// Frees the slot and the lane of a job that ended for good; the next job of the lane may
@@ -114,7 +139,7 @@ impl<T> LaneDispatcher<T> {
 
     /// Frees the slot of a job that will run again; its lane stays held.
     pub(crate) fn park_job(&mut self, key: &LaneKey) {
-        let running = &mut self.running[key.kind as usize];
+        let running = &mut self.running[key.kind.slots()];
         *running = running.saturating_sub(1);
     }
 
@@ -123,7 +148,7 @@ impl<T> LaneDispatcher<T> {
         if let Some(lane) = self.lanes.get_mut(key) {
             lane.jobs.push_front(job);
             lane.held = false;
-            self.waiting += 1;
+            self.waiting += usize::from(key.kind.is_counted());
             self.ready[key.kind as usize].push(&lane.organization, key.clone());
         }
     }
@@ -143,10 +168,12 @@ impl<T> LaneDispatcher<T> {
 
     /// Drops the waiting jobs for which `unwanted` returns true; running jobs are left alone.
     pub(crate) fn drop_waiting(&mut self, mut unwanted: impl FnMut(&T) -> bool) {
-        for lane in self.lanes.values_mut() {
+        for (key, lane) in &mut self.lanes {
             let before = lane.jobs.len();
             lane.jobs.retain(|job| !unwanted(job));
-            self.waiting -= before - lane.jobs.len();
+            if key.kind.is_counted() {
+                self.waiting -= before - lane.jobs.len();
+            }
         }
         self.lanes
             .retain(|_, lane| lane.held || !lane.jobs.is_empty());
@@ -159,16 +186,16 @@ impl<T> LaneDispatcher<T> {
         }
     }
 
-    fn start_next_of(&mut self, kind: usize) -> Option<(LaneKey, T)> {
-        if self.running[kind] >= self.running_max[kind] {
+    fn start_next_of(&mut self, kind: LaneKind) -> Option<(LaneKey, T)> {
+        if self.running[kind.slots()] >= self.running_max[kind.slots()] {
             return None;
         }
-        let key = self.ready[kind].pop()?;
+        let key = self.ready[kind as usize].pop()?;
         let lane = self.lanes.get_mut(&key)?;
         let job = lane.jobs.pop_front()?;
         lane.held = true;
-        self.waiting -= 1;
-        self.running[kind] += 1;
+        self.waiting -= usize::from(kind.is_counted());
+        self.running[kind.slots()] += 1;
         Some((key, job))
     }
 }
@@ -183,14 +210,9 @@ mod tests {
     use super::*;
 
     fn lane(number: u8) -> LaneKey {
-        let kind = if number.is_multiple_of(2) {
-            LaneKind::Turns
-        } else {
-            LaneKind::Patches
-        };
         LaneKey {
-            key: (number / 2).to_string(),
-            kind,
+            key: (number / 3).to_string(),
+            kind: LaneKind::STARTING_ORDER[usize::from(number % 3)],
         }
     }
 
@@ -210,7 +232,7 @@ mod tests {
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
         let step = prop_oneof![
-            4 => (0u8..6).prop_map(Step::Push),
+            4 => (0u8..9).prop_map(Step::Push),
             3 => Just(Step::Start),
             2 => any::<usize>().prop_map(Step::Finish),
             1 => any::<usize>().prop_map(Step::Park),
@@ -231,7 +253,7 @@ mod tests {
         for step in steps.into_iter().chain(drain.flatten()) {
             match step {
                 Step::Push(number) => {
-                    let organization = org(&(number / 4).to_string());
+                    let organization = org(&(number / 6).to_string());
                     dispatcher.push_job(lane(number), organization, pushed);
                     pushed += 1;
                 }
@@ -260,7 +282,7 @@ mod tests {
             assert!(
                 running
                     .iter()
-                    .filter(|(key, _)| key.kind == LaneKind::Turns)
+                    .filter(|(key, _)| key.kind != LaneKind::Patches)
                     .count()
                     <= 2
             );
@@ -291,13 +313,27 @@ mod tests {
     #[test]
     fn lanes_run_concurrently_and_patches_beside_replies() {
         let mut dispatcher = LaneDispatcher::new(2, 1);
-        for number in [0, 2, 1] {
+        for number in [1, 4, 2] {
             dispatcher.push_job(lane(number), org("acme"), number);
         }
         let started: Vec<_> = std::iter::from_fn(|| dispatcher.start_next())
             .map(|(_, job)| job)
             .collect();
-        assert_eq!(started, [0, 2, 1]);
+        assert_eq!(started, [1, 4, 2]);
+    }
+
+    #[test]
+    fn takeovers_use_slots_of_turns_and_are_not_counted() {
+        let mut dispatcher = LaneDispatcher::new(1, 1);
+        for number in [1, 0, 3] {
+            dispatcher.push_job(lane(number), org("acme"), number);
+        }
+        assert_eq!(dispatcher.waiting_count(), 1);
+        let (key, job) = dispatcher.start_next().unwrap();
+        assert_eq!((job, dispatcher.start_next()), (0, None));
+        dispatcher.finish_job(&key);
+        assert_eq!(dispatcher.start_next().map(|(_, job)| job), Some(3));
+        assert_eq!(dispatcher.waiting_count(), 1);
     }
 
     #[test]
@@ -322,7 +358,7 @@ mod tests {
     fn dropped_jobs_never_start() {
         let mut dispatcher = LaneDispatcher::new(1, 1);
         for job in [1, 2, 3] {
-            dispatcher.push_job(lane(0), org("acme"), job);
+            dispatcher.push_job(lane(1), org("acme"), job);
         }
         let (key, _) = dispatcher.start_next().unwrap();
         dispatcher.drop_waiting(|job| *job == 2);

@@ -8,6 +8,7 @@
 pub(crate) mod dispatcher;
 mod fair_queue;
 mod gauges;
+mod parked;
 mod partitions;
 mod sources;
 #[cfg(test)]
@@ -33,6 +34,7 @@ pub(crate) use self::{dispatcher::DecodedJob, sources::TopicSource};
 use self::{
     dispatcher::{LaneDispatcher, LaneKey},
     gauges::LoopGauges,
+    parked::{ParkedJob, ParkedJobs},
     partitions::{OwnedPartitions, RecordTicket},
     sources::{SourceConsumers, SourceEvent},
 };
@@ -83,6 +85,8 @@ pub(crate) enum JobEnd {
     Finished,
     /// The job runs again after this pause; its lane waits.
     RetryAfter(Duration),
+    /// Another worker runs the job. Looks again after this pause, in case that it dies.
+    HeldElsewhere(Duration),
     /// The job cannot be done: send its record to the dead letter topic, then finish its offset.
     DeadLetter(DeadLetterCause),
 }
@@ -97,7 +101,7 @@ pub(crate) struct JobLoop<H: JobHandler> {
     dispatcher: LaneDispatcher<QueuedJob<H::Job>>,
     partitions: OwnedPartitions,
     running: JoinSet<(LaneKey, QueuedJob<H::Job>, JobEnd)>,
-    parked: Vec<(Instant, LaneKey, QueuedJob<H::Job>)>,
+    parked: ParkedJobs<QueuedJob<H::Job>>,
     /// At most one announcement at a time.
     announcements: JoinSet<()>,
     handoff: CancellationToken,
@@ -106,6 +110,8 @@ pub(crate) struct JobLoop<H: JobHandler> {
 struct QueuedJob<J> {
     ticket: RecordTicket,
     record: Arc<IncomingRecord>,
+    /// The age of a record is counted from here: the clock of its producer may be hours off.
+    taken_at: Instant,
     work: JobWork<J>,
     /// True once it ran, so that it no longer counts as waiting for its first start.
     started: bool,
@@ -149,7 +155,7 @@ impl<H: JobHandler> JobLoop<H> {
             metrics,
             partitions: OwnedPartitions::default(),
             running: JoinSet::new(),
-            parked: Vec::new(),
+            parked: ParkedJobs::new(),
             announcements: JoinSet::new(),
             handoff: CancellationToken::new(),
         }
@@ -164,9 +170,8 @@ impl<H: JobHandler> JobLoop<H> {
         announce.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             self.start_ready();
-            let room =
-                self.dispatcher.waiting_count() + self.parked.len() < self.config.queued_jobs_max;
-            let due = self.parked.iter().map(|(due, _, _)| *due).min();
+            let room = self.waiting_count() < self.config.queued_jobs_max;
+            let due = self.parked.next_due();
             let wake = tokio::select! {
                 biased;
                 () = shutdown.cancelled() => WakeReason::Stop,
@@ -174,8 +179,7 @@ impl<H: JobHandler> JobLoop<H> {
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => WakeReason::Due,
                 _ = observe.tick() => WakeReason::GaugesDue,
                 _ = announce.tick() => WakeReason::AnnounceDue,
-                // A consumer that is not polled buffers a bounded number of records: this is the
-                // back-pressure.
+                // A consumer that is not polled buffers a bounded number of records.
                 event = sources.next_event(), if room => WakeReason::Source(event),
             };
             match wake {
@@ -237,6 +241,7 @@ impl<H: JobHandler> JobLoop<H> {
             QueuedJob {
                 ticket,
                 record: Arc::new(record),
+                taken_at: Instant::now(),
                 work,
                 started: false,
             },
@@ -254,11 +259,8 @@ impl<H: JobHandler> JobLoop<H> {
                 attempts: 0,
             });
         }
-        let waiting = self
-            .dispatcher
-            .waiting_jobs()
-            .chain(self.parked.iter().map(|(_, _, queued)| queued));
-        let parked = waiting
+        let parked = self
+            .pending_jobs()
             .filter(|queued| matches!(queued.work, JobWork::Park))
             .count();
         if parked >= PARKED_NEWER_MAX {
@@ -289,12 +291,21 @@ impl<H: JobHandler> JobLoop<H> {
         }
         self.dispatcher
             .drop_waiting(|queued| lost(queued.ticket.partition));
-        for (_, lane, _) in self
+        for parked in self
             .parked
-            .extract_if(.., |(_, _, queued)| lost(queued.ticket.partition))
+            .take_lost(|queued| lost(queued.ticket.partition))
         {
-            self.dispatcher.release_lane(&lane);
+            self.dispatcher.release_lane(&parked.lane);
         }
+    }
+
+    fn pending_jobs(&self) -> impl Iterator<Item = &QueuedJob<H::Job>> {
+        self.dispatcher.waiting_jobs().chain(self.parked.jobs())
+    }
+
+    /// Returns the number of jobs that wait for a slot or for their retry and are counted.
+    fn waiting_count(&self) -> usize {
+        self.dispatcher.waiting_count() + self.parked.count()
     }
 
     fn start_ready(&mut self) {
@@ -331,7 +342,7 @@ impl<H: JobHandler> JobLoop<H> {
         let topic = queued.ticket.partition.topic.name();
         let outcome = match &end {
             JobEnd::Finished => "finished",
-            JobEnd::RetryAfter(_) => "open",
+            JobEnd::RetryAfter(_) | JobEnd::HeldElsewhere(_) => "open",
             JobEnd::DeadLetter(_) => "dead",
         };
         self.metrics.jobs.with_label_values(&[topic, outcome]).inc();
@@ -347,9 +358,16 @@ impl<H: JobHandler> JobLoop<H> {
                 let update = self.partitions.finish_record(&queued.ticket);
                 sources.apply_update(queued.ticket.partition, update);
             }
-            JobEnd::RetryAfter(pause) if self.partitions.is_owned(&queued.ticket) => {
+            JobEnd::RetryAfter(pause) | JobEnd::HeldElsewhere(pause)
+                if self.partitions.is_owned(&queued.ticket) =>
+            {
                 self.dispatcher.park_job(&lane);
-                self.parked.push((Instant::now() + pause, lane, queued));
+                self.parked.push(ParkedJob {
+                    due: Instant::now() + pause,
+                    counts: lane.kind.is_counted() && matches!(end, JobEnd::RetryAfter(_)),
+                    lane,
+                    job: queued,
+                });
             }
             JobEnd::DeadLetter(cause) if self.partitions.is_owned(&queued.ticket) => {
                 self.dispatcher.park_job(&lane);
@@ -361,20 +379,20 @@ impl<H: JobHandler> JobLoop<H> {
                     },
                 );
             }
-            JobEnd::RetryAfter(_) | JobEnd::DeadLetter(_) => self.dispatcher.finish_job(&lane),
+            JobEnd::RetryAfter(_) | JobEnd::HeldElsewhere(_) | JobEnd::DeadLetter(_) => {
+                self.dispatcher.finish_job(&lane)
+            }
         }
     }
 
     fn resume_due(&mut self) {
-        let now = Instant::now();
-        for (_, lane, queued) in self.parked.extract_if(.., |(due, _, _)| *due <= now) {
-            self.dispatcher.resume_job(&lane, queued);
+        for parked in self.parked.take_due(Instant::now()) {
+            self.dispatcher.resume_job(&parked.lane, parked.job);
         }
     }
 
     fn update_gauges(&mut self, sources: &SourceConsumers) {
-        self.gauges
-            .set_queued(self.dispatcher.waiting_count() + self.parked.len());
+        self.gauges.set_queued(self.waiting_count());
         self.gauges.set_lag(sources.partition_lags());
         self.gauges.set_open_offsets(self.partitions.open_offsets());
     }
@@ -383,15 +401,10 @@ impl<H: JobHandler> JobLoop<H> {
     /// message queued behind a long reply from a lost one.
     fn announce_waiting(&mut self) {
         while self.announcements.try_join_next().is_some() {}
-        let parked = self.parked.iter().map(|(_, _, queued)| queued);
-        let jobs = self
-            .dispatcher
-            .waiting_jobs()
-            .chain(parked)
-            .filter_map(|queued| match &queued.work {
-                JobWork::Run(job) => Some(job.clone()),
-                JobWork::DeadLetter(_) | JobWork::Park => None,
-            });
+        let jobs = self.pending_jobs().filter_map(|queued| match &queued.work {
+            JobWork::Run(job) => Some(job.clone()),
+            JobWork::DeadLetter(_) | JobWork::Park => None,
+        });
         let jobs: Vec<_> = jobs.collect();
         if self.announcements.is_empty() && !jobs.is_empty() {
             let handler = self.handler.clone();
@@ -425,10 +438,6 @@ impl<H: JobHandler> JobLoop<H> {
     }
 }
 
-fn record_age_ms(record: &IncomingRecord) -> u64 {
-    Timestamp::now().millis_since(record.published_at)
-}
-
 async fn run_attempt<H: JobHandler>(
     handler: Arc<H>,
     bus: Arc<dyn MessageBus>,
@@ -437,7 +446,7 @@ async fn run_attempt<H: JobHandler>(
     handoff: CancellationToken,
 ) -> (QueuedJob<H::Job>, JobEnd) {
     let end = match queued.work.clone() {
-        JobWork::Park if record_age_ms(&queued.record) < config.parked_max_ms => {
+        JobWork::Park if queued.taken_at.elapsed() < config.parked_max() => {
             JobEnd::RetryAfter(config.parked_delay())
         }
         JobWork::Park => JobEnd::DeadLetter(DeadLetterCause {

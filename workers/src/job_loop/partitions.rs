@@ -139,6 +139,7 @@ mod tests {
             payload: Vec::new().into(),
             headers: Vec::new(),
             published_at: Timestamp::from_micros(0),
+            maybe_repeated: false,
         }
     }
 

@@ -80,6 +80,9 @@ impl JobHandler for ToyHandler {
         if first && text.starts_with("again") {
             return JobEnd::RetryAfter(Duration::from_millis(20));
         }
+        if text.starts_with("elsewhere") && !self.released.is_cancelled() {
+            return JobEnd::HeldElsewhere(Duration::from_millis(20));
+        }
         if text.starts_with("dead") {
             return JobEnd::DeadLetter(DeadLetterCause {
                 class: "toy",
@@ -266,6 +269,28 @@ async fn loop_reads_no_more_than_it_can_hold() {
     assert!(decoded <= 9, "{decoded} jobs are in memory");
     run.toy.released.cancel();
     eventually("all ran", async || run.ran().len() == 64).await;
+    run.stop().await;
+}
+
+#[tokio::test]
+async fn jobs_of_other_workers_stop_no_intake() {
+    let dir = tempfile::tempdir().unwrap();
+    let bus = open(dir.path());
+    let config = WorkersConfig {
+        queued_jobs_max: 8,
+        ..quick()
+    };
+    for number in 0..32 {
+        publish(&bus, &number.to_string(), &format!("elsewhere {number}")).await;
+    }
+    let run = Run::start_with(&bus, config);
+    eventually("all look for their workers", async || run.ran().len() >= 32).await;
+    publish(&bus, "new", "new").await;
+    eventually("the new job runs", async || {
+        run.ran().contains(&"new".to_owned())
+    })
+    .await;
+    run.toy.released.cancel();
     run.stop().await;
 }
 

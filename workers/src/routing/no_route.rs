@@ -45,7 +45,7 @@ pub(super) async fn fail(
     };
     let token = match backends.relay.claim_reply(&request).await? {
         ClaimOutcome::Granted { token, .. } => token,
-        ClaimOutcome::Busy { retry_after } => {
+        ClaimOutcome::Busy { retry_after, .. } => {
             return Ok(Some(JobEnd::RetryAfter(retry_after.min(LEASE))));
         }
         ClaimOutcome::Done | ClaimOutcome::Voided => return Ok(Some(JobEnd::Finished)),

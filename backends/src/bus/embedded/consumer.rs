@@ -34,6 +34,8 @@ struct GroupMembership {
 struct OwnedPartition {
     epoch: u64,
     position: u64,
+    /// Offset after the newest record when the assignment arrived.
+    fresh_from: u64,
     paused: bool,
     fetched: VecDeque<IncomingRecord>,
 }
@@ -59,6 +61,7 @@ impl EmbeddedConsumer {
                 let owned = OwnedPartition {
                     epoch: *epoch,
                     position,
+                    fresh_from: self.membership.shared.tails.end(*partition),
                     paused: false,
                     fetched: VecDeque::new(),
                 };
@@ -151,6 +154,7 @@ impl OwnedPartition {
         self.fetched
             .extend(records.into_iter().map(|record| IncomingRecord {
                 epoch: self.epoch,
+                maybe_repeated: record.offset < self.fresh_from,
                 ..record
             }));
     }

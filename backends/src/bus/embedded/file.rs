@@ -273,6 +273,7 @@ fn record_in(partition: PartitionId, row: &Row<'_>) -> rusqlite::Result<Incoming
         epoch: 0,
         offset: unsigned(row.get(0)?),
         published_at: Timestamp::from_micros(row.get(1)?),
+        maybe_repeated: false,
         key: row.get(2)?,
         headers: serde_json::from_str(&row.get::<_, String>(3)?).unwrap_or_default(),
         payload: row.get::<_, Vec<u8>>(4)?.into(),

@@ -207,6 +207,7 @@ impl LogThread {
                 payload,
                 headers,
                 published_at,
+                maybe_repeated: false,
             }
         };
         records.into_iter().map(place).collect()

@@ -1,9 +1,9 @@
 //! Callbacks of librdkafka: rebalances and statistics, on the poll thread while it runs.
 //!
-//! When a partition is assigned, its mark is fetched here, before fetching can begin, so that the
-//! mark is reported before the first record. When a partition is revoked, no further mark is
-//! accepted, and the last one is committed before the next owner can ask for it. Both waits are
-//! bounded; heartbeats continue meanwhile on a thread of their own.
+//! When a partition is assigned, its mark and its end are fetched here, before fetching can begin,
+//! so that the mark is reported before the first record. When a partition is revoked, no further
+//! mark is accepted, and the last one is committed before the next owner can ask for it. Both waits
+//! are bounded; heartbeats continue meanwhile on a thread of their own.
 
 use std::{
     sync::{
@@ -30,7 +30,7 @@ use super::{
 };
 use crate::bus::{BusError, BusEvent, PartitionId};
 
-/// Timeout of one request for marks.
+/// Timeout of one request for marks or ends.
 const FETCH_MARKS_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time for which a request for marks is repeated; a coordinator that has just started refuses the
 /// first ones. Without marks the consumer leaves its group and is joined again.
@@ -96,8 +96,11 @@ impl MemberContext {
         if list.count() == 0 {
             return;
         }
-        let marks = match fetch_marks(consumer, list) {
-            Ok(marks) => marks,
+        let fetched = fetch_again(|| consumer.committed_offsets(list.clone(), FETCH_MARKS_TIMEOUT));
+        let fetched =
+            fetched.and_then(|marks| Ok((marks, fetch_again(|| fetch_ends(consumer, list))?)));
+        let (marks, ends) = match fetched {
+            Ok(fetched) => fetched,
             Err(error) => {
                 let reason = format!("marks of new partitions not fetched: {error}");
                 *self.failure.lock() = Some(BusError::Unavailable(reason));
@@ -113,7 +116,14 @@ impl MemberContext {
             report(set, "offset of a new partition");
             if let Some(partition) = partitions::partition(&self.names, &entry) {
                 let committed = partitions::committed(&entry);
-                let epoch = self.ownership.assign(partition, committed.clone());
+                let end = ends.find_partition(entry.topic(), entry.partition());
+                let end = end.and_then(|end| end.offset().to_raw());
+                let end = end.and_then(|end| u64::try_from(end).ok());
+                // Without an end every record may be a repeated one.
+                let fresh_from = end.unwrap_or(u64::MAX);
+                let epoch = self
+                    .ownership
+                    .assign(partition, committed.clone(), fresh_from);
                 self.events.lock().push(BusEvent::Assigned {
                     partition,
                     epoch,
@@ -178,15 +188,23 @@ impl MemberContext {
     }
 }
 
-/// Returns the marks of partitions. Fails if one of them is not known in time.
-fn fetch_marks(
+/// Returns the offset after the newest record of each partition.
+fn fetch_ends(
     consumer: &BaseConsumer<MemberContext>,
     list: &TopicPartitionList,
 ) -> KafkaResult<TopicPartitionList> {
+    let mut ends = list.clone();
+    ends.set_all_offsets(Offset::End)?;
+    consumer.offsets_for_times(ends, FETCH_MARKS_TIMEOUT)
+}
+
+/// Fetches offsets of partitions, again while one of them is refused. Fails if that takes too long.
+fn fetch_again(
+    fetch: impl Fn() -> KafkaResult<TopicPartitionList>,
+) -> KafkaResult<TopicPartitionList> {
     let deadline = Instant::now() + FETCH_MARKS_MAX;
     loop {
-        let fetched = consumer.committed_offsets(list.clone(), FETCH_MARKS_TIMEOUT);
-        let known = fetched.and_then(|marks| {
+        let known = fetch().and_then(|marks| {
             let refused = marks.elements().iter().try_for_each(|entry| entry.error());
             refused.map(|()| marks)
         });

@@ -110,6 +110,7 @@ mod tests {
             payload,
             headers,
             published_at,
+            maybe_repeated: false,
         })
     }
 

@@ -7,7 +7,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::bus::{CommitMark, PartitionId};
+use crate::bus::{CommitMark, IncomingRecord, PartitionId};
 
 /// The partitions that a consumer owns.
 #[derive(Default)]
@@ -23,6 +23,8 @@ struct OwnershipState {
 
 struct PartitionProgress {
     epoch: u64,
+    /// Offset after the newest record at the time of the assignment.
+    fresh_from: u64,
     /// Last recorded mark, or the committed one of the assignment.
     mark: Option<CommitMark>,
     /// True if this owner recorded the mark.
@@ -59,13 +61,19 @@ impl PartitionProgress {
 pub(super) type PartitionMark = (PartitionId, CommitMark);
 
 impl PartitionOwnership {
-    /// Adds an assigned partition and returns its epoch.
-    pub(super) fn assign(&self, partition: PartitionId, committed: Option<CommitMark>) -> u64 {
+    /// Adds an assigned partition, whose new records begin at `fresh_from`, and returns its epoch.
+    pub(super) fn assign(
+        &self,
+        partition: PartitionId,
+        committed: Option<CommitMark>,
+        fresh_from: u64,
+    ) -> u64 {
         let mut state = self.state.lock();
         state.last_epoch += 1;
         let epoch = state.last_epoch;
         let owned = PartitionProgress {
             epoch,
+            fresh_from,
             mark: committed,
             given: false,
             unwritten: false,
@@ -113,13 +121,18 @@ impl PartitionOwnership {
             .map(|owned| owned.epoch)
     }
 
-    /// Records the delivery of a record and returns its epoch.
-    pub(super) fn deliver(&self, partition: PartitionId, offset: u64) -> Option<u64> {
+    /// Records the delivery of a record of an owned partition, and returns it with what its
+    /// assignment says.
+    pub(super) fn deliver(&self, record: IncomingRecord) -> Option<IncomingRecord> {
         let mut state = self.state.lock();
-        let owned = state.owned.get_mut(&partition)?;
-        owned.position = Some(offset + 1);
+        let owned = state.owned.get_mut(&record.partition)?;
+        owned.position = Some(record.offset + 1);
         owned.idle_since = Instant::now();
-        Some(owned.epoch)
+        Some(IncomingRecord {
+            epoch: owned.epoch,
+            maybe_repeated: record.offset < owned.fresh_from,
+            ..record
+        })
     }
 
     /// Records a mark; one of an older epoch is dropped.
@@ -238,10 +251,10 @@ mod tests {
     #[test]
     fn mark_of_an_older_epoch_is_dropped() {
         let ownership = PartitionOwnership::default();
-        let old = ownership.assign(PARTITION, None);
+        let old = ownership.assign(PARTITION, None, 0);
         ownership.revoke(PARTITION);
         ownership.commit(PARTITION, old, mark(1));
-        let new = ownership.assign(PARTITION, None);
+        let new = ownership.assign(PARTITION, None, 0);
         ownership.commit(PARTITION, old, mark(1));
         assert!(new > old && ownership.take_unwritten().is_empty());
     }
@@ -249,7 +262,7 @@ mod tests {
     #[test]
     fn revocation_returns_the_last_mark_even_if_sent() {
         let ownership = PartitionOwnership::default();
-        let epoch = ownership.assign(PARTITION, Some(mark(1)));
+        let epoch = ownership.assign(PARTITION, Some(mark(1)), 0);
         ownership.commit(PARTITION, epoch, mark(2));
         assert_eq!(ownership.take_unwritten(), [(PARTITION, mark(2))]);
         assert_eq!(ownership.revoke(PARTITION), Some((PARTITION, mark(2))));
@@ -258,7 +271,7 @@ mod tests {
     #[test]
     fn committed_mark_of_another_owner_is_not_repeated() {
         let ownership = PartitionOwnership::default();
-        ownership.assign(PARTITION, Some(mark(1)));
+        ownership.assign(PARTITION, Some(mark(1)), 0);
         ownership.write_again(PARTITION);
         assert!(ownership.take_unwritten().is_empty());
         assert_eq!(ownership.revoke(PARTITION), None);
@@ -267,10 +280,10 @@ mod tests {
     #[test]
     fn assignment_resets_an_older_pause() {
         let ownership = PartitionOwnership::default();
-        ownership.assign(PARTITION, None);
+        ownership.assign(PARTITION, None, 0);
         ownership.set_paused(PARTITION, true);
         assert!(ownership.running().is_empty());
-        ownership.assign(PARTITION, None);
+        ownership.assign(PARTITION, None, 0);
         assert_eq!(
             (ownership.running(), ownership.take_pause_changes()),
             (vec![PARTITION], vec![])

@@ -65,7 +65,7 @@ pub(super) fn committed(entry: &TopicPartitionListElem<'_>) -> Option<CommitMark
     })
 }
 
-/// Copies a record from the client's buffer. Its epoch is set later.
+/// Copies a record from the client's buffer. What depends on its assignment is set later.
 pub(super) fn copy(names: &ClusterNames, message: &BorrowedMessage<'_>) -> Option<IncomingRecord> {
     let published_at = message
         .timestamp()
@@ -84,6 +84,7 @@ pub(super) fn copy(names: &ClusterNames, message: &BorrowedMessage<'_>) -> Optio
         payload: Bytes::copy_from_slice(message.payload().unwrap_or_default()),
         headers: guarded(|| headers(message)).unwrap_or_default(),
         published_at: Timestamp::from_micros(published_at),
+        maybe_repeated: false,
     })
 }
 

@@ -114,14 +114,9 @@ impl PollThread {
 
     fn deliver(&mut self, record: IncomingRecord) {
         // A record without an epoch is left over from a revoked partition.
-        if let Some(epoch) = self
-            .consumer
-            .context()
-            .ownership
-            .deliver(record.partition, record.offset)
-        {
-            self.outbox
-                .push(BusEvent::Record(IncomingRecord { epoch, ..record }));
+        let ownership = &self.consumer.context().ownership;
+        if let Some(record) = ownership.deliver(record) {
+            self.outbox.push(BusEvent::Record(record));
         }
     }
 

@@ -42,7 +42,7 @@ pub(super) async fn reply_is_granted_to_one_of_many_claimers(world: World) {
     assert_eq!(granted.len(), 1);
     for claim in busy {
         assert!(
-            matches!(claim, ClaimOutcome::Busy { retry_after } if retry_after <= LEASE && !retry_after.is_zero()),
+            matches!(claim, ClaimOutcome::Busy { retry_after, attempt: Some(1) } if retry_after <= LEASE && !retry_after.is_zero()),
             "{claim:?}"
         );
     }

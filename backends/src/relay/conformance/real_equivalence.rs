@@ -145,7 +145,7 @@ impl Side<'_> {
                 self.tokens.push(token);
                 response
             }
-            ClaimOutcome::Busy { .. } => "busy".into(),
+            ClaimOutcome::Busy { attempt, .. } => format!("busy {attempt:?}"),
             other => text(other),
         }
     }

@@ -86,7 +86,7 @@ impl World {
         let deadline = Instant::now() + LEASE + DEADLINE;
         loop {
             match self.claim(reply).await {
-                ClaimOutcome::Busy { retry_after } => {
+                ClaimOutcome::Busy { retry_after, .. } => {
                     assert!(Instant::now() < deadline, "the lease never ended");
                     tokio::time::sleep(retry_after).await;
                 }

@@ -77,7 +77,9 @@ impl ConversationClaims {
             Some(_)
                 if lease_until > now
                     && reply.is_some_and(|reply| reply.nonce == Some(request.nonce)) => {}
-            Some(_) if lease_until > now => return busy_outcome(lease_until - now),
+            Some(_) if lease_until > now => {
+                return busy_outcome(lease_until - now, reply.map(|reply| reply.attempt));
+            }
             _ => {
                 // A stored reply has left the conversation, so that its announcement need not wait
                 // for another reply.
@@ -85,7 +87,7 @@ impl ConversationClaims {
                     .lease_of_another(now, &request.reply_id)
                     .filter(|_| status != Some(ReplyPhase::Stored));
                 if let Some(left) = other {
-                    return busy_outcome(left);
+                    return busy_outcome(left, None);
                 }
                 self.grant(now, request);
             }
@@ -368,7 +370,7 @@ impl ConversationClaims {
 
     fn granted_outcome(&self, now: RelayMillis, reply_id: &MessageId) -> ClaimOutcome {
         let Some(reply) = self.replies.get(reply_id) else {
-            return busy_outcome(0);
+            return busy_outcome(0, None);
         };
         let (attempt, nonce) = (reply.attempt, reply.nonce.unwrap_or_default());
         let token = ClaimToken {
@@ -468,8 +470,9 @@ impl ReplyClaim {
     }
 }
 
-fn busy_outcome(left: RelayMillis) -> ClaimOutcome {
+fn busy_outcome(left: RelayMillis, attempt: Option<u32>) -> ClaimOutcome {
     ClaimOutcome::Busy {
+        attempt,
         retry_after: std::time::Duration::from_millis(left.max(1)),
     }
 }

@@ -255,6 +255,7 @@ fn repeated_claim_returns_the_same_token_and_others_wait() {
     assert_eq!(claim(10_000 + lease - 1, 7), first);
     let busy = ClaimOutcome::Busy {
         retry_after: LEASE - Duration::from_millis(1_000),
+        attempt: Some(1),
     };
     assert_eq!(claim(11_000, 8), busy);
     let ClaimOutcome::Granted { token, .. } = claim(10_000 + lease, 7) else {

@@ -5,7 +5,7 @@ local reply = read_reply()
 if reply.status == 'done' then return { 'done' } end
 
 local alive = reply.status and reply.lease > now
-if alive and reply.nonce ~= nonce then return { 'busy', reply.lease - now } end
+if alive and reply.nonce ~= nonce then return { 'busy', reply.lease - now, '', tonumber(reply.attempt) } end
 if not alive then
   -- A stored reply has left the conversation, so that its announcement need not wait for another
   -- reply.

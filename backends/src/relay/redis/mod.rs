@@ -167,7 +167,10 @@ impl ClaimStore for RedisRelay {
                 .checked_sub(self.state_age().await?)
                 .filter(|left| !left.is_zero())
         {
-            return Ok(ClaimOutcome::Busy { retry_after });
+            return Ok(ClaimOutcome::Busy {
+                retry_after,
+                attempt: None,
+            });
         }
         let mut call = call_on_reply(&self.scripts.claim, &self.link, &request.reply_id);
         call.key(self.void_key(&request.reply_id.conversation(), &request.publish_nonce));

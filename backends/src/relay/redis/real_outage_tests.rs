@@ -262,7 +262,7 @@ async fn emptied_redis_leaves_an_inherited_reply_to_its_holder() {
     };
     let claim = stranger.claim_reply(&maybe_held).await.unwrap();
     assert!(
-        matches!(claim, ClaimOutcome::Busy { retry_after } if retry_after <= STATE_LOSS_GRACE),
+        matches!(claim, ClaimOutcome::Busy { retry_after, .. } if retry_after <= STATE_LOSS_GRACE),
         "{claim:?}"
     );
     assert_eq!(
@@ -293,7 +293,8 @@ async fn emptied_redis_grants_the_reply_of_a_silent_holder() {
         ..any_request()
     };
     let began = Instant::now();
-    while let ClaimOutcome::Busy { retry_after } = relay.claim_reply(&maybe_held).await.unwrap() {
+    while let ClaimOutcome::Busy { retry_after, .. } = relay.claim_reply(&maybe_held).await.unwrap()
+    {
         assert!(
             began.elapsed() < STATE_LOSS_GRACE + RECOVERY_MAX,
             "granted once the grace is over"

@@ -8,8 +8,8 @@ use switchboard_schemas::{ids::MessageId, reply_event::Frame};
 use super::scripts::SLOT_FIELD_PREFIX;
 use crate::relay::{CancelOutcome, ClaimOutcome, ClaimTask, ClaimToken, RelayError};
 
-/// Response of the claim script: outcome, attempt or milliseconds, task, message count, finalized
-/// end and milliseconds since the queue slot was reserved.
+/// Response of the claim script: outcome, attempt or milliseconds, task, message count or the
+/// holder's attempt, finalized end and milliseconds since the queue slot was reserved.
 type ClaimResponse = (
     String,
     Option<u64>,
@@ -38,6 +38,7 @@ pub(super) fn parse_claim(
         "done" => Ok(ClaimOutcome::Done),
         "busy" => Ok(ClaimOutcome::Busy {
             retry_after: Duration::from_millis(number),
+            attempt: count.and_then(|attempt| u32::try_from(attempt).ok()),
         }),
         "granted" => {
             let attempt = u32::try_from(number).map_err(|_| unexpected_response())?;
