@@ -45,6 +45,10 @@ pub trait ReplyLog: Send + Sync {
         after_seq: u64,
     ) -> Result<Vec<Frame>, RelayError>;
 
+    /// Returns the time for which the claim of a reply stays valid without another renewal, by the
+    /// clock of the relay; `None` without a valid claim.
+    async fn remaining_lease(&self, reply: &MessageId) -> Result<Option<Duration>, RelayError>;
+
     /// Deletes the logged frames of a reply. Its final state stays known.
     async fn delete_frames(&self, reply: &MessageId) -> Result<(), RelayError>;
 

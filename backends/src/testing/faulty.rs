@@ -190,6 +190,7 @@ faulty!(ClaimStore {
 faulty!(ReplyLog {
     append_frames(token: &ClaimToken, push_to: Option<&IngressId>, frames: &[Frame]) -> Result<ClaimStatus, RelayError>;
     read_frames(reply: &MessageId, after_seq: u64) -> Result<Vec<Frame>, RelayError>;
+    remaining_lease(reply: &MessageId) -> Result<Option<Duration>, RelayError>;
     delete_frames(reply: &MessageId) -> Result<(), RelayError>;
     subscribe(ingress: &IngressId) -> Result<mpsc::Receiver<IngressEnvelope>, RelayError>;
     push(to: &IngressId, envelope: &IngressEnvelope) -> Result<(), RelayError>;

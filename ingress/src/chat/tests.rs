@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use switchboard_backends::store::ReplyRecord;
+use switchboard_backends::{relay::ClaimStore, store::ReplyRecord};
 use switchboard_schemas::{
     conversation::{Message, MessageAuthor, ReplyFacts, ReplyStatus, TokenUsage},
     conversation_job::ConversationJob,
@@ -307,6 +307,27 @@ async fn silent_reply_is_retried_with_a_higher_attempt() {
         })
         .await;
     assert_eq!((answer.text.as_str(), answer.whole), ("ab", true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn reply_with_a_valid_claim_is_not_taken_over() {
+    let world = World::new().await;
+    let answer = world
+        .chat(async |job| {
+            let (reply, frames) = (reply_of(&job), reply_frames(&["a"], ReplyStatus::Completed));
+            let token = world.claim_reply(&reply).await;
+            world.append_frame(&reply, frames[0].clone());
+            // The claim stays valid, because the clock of the embedded relay does not jump.
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            assert!(world.jobs(Topic::JobsRetry).is_empty(), "taken over");
+            world.relay.release_claim(&token).await.unwrap();
+            let released = tokio::time::Instant::now();
+            world.published().await;
+            assert!(released.elapsed() <= Duration::from_secs(3));
+            world.append_frames(&reply, frames.into_iter().skip(1));
+        })
+        .await;
+    assert_eq!((answer.text.as_str(), answer.whole), ("a", true));
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
+use switchboard_backends::relay::LEASE;
 use tokio::time::Instant;
 
 use crate::config::IngressConfig;
+
+/// Delay of a poll from which on this process counts as having been stopped.
+const LATENESS_MAX: Duration = Duration::from_secs(1);
 
 /// Action to take after a silence.
 #[derive(Debug, PartialEq, Eq)]
@@ -78,6 +82,20 @@ impl ReplyTimeouts {
         self.heard = true;
         self.last_sign = now;
         self.all_away_since = None;
+    }
+
+    /// Records that the claim stays valid for `left`, which shows when its worker renewed it last.
+    pub(crate) fn record_lease(&mut self, left: Duration, now: Instant) {
+        let renewed = now.checked_sub(LEASE.saturating_sub(left)).unwrap_or(now);
+        self.record_sign_of_life(renewed.max(self.last_sign));
+    }
+
+    /// Records that a poll begins at `now` instead of `due`. If it is late the silence starts
+    /// again: this process did not run, and signs of life wait unread.
+    pub(crate) fn record_lateness(&mut self, due: Instant, now: Instant) {
+        if now - due > LATENESS_MAX {
+            (self.last_sign, self.last_waiting) = (now, now);
+        }
     }
 
     /// Records the result of reading from Redis.
@@ -250,6 +268,47 @@ mod tests {
         clock.1.record_relay(true, clock.0);
         (0..2).for_each(|_| clock.1.record_takeover(clock.0));
         assert_eq!(clock.1.takeover_due(), None, "no takeover is left");
+    }
+
+    #[tokio::test]
+    async fn valid_claim_is_a_sign_of_life_of_its_last_renewal() {
+        let mut clock = Clock::start();
+        clock.1.record_sign_of_life(clock.0);
+        assert_eq!(clock.after(10), TimeoutDecision::RequestTakeover);
+        let left = Duration::from_millis(1_200);
+        clock.1.record_lease(left, clock.0);
+        assert_eq!(clock.1.takeover_due(), Some(clock.0 + left));
+        clock.1.record_sign_of_life(clock.0);
+        clock.1.record_lease(left, clock.0);
+        let due = clock.0 + Duration::from_secs(3);
+        assert_eq!(clock.1.takeover_due(), Some(due), "a later sign counts");
+    }
+
+    #[tokio::test]
+    async fn late_poll_starts_the_silence_again() {
+        for (late_s, decision) in [
+            (1, TimeoutDecision::RequestTakeover),
+            (2, TimeoutDecision::Wait),
+        ] {
+            let mut clock = Clock::start();
+            clock.1.record_sign_of_life(clock.0);
+            let due = clock.0 + Duration::from_secs(2);
+            clock.0 = due + Duration::from_secs(late_s);
+            clock.1.record_lateness(due, clock.0);
+            assert_eq!(clock.after(0), decision, "{late_s} s late");
+        }
+    }
+
+    #[tokio::test]
+    async fn late_poll_does_not_end_the_wait_for_a_worker() {
+        let mut clock = Clock::start();
+        let due = clock.0 + Duration::from_secs(1);
+        clock.0 += Duration::from_secs(30);
+        clock.1.record_lateness(due, clock.0);
+        assert_eq!(
+            (clock.after(19), clock.after(1)),
+            (TimeoutDecision::Wait, TimeoutDecision::NeverStarted)
+        );
     }
 
     #[tokio::test]

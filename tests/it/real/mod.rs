@@ -3,6 +3,7 @@
 mod broker_outage;
 mod chaos;
 mod compose_file;
+mod ingress_pause;
 mod kafka;
 mod key_revocation;
 mod malformed_records;

@@ -85,6 +85,25 @@ pub(super) async fn heartbeat_renews_the_lease(world: World) {
     }
 }
 
+pub(super) async fn remaining_lease_is_that_of_the_valid_claim(world: World) {
+    let (reply, other) = (world.reply(), world.reply());
+    let remaining = async |reply| world.ingress.remaining_lease(reply).await.unwrap();
+    assert_eq!(remaining(&reply).await, None, "not claimed yet");
+    let token = world.token(&reply).await;
+    tokio::time::sleep(LEASE / 4).await;
+    let left = remaining(&reply).await.unwrap();
+    assert!(left <= LEASE * 3 / 4, "{left:?} after a quarter");
+    world.heartbeat(&token).await;
+    let renewed = remaining(&reply).await.unwrap();
+    assert!(renewed > left && renewed <= LEASE, "{renewed:?} renewed");
+    assert_eq!(remaining(&other).await, None, "another reply");
+    world.release(&token).await;
+    assert_eq!(remaining(&reply).await, None, "released");
+    world.token(&reply).await;
+    tokio::time::sleep(LEASE).await;
+    assert_eq!(remaining(&reply).await, None, "expired");
+}
+
 pub(super) async fn claim_after_the_last_attempt_gives_up(world: World) {
     let reply = world.reply();
     for attempt in 1..=ATTEMPTS_MAX {

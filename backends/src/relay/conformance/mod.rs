@@ -38,6 +38,7 @@ macro_rules! conformance_tests {
                     conversation_has_one_claimed_reply_at_a_time,
                     expired_lease_is_granted_with_a_higher_attempt,
                     heartbeat_renews_the_lease,
+                    remaining_lease_is_that_of_the_valid_claim,
                     claim_after_the_last_attempt_gives_up,
                     lowest_attempt_of_the_request_is_respected,
                     repeated_claim_of_an_attempt_is_granted_again,

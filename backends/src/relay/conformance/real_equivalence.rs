@@ -27,6 +27,7 @@ enum Operation {
     ReserveSlot,
     VoidPublish,
     ReadLog,
+    ReadLease,
 }
 
 /// A call. Its indexes select existing replies and tokens, so that most histories are long.
@@ -56,6 +57,7 @@ fn any_call() -> impl Strategy<Value = Call> {
         2 => Just(Operation::ReserveSlot),
         1 => Just(Operation::VoidPublish),
         3 => Just(Operation::ReadLog),
+        1 => Just(Operation::ReadLease),
     ];
     let seqs = (1..6_u64, 0..3_u64).prop_map(|(start, length)| start..start + length);
     let statuses = prop_oneof![Just(ReplyStatus::Completed), Just(ReplyStatus::Cancelled)];
@@ -124,6 +126,10 @@ impl Side<'_> {
             Operation::ReserveSlot => text(relay.reserve_slot(reply, number as u32 % 3).await),
             Operation::VoidPublish => text(relay.void_publish(reply, "other").await),
             Operation::ReadLog => text(relay.read_frames(reply, number % 4).await),
+            Operation::ReadLease => {
+                let lease = relay.remaining_lease(reply).await;
+                text(lease.map(|left| left.is_some()))
+            }
         }
     }
 

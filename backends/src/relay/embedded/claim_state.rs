@@ -293,6 +293,16 @@ impl ConversationClaims {
         reply.log.close(now, frame);
     }
 
+    /// Returns the remaining lease of a reply, or `None` without a valid claim.
+    pub(super) fn remaining_lease(
+        &self,
+        now: RelayMillis,
+        reply_id: &MessageId,
+    ) -> Option<Duration> {
+        let left = self.replies.get(reply_id)?.lease_until.checked_sub(now)?;
+        (left > 0).then(|| Duration::from_millis(left))
+    }
+
     /// Deletes the log of a reply.
     pub(super) fn delete_log(&mut self, reply_id: &MessageId) {
         if let Some(reply) = self.replies.get_mut(reply_id) {

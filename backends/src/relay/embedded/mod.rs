@@ -275,6 +275,10 @@ impl ReplyLog for EmbeddedRelay {
         }))
     }
 
+    async fn remaining_lease(&self, reply: &MessageId) -> Result<Option<Duration>, RelayError> {
+        Ok(self.with_claims(reply, |claims, now| claims.remaining_lease(now, reply)))
+    }
+
     async fn delete_frames(&self, reply: &MessageId) -> Result<(), RelayError> {
         self.with_claims(reply, |claims, _| claims.delete_log(reply));
         Ok(())

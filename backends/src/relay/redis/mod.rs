@@ -284,6 +284,12 @@ impl ReplyLog for RedisRelay {
             .collect()
     }
 
+    async fn remaining_lease(&self, reply: &MessageId) -> Result<Option<Duration>, RelayError> {
+        let call = call_on_reply(&self.scripts.remaining_lease, &self.link, reply);
+        let left = Duration::from_millis(self.link.invoke(&call).await?);
+        Ok(Some(left).filter(|left| !left.is_zero()))
+    }
+
     async fn delete_frames(&self, reply: &MessageId) -> Result<(), RelayError> {
         let mut delete = redis::cmd("DEL");
         delete.arg(log_key(&self.link, reply));

@@ -6,7 +6,7 @@ use serde_json::Value;
 use switchboard_backends::{
     bus::OutgoingRecord,
     catalog::{CatalogEntry, CatalogEntryStore, EntryKind},
-    relay::{PlaygroundRuns, QueueSlots},
+    relay::{ClaimOutcome, ClaimRequest, ClaimStore, ClaimToken, PlaygroundRuns, QueueSlots},
     store::{ConversationReader, ReplyRecord},
     testing,
 };
@@ -137,6 +137,21 @@ impl World {
     pub(crate) fn append_frames(&self, reply: &MessageId, frames: impl IntoIterator<Item = Frame>) {
         for frame in frames {
             self.append_frame(reply, frame);
+        }
+    }
+
+    /// Claims a reply, as a worker does.
+    pub(crate) async fn claim_reply(&self, reply: &MessageId) -> ClaimToken {
+        let request = ClaimRequest {
+            reply_id: reply.clone(),
+            publish_nonce: "publish".into(),
+            nonce: 1,
+            attempt_min: 1,
+            maybe_held: false,
+        };
+        match self.relay.claim_reply(&request).await.unwrap() {
+            ClaimOutcome::Granted { token, .. } => token,
+            outcome => panic!("not granted: {outcome:?}"),
         }
     }
 
