@@ -19,6 +19,9 @@ pub const LEASE: Duration = Duration::from_secs(3);
 pub const STATE_LOSS_GRACE: Duration = Duration::from_secs(6);
 /// Interval of the heartbeats of a holder that appends nothing.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+/// Time for which the number of messages is known at least, after the last open reply of a
+/// conversation is done. Without it, the next turn reads the conversation from the store.
+pub const MESSAGE_COUNT_TTL: Duration = Duration::from_secs(15 * 60);
 /// Number of failed attempts after which a reply is given up.
 pub const ATTEMPTS_MAX: u32 = 3;
 

@@ -30,19 +30,20 @@ use std::time::Duration;
 pub use self::{
     claims::{
         ATTEMPTS_MAX, CancelOutcome, ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus,
-        ClaimStore, ClaimTask, ClaimToken, HEARTBEAT_INTERVAL, LEASE, STATE_LOSS_GRACE,
+        ClaimStore, ClaimTask, ClaimToken, HEARTBEAT_INTERVAL, LEASE, MESSAGE_COUNT_TTL,
+        STATE_LOSS_GRACE,
     },
     key_value_memory::KeyValueMemory,
     playground_runs::{PLAYGROUND_RUN_BYTES_MAX, PLAYGROUND_RUN_TTL, PlaygroundRuns},
     queue_slots::{QUEUE_SLOT_TTL, QueueSlots},
-    reply_log::{LISTENER_ENVELOPES_MAX, LOG_TTL, ReplyLog},
+    reply_log::{DONE_LOG_TTL, LISTENER_ENVELOPES_MAX, LOG_TTL, ReplyLog},
     routing_state::{
-        ABSENT_MEMBERS_MAX, ROUND_ROBIN_TTL, RecordedDecisions, RoundRobinOffer, RoutingDecision,
-        RoutingState,
+        ABSENT_MEMBERS_MAX, ROUND_ROBIN_TTL, ROUTING_DECISION_TTL, RecordedDecisions,
+        RoundRobinOffer, RoutingDecision, RoutingState,
     },
 };
 
-/// Time for which final states, voided publishes, stored values and routing decisions are kept.
+/// Time for which final states, voided publishes and stored values are kept.
 pub const FINAL_STATE_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// All parts of the relay.

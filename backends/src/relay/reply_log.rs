@@ -14,6 +14,9 @@ use super::{ClaimStatus, ClaimToken, RelayError};
 
 /// Lifetime of a log after its last frame.
 pub const LOG_TTL: Duration = Duration::from_secs(15 * 60);
+/// Lifetime of the log of a reply that is done: readers that missed a frame find it there for a
+/// while, later ones read the store.
+pub const DONE_LOG_TTL: Duration = Duration::from_secs(60);
 /// Capacity of a subscription, in envelopes.
 pub const LISTENER_ENVELOPES_MAX: usize = 16_384;
 
@@ -22,7 +25,8 @@ pub const LISTENER_ENVELOPES_MAX: usize = 16_384;
 /// # Contract
 /// - **Order**: frames of a reply are stored in the order of their `seq`; a repeated `seq` is
 ///   ignored. A frame of another generation starts the log anew.
-/// - **Expiry**: a log is deleted [`LOG_TTL`] after its last frame.
+/// - **Expiry**: a log is deleted [`LOG_TTL`] after its last frame, and [`DONE_LOG_TTL`] after its
+///   reply is done.
 /// - **Delivery**: each appended frame is also pushed to the waiting ingress, at most once and in
 ///   order. Frames are lost while that process is disconnected or does not keep up; it reads them
 ///   from the log.

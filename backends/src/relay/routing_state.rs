@@ -11,6 +11,9 @@ use switchboard_schemas::{
 
 use super::RelayError;
 
+/// Lifetime of a decision: longer than a message waits for its reply. The store knows the last
+/// agent of older conversations.
+pub const ROUTING_DECISION_TTL: Duration = Duration::from_secs(60 * 60);
 /// Lifetime of a team's round-robin counts after its last round-robin decision.
 pub const ROUND_ROBIN_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Maximum number of members whose counts are kept although they were not offered last time.
@@ -20,8 +23,8 @@ pub const ABSENT_MEMBERS_MAX: usize = 100;
 /// Routing decisions of teams.
 ///
 /// # Contract
-/// - **Decisions** are recorded once, atomically among concurrent callers, and kept for
-///   [`super::FINAL_STATE_TTL`]. They survive a restart of this process.
+/// - **Decisions** are recorded once, atomically among concurrent callers, and kept for at least
+///   [`ROUTING_DECISION_TTL`]. They survive a restart of this process.
 /// - **Round robin**: of the offered members, the one with the fewest turns in the team is chosen;
 ///   of equals the one whose turn was longest ago, then the first. After each turn the counts of
 ///   the offered members differ by at most one. A new or returning member starts with the lowest

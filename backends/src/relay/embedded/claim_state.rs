@@ -219,11 +219,11 @@ impl ConversationClaims {
             reply.log.close(now, &completion.end);
             push(&completion.end);
         }
-        reply.status = Some(if completion.announced {
-            ReplyPhase::Done
-        } else {
-            ReplyPhase::Stored
-        });
+        reply.status = Some(ReplyPhase::Stored);
+        if completion.announced {
+            reply.status = Some(ReplyPhase::Done);
+            reply.log.expire_soon(now);
+        }
         reply.keep_until = now + whole_millis(FINAL_STATE_TTL);
         self.keep_until = reply.keep_until;
         // A later announcement must not reset the count: another turn may have been completed

@@ -2,7 +2,7 @@
 
 use switchboard_schemas::{reply_event::Frame, time::whole_millis};
 
-use crate::relay::LOG_TTL;
+use crate::relay::{DONE_LOG_TTL, LOG_TTL};
 
 /// Milliseconds on the clock of the relay.
 pub(super) type RelayMillis = u64;
@@ -68,6 +68,12 @@ impl FrameLog {
     pub(super) fn close(&mut self, now: RelayMillis, end: &Frame) {
         self.expire(now);
         self.push(now, end.clone());
+    }
+
+    /// Shortens the lifetime of the log of a reply that is done.
+    pub(super) fn expire_soon(&mut self, now: RelayMillis) {
+        self.expire(now);
+        self.expires_at = now + whole_millis(DONE_LOG_TTL);
     }
 
     /// Replaces the log by `frames`.

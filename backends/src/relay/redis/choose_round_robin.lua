@@ -42,5 +42,5 @@ end)
 for index = ABSENT_MEMBERS_MAX + 1, #away do members[away[index]] = nil end
 
 redis.call('SET', KEYS[1], cjson.encode(rotation), 'PX', ROTATION_MS)
-redis.call('SET', KEYS[2], chosen_id, 'PX', KEEP_MS)
+redis.call('SET', KEYS[2], chosen_id, 'PX', DECISION_TTL_MS)
 return chosen_id

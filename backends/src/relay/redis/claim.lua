@@ -1,6 +1,6 @@
--- KEYS[4] mark of a voided publish. ARGV: nonce, lowest attempt.
+-- KEYS[5]: mark of a voided publish. ARGV: nonce, lowest attempt.
 local nonce, attempt_min = ARGV[1], tonumber(ARGV[2])
-if redis.call('EXISTS', KEYS[4]) == 1 then return { 'voided' } end
+if redis.call('EXISTS', KEYS[5]) == 1 then return { 'voided' } end
 local reply = read_reply()
 if reply.status == 'done' then return { 'done' } end
 

@@ -1,20 +1,31 @@
--- Common beginning of all scripts that work on one reply. The caller defines LEASE_MS, LOG_TTL_MS,
--- KEEP_MS, PLACE_MS (lifetime of a queue slot), PLACE (prefix of the fields with queue slots) and
--- ATTEMPTS_MAX before it. The transitions are those of claim_state.rs. KEYS: conversation (hash),
--- reply (hash), log (stream). All three share the hash tag of the conversation. The status of a
+-- Common beginning of all scripts that work on one reply. The caller defines the constants before
+-- it. The transitions are those of claim_state.rs. KEYS: conversation (hash), reply (hash), log
+-- (stream), tombstone (string). All four share the hash tag of the conversation. The status of a
 -- reply is running, sealed (finalized), stored or done; a reply without a status has at most a
--- cancel mark.
-local conversation_key, reply_key, log_key = KEYS[1], KEYS[2], KEYS[3]
+-- cancel mark. A done reply has a tombstone instead of a hash, unless an older version wrote it.
+local conversation_key, reply_key, log_key, tombstone_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 -- Field of the conversation with the queue slot of the reply; its value is the expiry of the slot.
 local place_field = PLACE .. reply_key
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+-- Returns the value of a tombstone: the attempt and the last 15 digits of the nonce, which Redis
+-- stores as one number.
+local function tombstone(attempt, nonce)
+  return attempt .. string.sub(string.rep('0', 15) .. nonce, -15)
+end
 
 local function read_reply()
   local names = { 'status', 'attempt', 'nonce', 'lease', 'failures', 'released', 'cancelled', 'end', 'generation',
     'last', 'loose' }
   local values, reply = redis.call('HMGET', reply_key, unpack(names)), {}
   for index, name in ipairs(names) do reply[name] = values[index] or nil end
+  if reply.status == 'done' then
+    reply.tombstone = tombstone(reply.attempt, reply.nonce)
+  elseif not reply.status then
+    reply.tombstone = redis.call('GET', tombstone_key) or nil
+    reply.status = reply.tombstone and 'done'
+  end
   reply.lease = tonumber(reply.lease or 0)
   reply.failures = tonumber(reply.failures or 0)
   reply.generation = tonumber(reply.generation or 0)
@@ -46,6 +57,26 @@ end
 local function keep()
   redis.call('PEXPIRE', reply_key, KEEP_MS)
   redis.call('PEXPIRE', conversation_key, KEEP_MS)
+end
+
+-- Replaces the state of a reply by its tombstone, and shortens the lives of its log and of a
+-- conversation without other open replies.
+local function bury(attempt, nonce)
+  redis.call('DEL', reply_key)
+  redis.call('SET', tombstone_key, tombstone(attempt, nonce), 'PX', KEEP_MS)
+  redis.call('PEXPIRE', log_key, DONE_LOG_TTL_MS)
+  local fields, count = redis.call('HGETALL', conversation_key), nil
+  for index = 1, #fields, 2 do
+    local field, value = fields[index], fields[index + 1]
+    local is_old_slot = string.sub(field, 1, #PLACE) == PLACE and tonumber(value) <= now
+    if field == 'count' then count = value elseif not is_old_slot then return end
+  end
+  -- A hash that had a long field stays large when the field is deleted.
+  redis.call('DEL', conversation_key)
+  if count then
+    redis.call('HSET', conversation_key, 'count', count)
+    redis.call('PEXPIRE', conversation_key, COUNT_TTL_MS)
+  end
 end
 
 local function leave()

@@ -1,7 +1,7 @@
 -- ARGV: attempt, nonce, channel or '', address, generation, seq and bytes of the end, count, '1' when announced.
 local reply = read_reply()
 -- A repeated completion, whose response was lost, has no effect.
-if reply.status == 'done' and reply.attempt == ARGV[1] and reply.nonce == ARGV[2] then return 'held' end
+if reply.tombstone == tombstone(ARGV[1], ARGV[2]) then return 'held' end
 local refusal = renew(reply, ARGV[1], ARGV[2])
 if refusal then return refusal end
 
@@ -19,6 +19,10 @@ if reply.status ~= 'stored' then
   redis.call('HDEL', conversation_key, place_field)
   leave()
 end
-redis.call('HSET', reply_key, 'status', ARGV[9] == '1' and 'done' or 'stored')
-keep()
+if ARGV[9] == '1' then
+  bury(ARGV[1], ARGV[2])
+else
+  redis.call('HSET', reply_key, 'status', 'stored')
+  keep()
+end
 return 'held'

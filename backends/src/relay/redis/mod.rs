@@ -9,6 +9,9 @@ mod listener;
 mod real_black_hole_tests;
 #[cfg(test)]
 #[cfg(feature = "real-services")]
+mod real_memory_tests;
+#[cfg(test)]
+#[cfg(feature = "real-services")]
 mod real_outage_tests;
 mod responses;
 mod scripts;

@@ -28,7 +28,7 @@ const RECOVERY_MAX: Duration = Duration::from_secs(5);
 const COMMAND_TIMEOUT_MS: u64 = 500;
 
 /// A Redis without a disk; killed when dropped.
-struct Server {
+pub(super) struct Server {
     port: u16,
     process: Option<Child>,
 }
@@ -47,7 +47,7 @@ impl Server {
         }
     }
 
-    fn started() -> Self {
+    pub(super) fn started() -> Self {
         let mut server = Self::absent();
         server.start();
         server
@@ -82,7 +82,7 @@ impl Server {
         RedisRelay::connect(&self.config(), "outage").await.unwrap()
     }
 
-    fn config(&self) -> RedisConfig {
+    pub(super) fn config(&self) -> RedisConfig {
         let url = format!("redis://127.0.0.1:{}", self.port).into();
         RedisConfig {
             url,
@@ -115,7 +115,7 @@ async fn time_until_heard(
     panic!("the listener did not recover");
 }
 
-async fn wait_until_up(relay: &RedisRelay) {
+pub(super) async fn wait_until_up(relay: &RedisRelay) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while relay.check().await.is_err() {
         assert!(Instant::now() < deadline, "redis did not start");
@@ -387,7 +387,7 @@ async fn error_of_an_invalid_url_hides_its_password() {
     assert!(!error.to_string().contains("hunter2"));
 }
 
-fn any_request() -> ClaimRequest {
+pub(super) fn any_request() -> ClaimRequest {
     let payload = &IngressId::random().as_str()[IngressId::PREFIX.len()..].to_owned();
     let conversation: ConversationId = format!("conv_{payload}").parse().unwrap();
     let reply_id = MessageId::new_in(&conversation).reply();
@@ -400,14 +400,14 @@ fn any_request() -> ClaimRequest {
     }
 }
 
-fn granted(claim: ClaimOutcome) -> ClaimToken {
+pub(super) fn granted(claim: ClaimOutcome) -> ClaimToken {
     match claim {
         ClaimOutcome::Granted { token, .. } => token,
         other => panic!("not granted: {other:?}"),
     }
 }
 
-fn text(seq: u64) -> Frame {
+pub(super) fn text(seq: u64) -> Frame {
     Frame {
         attempt: 1,
         generation: 1,

@@ -1,5 +1,5 @@
 -- ARGV: maximum number of slots. Returns 1 if the reply has a slot or needs none.
-local status = redis.call('HGET', reply_key, 'status')
+local status = read_reply().status
 if status == 'stored' or status == 'done' then return 1 end
 local fields, taken, own = redis.call('HGETALL', conversation_key), 0, false
 for index = 1, #fields, 2 do

@@ -10,13 +10,15 @@ use switchboard_schemas::{
 use crate::{
     redis_link::RedisLink,
     relay::{
-        ABSENT_MEMBERS_MAX, ATTEMPTS_MAX, ClaimToken, FINAL_STATE_TTL, LEASE, LOG_TTL,
-        QUEUE_SLOT_TTL, ROUND_ROBIN_TTL,
+        ABSENT_MEMBERS_MAX, ATTEMPTS_MAX, ClaimToken, DONE_LOG_TTL, FINAL_STATE_TTL, LEASE,
+        LOG_TTL, MESSAGE_COUNT_TTL, QUEUE_SLOT_TTL, ROUND_ROBIN_TTL, ROUTING_DECISION_TTL,
     },
 };
 
 /// Prefix of the fields of a conversation that hold a queue slot; the key of the reply follows.
 pub(super) const SLOT_FIELD_PREFIX: &str = "place:";
+/// Last characters of a reply's id in the key of its tombstone.
+const TOMBSTONE_ID_CHARS: usize = 11;
 const COMMON: &str = include_str!("common.lua");
 
 /// The scripts of the relay, loaded once.
@@ -65,6 +67,15 @@ pub(super) fn log_key(link: &RedisLink, reply: &MessageId) -> String {
     link.key(&format!("{{{}}}:log:{reply}", reply.conversation()))
 }
 
+/// Returns the key of the tombstone of a reply. Tombstones are most of what Redis keeps. The key
+/// has only 55 random bits of the reply's id, which are enough within one conversation, so that it
+/// fits into 48 bytes.
+pub(super) fn tombstone_key(link: &RedisLink, reply: &MessageId) -> String {
+    let id = reply.as_str();
+    let suffix = &id[id.len() - TOMBSTONE_ID_CHARS..];
+    link.key(&format!("{{{}}}{suffix}", reply.conversation()))
+}
+
 /// Returns the key of the hash with a conversation's claim and queue slots.
 pub(super) fn conversation_key(link: &RedisLink, conversation: &ConversationId) -> String {
     link.key(&format!("{{{conversation}}}:conversation"))
@@ -79,7 +90,8 @@ pub(super) fn call_on_reply<'a>(
     let conversation = reply.conversation();
     let mut call = script.key(conversation_key(link, &conversation));
     call.key(link.key(&format!("{{{conversation}}}:reply:{reply}")))
-        .key(log_key(link, reply));
+        .key(log_key(link, reply))
+        .key(tombstone_key(link, reply));
     call
 }
 
@@ -124,12 +136,16 @@ fn standalone_script(body: &str) -> Script {
 fn constants() -> String {
     format!(
         "local LEASE_MS, LOG_TTL_MS, KEEP_MS, PLACE_MS, ATTEMPTS_MAX = {}, {}, {}, {}, {ATTEMPTS_MAX}\n\
+         local DONE_LOG_TTL_MS, COUNT_TTL_MS, DECISION_TTL_MS = {}, {}, {}\n\
          local ROTATION_MS, ABSENT_MEMBERS_MAX = {}, {ABSENT_MEMBERS_MAX}\n\
          local PLACE = '{SLOT_FIELD_PREFIX}'\n",
         whole_millis(LEASE),
         whole_millis(LOG_TTL),
         whole_millis(FINAL_STATE_TTL),
         whole_millis(QUEUE_SLOT_TTL),
+        whole_millis(DONE_LOG_TTL),
+        whole_millis(MESSAGE_COUNT_TTL),
+        whole_millis(ROUTING_DECISION_TTL),
         whole_millis(ROUND_ROBIN_TTL),
     )
 }
