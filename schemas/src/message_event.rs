@@ -35,6 +35,7 @@ pub struct MessageEvent {
     /// Agent of the conversation.
     pub agent_id: AgentId,
     /// Team to which the conversation is addressed, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team_id: Option<TeamId>,
     /// HTTP request that caused the event.
     pub request_id: RequestId,
@@ -88,10 +89,12 @@ pub struct UserMessageFact {
     /// Session id chosen by the client.
     pub session_id: SessionId,
     /// Id of the visitor. Personal data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visitor_id: Option<VisitorId>,
     /// Channel of the message.
     pub source: MessageSource,
     /// API key of the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_id: Option<KeyId>,
     /// Time at which the ingress accepted the message.
     pub accepted_at: Timestamp,
@@ -106,14 +109,17 @@ pub struct AssistantMessageFact {
     /// Id of the user message.
     pub in_reply_to: MessageId,
     /// Position in the conversation; absent if there is no text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<u64>,
     /// Text of the reply; empty if it failed. May repeat personal data.
     pub content: String,
     /// Final state of the reply.
     pub status: ReplyStatus,
     /// Finish reason reported by the provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<FinishReason>,
     /// Code of the failure, if the reply failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     /// Model that generated the reply.
     pub model: String,
@@ -126,15 +132,18 @@ pub struct AssistantMessageFact {
     /// Milliseconds from acceptance to the end.
     pub response_time_ms: u64,
     /// Milliseconds from acceptance to the first text; absent without text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_text_ms: Option<u64>,
     /// Number of the attempt that produced the reply.
     pub attempt: u32,
     /// Reason for the choice of the agent, for a team's message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing_reason: Option<String>,
     /// Details of the routing decision: its stage, its duration and a score for each member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing: Option<RoutingFacts>,
     /// Structured data shown with the reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ui_spec: Option<Value>,
 }
 

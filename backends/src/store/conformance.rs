@@ -319,6 +319,7 @@ impl TalkTurn {
             owner: self.owner.clone(),
             position: self.position,
             tombstone: self.tombstone.clone(),
+            metadata_at: self.turn.accepted_at,
             attempt,
         }
     }

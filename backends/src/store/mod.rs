@@ -47,6 +47,7 @@ pub use self::{
     conversation_writer::ConversationWriter,
     erasures::ErasureStore,
     replies::{AcceptedReply, ReplyRecord, ReplyState, ReplyStateStore},
+    rows::message_metadata,
     session_links::{SESSION_LINKS_MAX, SessionLink, SessionLinkStore},
     turns::{TurnEnd, TurnStart, TurnWriter},
 };

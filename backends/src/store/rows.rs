@@ -156,8 +156,8 @@ impl StartRows {
                 stamp,
             },
             metadata: MetadataChange::new(
-                &visitor_metadata(turn)?,
-                moment_behind(tombstone, turn.accepted_at),
+                &turn_metadata(turn)?,
+                moment_behind(tombstone, start.metadata_at),
             )?,
         })
     }
@@ -395,23 +395,31 @@ fn user_message(start: &TurnStart) -> Message {
 }
 
 /// Returns the visitor data of a turn as metadata. Missing fields are left unchanged.
-fn visitor_metadata(turn: &Turn) -> Result<Map<String, Value>, StoreError> {
+fn turn_metadata(turn: &Turn) -> Result<Map<String, Value>, StoreError> {
+    let mut metadata = message_metadata(turn);
+    let source = serde_json::to_value(turn.source).map_err(|error| malformed(&error))?;
+    metadata.insert("source".to_owned(), source);
+    if let Some(address) = &turn.ip_address {
+        metadata.insert("ipAddress".to_owned(), address.clone().into());
+    }
+    Ok(metadata)
+}
+
+/// Returns the metadata that a message brings: the client's own keys and the visitor fields.
+pub fn message_metadata(turn: &Turn) -> Map<String, Value> {
     let mut metadata = turn.metadata.clone();
     metadata.retain(|key, _| !RESERVED_KEYS.contains(&key.as_str()));
-    let source = serde_json::to_value(turn.source).map_err(|error| malformed(&error))?;
     let visitor_id = turn.visitor.id.as_ref().map(|id| id.as_str().to_owned());
     let said = [
-        ("visitorId", visitor_id.map(Value::from)),
-        ("visitorEmail", turn.visitor.email.clone().map(Value::from)),
-        ("visitorName", turn.visitor.name.clone().map(Value::from)),
-        ("source", Some(source)),
-        ("ipAddress", turn.ip_address.clone().map(Value::from)),
+        ("visitorId", visitor_id),
+        ("visitorEmail", turn.visitor.email.clone()),
+        ("visitorName", turn.visitor.name.clone()),
     ];
     metadata.extend(
         said.into_iter()
-            .filter_map(|(key, value)| Some((key.to_owned(), value?))),
+            .filter_map(|(key, value)| Some((key.to_owned(), value?.into()))),
     );
-    Ok(metadata)
+    metadata
 }
 
 #[cfg(test)]

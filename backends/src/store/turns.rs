@@ -48,6 +48,9 @@ pub struct TurnStart {
     pub position: u64,
     /// Deletion after which the conversation started anew, if any.
     pub tombstone: Option<Tombstone>,
+    /// Time of the metadata that the message brings, which must be later than that of every change
+    /// before.
+    pub metadata_at: Timestamp,
     /// Attempt that writes.
     pub attempt: u32,
 }

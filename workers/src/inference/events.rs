@@ -1,6 +1,7 @@
 //! Builds and publishes the message events for analytics. Their ids are derived, so that repeated
 //! work repeats them.
 
+use serde_json::{Map, Value};
 use switchboard_backends::{
     bus::{BusError, MessageBus, OutgoingRecord},
     store::ReplyRecord,
@@ -98,7 +99,27 @@ pub(crate) fn assistant_message(job: &ReplyJob, record: &ReplyRecord, text: &str
     )
 }
 
-/// Returns the event of changed metadata.
+/// Returns the event of metadata that a message has changed.
+pub(crate) fn message_metadata_changed(
+    job: &ReplyJob,
+    changes: Map<String, Value>,
+) -> MessageEvent {
+    let turn = &job.turn;
+    let id = EventId::derive(turn.message_id.as_str(), "conversation.updated");
+    let fact = ConversationUpdatedFact {
+        changes,
+        deleted: false,
+    };
+    turn_event(
+        job,
+        id,
+        turn.accepted_at,
+        EventActor::Visitor,
+        EventBody::ConversationUpdated(Box::new(fact)),
+    )
+}
+
+/// Returns the event of metadata that a PATCH has changed.
 pub(crate) fn conversation_updated(job: &PatchJob) -> MessageEvent {
     MessageEvent {
         event_id: job.event_id.clone(),
@@ -123,7 +144,7 @@ pub(crate) fn conversation_updated(job: &PatchJob) -> MessageEvent {
 /// Returns the event of a deleted conversation; `None` if no agent is known, because then no event
 /// ever named it.
 pub(crate) fn conversation_deleted(job: &DeleteJob) -> Option<MessageEvent> {
-    let cleared = PERSONAL_KEYS.map(|key| (key.to_owned(), serde_json::Value::Null));
+    let cleared = PERSONAL_KEYS.map(|key| (key.to_owned(), Value::Null));
     Some(MessageEvent {
         event_id: job.event_id.clone(),
         occurred_at: job.accepted_at,
@@ -162,7 +183,7 @@ fn turn_event(
 
 fn serialized_name(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(name)) => name,
+        Ok(Value::String(name)) => name,
         _ => String::new(),
     }
 }

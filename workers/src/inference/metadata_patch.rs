@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use switchboard_backends::StoreError;
 use switchboard_schemas::{
+    conversation::Conversation,
     conversation_job::PatchJob,
     ids::{EventId, IngressId},
     message_event::MessageEvent,
     reply_event::{IngressEnvelope, PatchOutcome},
+    time::Timestamp,
 };
 use tokio::time::{Instant, sleep};
 
@@ -23,8 +25,13 @@ const RESPONSE_TRIES_MAX: u32 = 3;
 /// Pause between two tries.
 const RESPONSE_RETRY_DELAY: Duration = Duration::from_millis(300);
 
-/// Applies one metadata change.
-pub(super) async fn apply_patch(inference: &InferenceHandler, job: &PatchJob) -> JobEnd {
+/// Applies one metadata change. One whose record may be repeated keeps its time, so that it changes
+/// nothing that was changed after it.
+pub(super) async fn apply_patch(
+    inference: &InferenceHandler,
+    job: &PatchJob,
+    maybe_repeated: bool,
+) -> JobEnd {
     let store = &inference.backends.store;
     let change = ConversationChange {
         task: "change the metadata",
@@ -32,11 +39,24 @@ pub(super) async fn apply_patch(inference: &InferenceHandler, job: &PatchJob) ->
         event_id: &job.event_id,
         reply_to: &job.reply_to,
     };
-    let write = || {
+    let write = || async {
         let (org, id) = (&job.org_id, &job.conversation_id);
-        store.update_metadata(org, id, &job.changes, job.accepted_at)
+        let at = if maybe_repeated {
+            job.accepted_at
+        } else {
+            time_behind(store.conversation(org, id).await?.as_ref(), job.accepted_at)
+        };
+        store.update_metadata(org, id, &job.changes, at).await
     };
     change.run(inference, write).await
+}
+
+/// Returns the time of a change that was accepted at `at` and follows all stored ones. The order of
+/// the partition counts, because the clocks of two ingress processes may differ.
+pub(super) fn time_behind(known: Option<&Conversation>, at: Timestamp) -> Timestamp {
+    known.map_or(at, |known| {
+        at.max(Timestamp::from_micros(known.updated_at.micros() + 1))
+    })
 }
 
 /// A change of a conversation between two of its turns.

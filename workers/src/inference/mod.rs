@@ -116,6 +116,7 @@ pub(crate) struct AssignedJob {
     job: Arc<ConversationJob>,
     /// Time at which the record was published.
     queued_at: Timestamp,
+    maybe_repeated: bool,
     attempts: Arc<ClaimAttempts>,
 }
 
@@ -157,6 +158,7 @@ impl JobHandler for InferenceHandler {
             job: AssignedJob {
                 job: Arc::new(job),
                 queued_at,
+                maybe_repeated: record.maybe_repeated,
                 attempts: Arc::new(ClaimAttempts::new(is_takeover, record.maybe_repeated)),
             },
         })
@@ -166,6 +168,7 @@ impl JobHandler for InferenceHandler {
         let AssignedJob {
             job,
             queued_at,
+            maybe_repeated,
             attempts,
         } = assignment;
         let conversation = job.conversation_id();
@@ -192,7 +195,7 @@ impl JobHandler for InferenceHandler {
             ConversationJob::Patch(job) => {
                 let span = tracing::info_span!("patch", conversation.id = %conversation, request.id = %job.request_id,
                     trace.id = %trace::current_trace_id());
-                let change = metadata_patch::apply_patch(self, job);
+                let change = metadata_patch::apply_patch(self, job, maybe_repeated);
                 Box::pin(until_handoff(handoff, change))
                     .instrument(span)
                     .await

@@ -5,6 +5,7 @@ mod agents;
 mod cancellations;
 mod deletion;
 mod long_conversations;
+mod metadata;
 mod playground;
 mod relay_outages;
 mod shopping;
@@ -23,7 +24,7 @@ use switchboard_backends::{
 use switchboard_schemas::{
     conversation::ReplyStatus,
     ids::{ConversationId, MessageId},
-    reply_event::{Frame, FrameBody, IngressEnvelope, PatchOutcome, ReplyFailure, ReplySignal},
+    reply_event::{Frame, FrameBody, IngressEnvelope, ReplyFailure, ReplySignal},
     time::Timestamp,
     topics::Topic,
 };
@@ -401,24 +402,6 @@ async fn exhausted_reply_fails_and_becomes_a_dead_letter() {
     assert_eq!(
         (end.status, end.failure),
         (ReplyStatus::Failed, Some(ReplyFailure::AttemptsExhausted))
-    );
-}
-
-#[tokio::test]
-async fn metadata_patch_is_stored_announced_and_answered() {
-    let mut world = World::new(vec![says("Hello")], false).await;
-    let job = world.job("hi");
-    let patch = world.patch(&job);
-    assert!(finished(&world.run_patch(&patch).await));
-    assert_eq!(world.patch_answer().await, PatchOutcome::NotFound);
-
-    world.run(&job).await;
-    assert!(finished(&world.run_patch(&patch).await));
-    assert_eq!(world.patch_answer().await, PatchOutcome::Applied);
-    let events = world.events(3).await;
-    assert_eq!(
-        (&events[2]["type"], &events[2]["changes"]),
-        (&json!("conversation.updated"), &json!({"rating": 5}))
     );
 }
 

@@ -2,24 +2,26 @@
 //! playground run implements the same trait without storing anything.
 
 use async_trait::async_trait;
+use serde_json::{Map, Value};
 use switchboard_backends::{
     StoreError,
     relay::LEASE,
-    store::{ReplyRecord, SessionLink, TurnEnd, TurnStart},
+    store::{ReplyRecord, SessionLink, TurnEnd, TurnStart, message_metadata},
 };
 use switchboard_schemas::{
-    conversation::{ConversationOwner, Message, MessageAuthor},
+    conversation::{Conversation, ConversationOwner, Message, MessageAuthor},
     conversation_job::ReplyJob,
     ids::ConversationId,
     message_event::MessageEvent,
 };
-use tokio::time::Instant;
+use tokio::{sync::SetOnce, time::Instant};
 
 use super::{
     InferenceHandler,
     announcement::AnnouncementReceiver,
     events,
     history::{PendingTurn, TurnState},
+    metadata_patch::time_behind,
     turn_deadlines::TurnDeadlines,
 };
 use crate::{
@@ -67,6 +69,8 @@ pub(super) struct ConversationTurnStore<'a> {
     job: &'a ReplyJob,
     attempt: u32,
     deadlines: TurnDeadlines,
+    /// Metadata keys that the message changed, once it is stored.
+    changes: SetOnce<Map<String, Value>>,
 }
 
 #[async_trait]
@@ -86,19 +90,32 @@ impl TurnStore for ConversationTurnStore<'_> {
             Some(routed) => ConversationOwner::Team(routed.team_id.clone()),
             None => ConversationOwner::Agent(self.job.agent_id.clone()),
         };
+        let said = message_metadata(&self.job.turn);
+        let Some(known) = self.known_conversation(&said).await else {
+            return false;
+        };
         let start = TurnStart {
             turn: self.job.turn.clone(),
             owner,
             position: turn.position,
             tombstone: turn.history.tombstone.clone(),
+            metadata_at: time_behind(known.as_ref(), self.job.turn.accepted_at),
             attempt: self.attempt,
         };
         let store = &*self.inference.backends.store;
-        self.retry_until(self.deadlines.storage, "store the user message", || {
+        let stored = self.retry_until(self.deadlines.storage, "store the user message", || {
             store.begin_turn(&start)
-        })
-        .await
-        .is_some()
+        });
+        if stored.await.is_none() {
+            return false;
+        }
+        let mut changes = said;
+        if let Some(known) = known {
+            changes.retain(|key, value| known.metadata.get(key) != Some(value));
+        }
+        // Set once, because a turn stores its message once.
+        let _ = self.changes.set(changes);
+        true
     }
 
     async fn settle_end(&self, own: &TurnEnd) -> Option<SettledEnd> {
@@ -134,8 +151,10 @@ impl TurnStore for ConversationTurnStore<'_> {
         let is_user_published = self
             .publish(&events::user_message(self.job, position))
             .await;
+        let is_change_published = self.publish_changes(self.changes.wait().await).await;
         if let Some(event) = publication.event().await
             && is_user_published
+            && is_change_published
             && self.publish(&event).await
         {
             publication.mark_published();
@@ -145,21 +164,22 @@ impl TurnStore for ConversationTurnStore<'_> {
 
     async fn republish_events(&self, record: &ReplyRecord) -> Result<(), JobEnd> {
         let text = self.stored_text(record).await?;
-        let facts = [
-            events::user_message(self.job, record.user_position),
-            events::assistant_message(self.job, record, &text),
-        ];
-        for event in &facts {
-            if !self.publish(event).await {
-                return Err(JobEnd::RetryAfter(LEASE));
-            }
+        let user_message = events::user_message(self.job, record.user_position);
+        let reply = events::assistant_message(self.job, record, &text);
+        let is_published = self.publish(&user_message).await
+            // What the first attempt found changed is not known any more.
+            && self.publish_changes(&message_metadata(&self.job.turn)).await
+            && self.publish(&reply).await;
+        if is_published {
+            Ok(())
+        } else {
+            Err(JobEnd::RetryAfter(LEASE))
         }
-        Ok(())
     }
 }
 
 impl<'a> ConversationTurnStore<'a> {
-    pub(super) const fn new(
+    pub(super) fn new(
         inference: &'a InferenceHandler,
         job: &'a ReplyJob,
         attempt: u32,
@@ -170,7 +190,29 @@ impl<'a> ConversationTurnStore<'a> {
             job,
             attempt,
             deadlines,
+            changes: SetOnce::new(),
         }
+    }
+
+    /// Returns the conversation as it was before this turn, if the message may change its metadata.
+    /// Only a first attempt knows it: a later one may find the changes of an earlier one. Returns
+    /// `None` if the store did not answer until the deadline.
+    async fn known_conversation(&self, said: &Map<String, Value>) -> Option<Option<Conversation>> {
+        if said.is_empty() || self.attempt > 1 {
+            return Some(None);
+        }
+        let (store, turn) = (&*self.inference.backends.store, &self.job.turn);
+        self.retry_until(self.deadlines.storage, "read the conversation", || {
+            store.conversation(&turn.org_id, &turn.conversation_id)
+        })
+        .await
+    }
+
+    async fn publish_changes(&self, changes: &Map<String, Value>) -> bool {
+        changes.is_empty()
+            || self
+                .publish(&events::message_metadata_changed(self.job, changes.clone()))
+                .await
     }
 
     /// Returns the link that makes a team's or a page visitor's conversation readable through the

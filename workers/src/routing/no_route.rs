@@ -114,6 +114,7 @@ async fn store_failed_turn(
         owner,
         position,
         tombstone,
+        metadata_at: turn.accepted_at,
         attempt: writer.token().attempt,
     };
     backends.store.begin_turn(&start).await?;

@@ -272,7 +272,7 @@ impl World {
     }
 
     pub(super) async fn run_patch(&self, job: &PatchJob) -> JobEnd {
-        metadata_patch::apply_patch(&self.inference, job).await
+        metadata_patch::apply_patch(&self.inference, job, false).await
     }
 
     pub(super) async fn run_deletion(&self, job: &DeleteJob) -> JobEnd {
