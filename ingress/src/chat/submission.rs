@@ -69,7 +69,7 @@ async fn check_metadata(state: &AppState, turn: &Turn) -> ApiResult<()> {
 
 /// Follows the reply of an earlier identical request. If nothing of it is readable the job is
 /// published again, because the earlier publish may have failed; the claim lets only one of the two
-/// records run.
+/// records run. Whoever publishes watches the worker.
 async fn join_reply(
     state: AppState,
     shape: ReplyShape,
@@ -78,11 +78,12 @@ async fn join_reply(
 ) -> ApiResult<ReplyStream> {
     let subscription = state.pending_replies.wait_for_reply(job.turn().reply_id());
     let known = known_frames(&state, &job).await;
-    if known.is_empty() {
-        reject_deleted(&state, job.turn(), since).await?;
-        enqueue_and_publish(&state, shape, &job).await?;
+    if !known.is_empty() {
+        return Ok(ReplyStream::for_duplicate(state, &job, subscription, known));
     }
-    Ok(ReplyStream::for_duplicate(state, &job, subscription, known))
+    reject_deleted(&state, job.turn(), since).await?;
+    enqueue_and_publish(&state, shape, &job).await?;
+    Ok(ReplyStream::for_retry(state, job, subscription))
 }
 
 /// Rejects a retry of a message that was deleted with its conversation, so that the retry does not

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use switchboard_schemas::{agent::OnDisconnect, conversation::ReplyStatus, topics::Topic};
+use tokio::time::Instant;
 
 use crate::testing::{Answer, World, reply_frames, reply_of};
 
@@ -128,6 +129,99 @@ async fn retry_of_a_refused_publish_keeps_the_message_id() {
         voided,
         "an accepted message was voided again"
     );
+}
+
+/// Sends a message whose publish is refused.
+async fn send_refused(world: &World) {
+    world.bus.faults.set_down(true);
+    let refused = send(world, "key", BODY).await;
+    assert_eq!(refused.problem(), (503, "UNAVAILABLE".to_owned()));
+    world.bus.faults.set_down(false);
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_without_a_worker_is_503_after_20_seconds() {
+    let world = World::new().await;
+    send_refused(&world).await;
+    let retried = Instant::now();
+    let answer = send(&world, "key", BODY).await;
+    assert_eq!(answer.problem(), (503, "UNAVAILABLE".to_owned()));
+    assert!(
+        (20..=22).contains(&retried.elapsed().as_secs()),
+        "{:?}",
+        retried.elapsed()
+    );
+    assert!(world.jobs(Topic::JobsRetry).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_is_taken_over_when_its_worker_is_silent() {
+    let world = World::new().await;
+    send_refused(&world).await;
+    let work = async {
+        world.published().await;
+        let reply = reply_of(&world.jobs(Topic::Jobs)[0]);
+        let mut frames = reply_frames(&["a", "b"], ReplyStatus::Completed);
+        let later = frames.split_off(2);
+        world.append_frames(&reply, frames);
+        world.published().await;
+        assert!(!world.jobs(Topic::JobsRetry).is_empty(), "not taken over");
+        world.append_frames(&reply, later);
+    };
+    let (answer, ()) = tokio::join!(send(&world, "key", BODY), work);
+    assert_eq!((answer.text.as_str(), answer.whole), ("ab", true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_waits_for_a_worker_that_another_ingress_hears() {
+    let world = World::new().await;
+    send_refused(&world).await;
+    world.drop_pushes(true);
+    let work = async {
+        world.published().await;
+        let reply = reply_of(&world.jobs(Topic::Jobs)[0]);
+        world.claim_reply(&reply).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let written = Instant::now();
+        world.append_frames(&reply, reply_frames(&["once"], ReplyStatus::Completed));
+        written
+    };
+    let (answer, written) = tokio::join!(send(&world, "key", BODY), work);
+    assert_eq!((answer.text.as_str(), answer.whole), ("once", true));
+    assert!(
+        written.elapsed() <= Duration::from_millis(200),
+        "{:?}",
+        written.elapsed()
+    );
+    assert!(world.jobs(Topic::JobsRetry).is_empty(), "taken over");
+}
+
+#[tokio::test]
+async fn last_watcher_that_disconnects_cancels_the_reply() {
+    const PATIENCE: Duration = Duration::from_millis(50);
+    let world = World::new().await;
+    world
+        .edit_agent(|agent| agent.settings.on_disconnect = OnDisconnect::Cancel)
+        .await;
+    let retry = async {
+        world.published().await;
+        let retry = tokio::time::timeout(PATIENCE, send(&world, "key", BODY));
+        assert!(retry.await.is_err());
+        world.background_is_done().await;
+        assert!(
+            world.cancelled_replies().is_empty(),
+            "the first request still watches"
+        );
+    };
+    let first = async {
+        tokio::select! {
+            answer = send(&world, "key", BODY) => panic!("{answer:?}"),
+            () = retry => {}
+        }
+    };
+    first.await;
+    world.background_is_done().await;
+    assert_eq!(world.cancelled_replies().len(), 1);
 }
 
 #[tokio::test]

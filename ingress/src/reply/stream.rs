@@ -66,6 +66,8 @@ pub(crate) struct ReplyStream {
     /// Frames that were read from log or store and not yet applied.
     backlog: VecDeque<Frame>,
     timeouts: ReplyTimeouts,
+    /// True as long as frames may be pushed to another ingress.
+    polls_often: bool,
     next_poll: Instant,
     gap_open: bool,
     empty_polls: u32,
@@ -83,10 +85,25 @@ impl ReplyStream {
     pub(crate) fn new(state: AppState, job: TurnJob, subscription: ReplySubscription) -> Self {
         let timeouts = ReplyTimeouts::new(&state.config, Instant::now());
         let (org, reply) = (job.turn().org_id.clone(), job.turn().reply_id());
+        subscription.watch();
         let mut this = Self::with_timeouts(state, org, reply, subscription, timeouts);
-        this.next_poll = Instant::now() + Duration::from_millis(this.state.config.log_poll_ms);
+        this.polls_often = false;
+        this.next_poll = this.next_poll_after(Instant::now());
         this.addressed_agent_id = job.agent_id().cloned();
         this.job = Some(job);
+        this
+    }
+
+    /// Follows the reply to `job`, which was published before: an earlier record of it may push the
+    /// frames to another ingress.
+    pub(crate) fn for_retry(
+        state: AppState,
+        job: TurnJob,
+        subscription: ReplySubscription,
+    ) -> Self {
+        let mut this = Self::new(state, job, subscription);
+        this.polls_often = true;
+        this.next_poll = Instant::now();
         this
     }
 
@@ -125,6 +142,7 @@ impl ReplyStream {
         Self {
             next_poll: Instant::now() + Duration::from_millis(state.config.reader_poll_ms),
             timeouts,
+            polls_often: true,
             state,
             org,
             reply,
@@ -292,6 +310,7 @@ impl ReplyStream {
                 return None;
             }
             ReplySignal::Heartbeat { attempt } => {
+                self.record_push();
                 self.assembly.record_attempt(attempt);
                 self.timeouts.record_sign_of_life(now);
                 // The next poll is not postponed: a heartbeat does not show that the frames before
@@ -300,6 +319,7 @@ impl ReplyStream {
             }
             ReplySignal::Frame(frame) => self.assembly.apply_frame(frame, FrameSource::Push),
         };
+        self.record_push();
         self.timeouts.record_sign_of_life(now);
         if step != AssemblyStep::Gap {
             if !self.gap_open {
@@ -312,6 +332,11 @@ impl ReplyStream {
             self.repair_gap().await;
         }
         None
+    }
+
+    /// Records that frames are pushed to this ingress. Its readers do not know for how long.
+    const fn record_push(&mut self) {
+        self.polls_often = self.only_follows();
     }
 
     fn apply_logged(&mut self, frame: Frame) -> Option<StreamEvent> {
@@ -338,6 +363,7 @@ impl Drop for ReplyStream {
         if let Some(job) = &self.job
             && self.on_disconnect == OnDisconnect::Cancel
             && !self.has_ended
+            && self.subscription.end_watch()
         {
             let accepted_at = job.turn().accepted_at;
             cancellation::cancel_in_background(&self.state, self.reply.clone(), accepted_at);

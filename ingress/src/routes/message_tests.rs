@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
 use serde_json::{Value, json};
 use switchboard_backends::testing::Faults;
 use switchboard_schemas::{
@@ -263,4 +264,78 @@ async fn completely_read_reply_is_not_canceled() {
     }
     world.background_is_done().await;
     assert!(world.cancelled_replies().is_empty());
+}
+
+/// Opens readers of a reply at different times. They end before `then` if they fail.
+async fn read_along(
+    world: &World,
+    reply: &MessageId,
+    readers: u32,
+    then: impl Future<Output = ()>,
+) -> Vec<Answer> {
+    let read = |number| async move {
+        tokio::time::sleep(Duration::from_millis(7) * number).await;
+        world.message(reply, "/stream").await
+    };
+    tokio::join!(join_all((0..readers).map(read)), then).0
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_readers_read_about_as_often_as_one() {
+    let mut reads = Vec::new();
+    for readers in [1, 10] {
+        let world = World::new().await;
+        world.drop_pushes(true);
+        let reply = world.accepted().await;
+        let mut frames = reply_frames(&["a", "b"], ReplyStatus::Completed);
+        let later = frames.split_off(2);
+        world.append_frames(&reply, frames);
+        world.relay.faults.forget_calls();
+        world.store.faults.forget_calls();
+        let answers = read_along(&world, &reply, readers, async {
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            world.append_frames(&reply, later);
+        })
+        .await;
+        for answer in answers {
+            assert_eq!((answer.text.as_str(), answer.whole), ("ab", true));
+        }
+        reads.push((
+            world.relay.faults.call_count("read_frames"),
+            world.store.faults.call_count("known_reply"),
+        ));
+    }
+    let [(log, store), (log_of_ten, store_of_ten)] = reads[..] else {
+        panic!("{reads:?}")
+    };
+    assert!(
+        log > 150 && log_of_ten < log * 5 / 4,
+        "{log_of_ten} reads of the log, one reader {log}"
+    );
+    assert!(
+        store_of_ten < store * 2,
+        "{store_of_ten} reads of the store, one reader {store}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn relay_outage_reaches_all_readers() {
+    let world = World::new().await;
+    let reply = world.accepted().await;
+    let opened = tokio::time::Instant::now();
+    let answers = read_along(&world, &reply, 3, async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        world.relay.faults.set_down(true);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        world.put_final(&reply, ReplyStatus::Completed).await;
+    })
+    .await;
+    for answer in answers {
+        assert_eq!((answer.status.as_u16(), answer.whole), (200, true));
+    }
+    assert!(
+        opened.elapsed() < Duration::from_secs(63),
+        "{:?}",
+        opened.elapsed()
+    );
 }

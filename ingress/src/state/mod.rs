@@ -6,6 +6,7 @@ pub(crate) mod key_uses;
 pub(crate) mod passwords;
 pub(crate) mod pending_replies;
 pub(crate) mod refused_publishes;
+pub(crate) mod shared_reads;
 
 use std::{
     ops::Deref,

@@ -20,6 +20,7 @@ use switchboard_schemas::{
 };
 use tokio::sync::{mpsc, oneshot};
 
+use super::shared_reads::SharedReads;
 use crate::metrics::IngressMetrics;
 
 /// Pause before the reply channel is opened again after a failure.
@@ -34,7 +35,7 @@ pub(crate) struct PendingReplies {
 
 #[derive(Default)]
 struct PendingTables {
-    replies: HashMap<MessageId, Vec<ReplySubscriber>>,
+    replies: HashMap<MessageId, PendingReply>,
     patches: OutcomeTable<EventId, PatchOutcome>,
     playground_runs: OutcomeTable<MessageId, PlaygroundRouting>,
     last_number: u64,
@@ -44,8 +45,17 @@ struct PendingTables {
 type OutcomeTable<K, V> = HashMap<K, oneshot::Sender<V>>;
 type TableSelector<K, V> = fn(&mut PendingTables) -> &mut OutcomeTable<K, V>;
 
+/// The requests that wait for one reply.
+#[derive(Default)]
+struct PendingReply {
+    subscribers: Vec<ReplySubscriber>,
+    reads: Arc<SharedReads>,
+}
+
 struct ReplySubscriber {
     number: u64,
+    /// True for a request that published the job and watches its worker.
+    watches: bool,
     signals: mpsc::Sender<ReplySignal>,
     overflowed: Arc<AtomicBool>,
 }
@@ -57,6 +67,7 @@ pub(crate) struct ReplySubscription {
     number: u64,
     signals: mpsc::Receiver<ReplySignal>,
     overflowed: Arc<AtomicBool>,
+    reads: Arc<SharedReads>,
 }
 
 /// Receiver of one value; unregistered on drop.
@@ -83,16 +94,14 @@ impl PendingReplies {
         let mut waiting = self.waiting.lock();
         waiting.last_number += 1;
         let number = waiting.last_number;
-        let waiter = ReplySubscriber {
+        let pending_reply = waiting.replies.entry(reply.clone()).or_default();
+        pending_reply.subscribers.push(ReplySubscriber {
             number,
+            watches: false,
             signals: sender,
             overflowed: Arc::clone(&overflowed),
-        };
-        waiting
-            .replies
-            .entry(reply.clone())
-            .or_default()
-            .push(waiter);
+        });
+        let reads = Arc::clone(&pending_reply.reads);
         drop(waiting);
         ReplySubscription {
             pending: Arc::clone(self),
@@ -100,6 +109,7 @@ impl PendingReplies {
             number,
             signals,
             overflowed,
+            reads,
         }
     }
 
@@ -165,13 +175,14 @@ impl PendingReplies {
     /// Delivers a signal to the requests that wait for a reply. Returns false if there are none.
     pub(crate) fn deliver_signal(&self, reply: &MessageId, signal: &ReplySignal) -> bool {
         let waiting = self.waiting.lock();
-        let Some(waiters) = waiting.replies.get(reply) else {
+        let Some(pending_reply) = waiting.replies.get(reply) else {
             return false;
         };
-        for waiter in waiters {
-            if let Err(mpsc::error::TrySendError::Full(_)) = waiter.signals.try_send(signal.clone())
+        for subscriber in &pending_reply.subscribers {
+            if let Err(mpsc::error::TrySendError::Full(_)) =
+                subscriber.signals.try_send(signal.clone())
             {
-                waiter.overflowed.store(true, Ordering::Release);
+                subscriber.overflowed.store(true, Ordering::Release);
             }
         }
         true
@@ -189,14 +200,46 @@ impl ReplySubscription {
     pub(crate) fn must_pull(&self) -> bool {
         self.signals.is_empty() && self.overflowed.swap(false, Ordering::AcqRel)
     }
+
+    /// Returns the reads that all followers of the reply in this process share.
+    pub(crate) fn reads(&self) -> &SharedReads {
+        &self.reads
+    }
+
+    /// Records that this request watches the worker of the reply.
+    pub(crate) fn watch(&self) {
+        self.set_watches(true);
+    }
+
+    /// Ends the watch. Returns true if no other request of this process watches the reply.
+    pub(crate) fn end_watch(&self) -> bool {
+        self.set_watches(false)
+    }
+
+    /// Returns true if no request watches the reply now.
+    fn set_watches(&self, watches: bool) -> bool {
+        let mut waiting = self.pending.waiting.lock();
+        let pending_reply = waiting.replies.get_mut(&self.reply);
+        pending_reply.is_none_or(|pending_reply| {
+            let mut subscribers = pending_reply.subscribers.iter_mut();
+            if let Some(own) = subscribers.find(|subscriber| subscriber.number == self.number) {
+                own.watches = watches;
+            }
+            !pending_reply
+                .subscribers
+                .iter()
+                .any(|subscriber| subscriber.watches)
+        })
+    }
 }
 
 impl Drop for ReplySubscription {
     fn drop(&mut self) {
         let mut waiting = self.pending.waiting.lock();
-        if let Some(waiters) = waiting.replies.get_mut(&self.reply) {
-            waiters.retain(|waiter| waiter.number != self.number);
-            if waiters.is_empty() {
+        if let Some(pending_reply) = waiting.replies.get_mut(&self.reply) {
+            let subscribers = &mut pending_reply.subscribers;
+            subscribers.retain(|subscriber| subscriber.number != self.number);
+            if subscribers.is_empty() {
                 waiting.replies.remove(&self.reply);
             }
         }

@@ -1,7 +1,8 @@
 //! Polls of one reply: reads of its log and its record in the store, and takeovers.
 
-use std::time::Duration;
+use std::{fmt::Display, sync::Arc, time::Duration};
 
+use switchboard_schemas::reply_event::Frame;
 use tokio::time::Instant;
 
 use super::{ReplyStream, StreamFailure};
@@ -39,19 +40,14 @@ impl ReplyStream {
     /// Polls log and store after a silence, and decides whether to wait, to publish the
     /// job again, or to give up.
     pub(super) async fn poll_sources(&mut self) -> Option<StreamFailure> {
-        let every = if self.only_follows() {
+        let every = if self.polls_often {
             READER_FULL_READ_EVERY
         } else {
             FULL_READ_EVERY
         };
         let from_start = self.empty_polls % every == every - 1;
-        let after_seq = if from_start {
-            0
-        } else {
-            self.assembly.logged_seq()
-        };
         self.empty_polls += 1;
-        self.read_log(after_seq).await;
+        let read_at = self.poll_log(from_start).await;
         if self.backlog_is_known() {
             self.backlog.clear();
         }
@@ -64,14 +60,16 @@ impl ReplyStream {
             nothing_heard || self.timeouts.has_no_takeover_left()
         };
         if self.gap_open || self.timeouts.is_relay_unavailable() || store_may_know {
-            self.read_store().await;
+            self.poll_store().await;
         }
-        self.next_poll = self.next_poll_after(Instant::now());
+        let now = Instant::now();
+        self.next_poll = self.next_poll_after(read_at.unwrap_or(now)).max(now);
         if !self.backlog.is_empty() {
             return None;
         }
         match self.timeouts.decide(Instant::now()) {
             TimeoutDecision::Wait => None,
+            TimeoutDecision::NeverStarted if self.is_claimed().await => None,
             TimeoutDecision::NeverStarted => Some(StreamFailure::NeverStarted),
             TimeoutDecision::WentSilent => Some(StreamFailure::WentSilent),
             TimeoutDecision::RequestTakeover => {
@@ -91,9 +89,55 @@ impl ReplyStream {
             .all(|frame| generation == Some(frame.generation) && frame.seq <= seq)
     }
 
+    /// Reads new frames, or all of them. Streams that poll often share their reads, and wake up
+    /// together a poll interval after the returned time.
+    async fn poll_log(&mut self, from_start: bool) -> Option<Instant> {
+        let after_seq = if from_start {
+            0
+        } else {
+            self.assembly.logged_seq()
+        };
+        if !self.polls_often {
+            self.read_log(after_seq).await;
+            return None;
+        }
+        let (reads, interval) = (self.subscription.reads(), self.poll_interval());
+        let (shared, max_age) = if from_start {
+            (&reads.whole_log, interval * READER_FULL_READ_EVERY)
+        } else {
+            (&reads.log_end, interval)
+        };
+        let (relay, reply) = (Arc::clone(&self.state.backends.relay), self.reply.clone());
+        let read = async move { relay.read_frames(&reply, after_seq).await };
+        let read = shared.frames_after(after_seq, max_age, read).await;
+        self.record_log(read.frames);
+        Some(read.at)
+    }
+
+    async fn poll_store(&mut self) {
+        if !self.polls_often {
+            return self.read_store().await;
+        }
+        let interval = if self.timeouts.is_relay_unavailable() {
+            self.poll_interval()
+        } else {
+            self.poll_interval() * READER_FULL_READ_EVERY
+        };
+        let shared = &self.subscription.reads().store;
+        let (state, org, reply) = (self.state.clone(), self.org.clone(), self.reply.clone());
+        let read = async move { recovery::read_store(&state, &org, &reply).await };
+        let read = shared.frames_after(0, interval, read).await;
+        self.record_stored(read.frames);
+    }
+
     pub(super) async fn read_log(&mut self, after_seq: u64) -> bool {
         let relay = &self.state.backends.relay;
         let read = relay.read_frames(&self.reply, after_seq).await;
+        self.record_log(read)
+    }
+
+    /// Records the result of reading the log. Returns true if frames wait to be applied.
+    fn record_log(&mut self, read: Result<Vec<Frame>, impl Display>) -> bool {
         self.timeouts.record_relay(read.is_ok(), Instant::now());
         match read {
             Ok(frames) => {
@@ -109,6 +153,10 @@ impl ReplyStream {
 
     pub(super) async fn read_store(&mut self) {
         let read = recovery::read_store(&self.state, &self.org, &self.reply).await;
+        self.record_stored(read);
+    }
+
+    fn record_stored(&mut self, read: Result<Vec<Frame>, impl Display>) {
         self.timeouts.record_store(read.is_ok(), Instant::now());
         match read {
             Ok(frames) => self.backlog.extend(frames),
@@ -118,21 +166,29 @@ impl ReplyStream {
         }
     }
 
-    /// Hands the reply to another worker, unless the claim of its worker is valid.
+    /// Hands the reply to another worker, unless its worker is alive.
     async fn request_takeover(&mut self) {
-        let lease = self.state.backends.relay.remaining_lease(&self.reply).await;
-        let now = Instant::now();
-        match lease {
-            Ok(None) => {}
-            // Its heartbeats did not arrive here, or have not been read yet.
-            Ok(Some(left)) => return self.timeouts.record_lease(left, now),
-            Err(_) => return self.timeouts.record_relay(false, now),
+        if self.is_claimed().await || self.timeouts.is_relay_unavailable() {
+            return;
         }
         let Some(job) = &self.job else { return };
         let attempt_min = self.assembly.highest_attempt() + 1;
         if publish_takeover(&self.state, job, attempt_min).await {
             self.timeouts.record_takeover(Instant::now());
         }
+    }
+
+    /// Returns true if a worker has a valid claim, although its heartbeats did not arrive here or
+    /// have not been read yet. Records its sign of life, or that the relay is unavailable.
+    async fn is_claimed(&mut self) -> bool {
+        let lease = self.state.backends.relay.remaining_lease(&self.reply).await;
+        let now = Instant::now();
+        match lease {
+            Ok(Some(left)) => self.timeouts.record_lease(left, now),
+            Ok(None) => {}
+            Err(_) => self.timeouts.record_relay(false, now),
+        }
+        matches!(lease, Ok(Some(_)))
     }
 
     /// Returns true for readers and duplicates, which never publish the job again.
@@ -152,7 +208,7 @@ impl ReplyStream {
             GAP_RETRY
         } else if self.timeouts.is_relay_unavailable() {
             Duration::from_millis(self.state.config.store_poll_ms)
-        } else if self.only_follows() {
+        } else if self.polls_often {
             Duration::from_millis(self.state.config.reader_poll_ms)
         } else {
             Duration::from_millis(self.state.config.log_poll_ms)
