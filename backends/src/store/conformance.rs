@@ -96,6 +96,7 @@ conformance_tests! {
         message_wins_over_the_reply_of_a_lost_attempt,
         first_settled_end_stays_until_its_deletion,
         one_of_simultaneous_ends_is_settled,
+        cancellation_and_end_exclude_each_other,
         failed_reply_leaves_no_gap,
         read_sees_all_completed_writes,
         conversation_is_invisible_to_another_organization,

@@ -19,6 +19,7 @@ use switchboard_schemas::{
     conversation::{Conversation, Message},
     erasure::Erasure,
     ids::{AgentId, ConversationId, ErasureId, MessageId, OrgId},
+    reply_event::ReplyEnd,
     time::Timestamp,
 };
 
@@ -35,6 +36,7 @@ use super::{
         EndRows, MetadataChange, StartRows, TurnProgress, accepted_cell, known_reply, latest_first,
         page_range, position_column, read_page,
     },
+    turns::SettledTurn,
 };
 use crate::{
     error::StoreError,
@@ -110,7 +112,22 @@ impl TurnWriter for EmbeddedStore {
         let settled = self
             .database
             .write(move |connection| settle_turn(connection, &org, &reply, &body, now));
-        decode(&settled.await?)
+        Ok(decode::<SettledTurn>(&settled.await?)?.end_of(end))
+    }
+
+    async fn settle_cancellation(
+        &self,
+        org: &OrgId,
+        reply: &MessageId,
+        end: &ReplyEnd,
+    ) -> Result<bool, StoreError> {
+        let (org, reply, now) = (org.clone(), reply.clone(), Timestamp::now());
+        let cancelled = end.clone();
+        let body = encode(&SettledTurn::Cancelled { cancelled })?;
+        let settled = self
+            .database
+            .write(move |connection| settle_turn(connection, &org, &reply, &body, now));
+        Ok(decode::<SettledTurn>(&settled.await?)?.is_cancelled())
     }
 }
 

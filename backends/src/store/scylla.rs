@@ -17,6 +17,7 @@ use switchboard_schemas::{
     conversation::{Conversation, Message},
     erasure::Erasure,
     ids::{AgentId, ConversationId, ErasureId, MessageId, OrgId},
+    reply_event::ReplyEnd,
     time::Timestamp,
 };
 use tokio::sync::OnceCell;
@@ -33,6 +34,7 @@ use super::{
         known_reply, latest_first, page_range, position_column, read_page,
     },
     scylla_facts::FactStatements,
+    turns::SettledTurn,
 };
 use crate::{
     analytics::facts::FactWrite,
@@ -173,6 +175,23 @@ impl ScyllaStore {
             .await
     }
 
+    /// Settles a turn, and returns what was settled first.
+    async fn settle(
+        &self,
+        org: &OrgId,
+        reply: &MessageId,
+        body: &str,
+    ) -> Result<Option<SettledTurn>, StoreError> {
+        let prepared = self.prepared_statements().await?;
+        let (link, org, reply) = (&self.link, org.as_str(), reply.as_str());
+        link.write(&prepared.settle_turn, (org, reply, body))
+            .await?;
+        let mut settled = link
+            .query_rows::<(String,)>(&prepared.get_settled_turn, (org, reply))
+            .await?;
+        settled.pop().map(|(body,)| decode(&body)).transpose()
+    }
+
     async fn head(&self, org: &OrgId, id: &ConversationId) -> Result<Option<HeadRow>, StoreError> {
         let rows = self.link.query_rows::<HeadColumns>(
             &self.prepared_statements().await?.get_head,
@@ -249,19 +268,22 @@ impl TurnWriter for ScyllaStore {
     }
 
     async fn settle_turn(&self, end: &TurnEnd) -> Result<TurnEnd, StoreError> {
-        let prepared = self.prepared_statements().await?;
-        let (org, reply) = (end.org_id.as_str(), end.user_message_id.reply());
-        let own = encode(end)?;
-        self.link
-            .write(&prepared.settle_turn, (org, reply.as_str(), &own))
-            .await?;
-        let settled = self
-            .link
-            .query_rows::<(String,)>(&prepared.get_settled_turn, (org, reply.as_str()))
-            .await?
-            .pop();
+        let reply = end.user_message_id.reply();
+        let settled = self.settle(&end.org_id, &reply, &encode(end)?).await?;
         // Nothing is left if the conversation was deleted in between.
-        settled.map_or_else(|| Ok(end.clone()), |(body,)| decode(&body))
+        Ok(settled.map_or_else(|| end.clone(), |settled| settled.end_of(end)))
+    }
+
+    async fn settle_cancellation(
+        &self,
+        org: &OrgId,
+        reply: &MessageId,
+        end: &ReplyEnd,
+    ) -> Result<bool, StoreError> {
+        let cancelled = end.clone();
+        let body = encode(&SettledTurn::Cancelled { cancelled })?;
+        let settled = self.settle(org, reply, &body).await?;
+        Ok(settled.is_none_or(|settled| settled.is_cancelled()))
     }
 }
 

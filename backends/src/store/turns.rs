@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use switchboard_schemas::{
     conversation::{ConversationOwner, Message},
     ids::{AgentId, MessageId, OrgId, TeamId},
+    reply_event::ReplyEnd,
     time::Timestamp,
     turn::Turn,
 };
@@ -35,6 +36,15 @@ pub trait TurnWriter: Send + Sync {
     /// stays for a day. Returns the one that stays, which still has to be stored with
     /// [`finish_turn`](Self::finish_turn).
     async fn settle_turn(&self, end: &TurnEnd) -> Result<TurnEnd, StoreError>;
+
+    /// Decides like [`settle_turn`](Self::settle_turn) for a reply that was cancelled before any
+    /// attempt, whose turn is not known. Returns `false` if another end was settled first.
+    async fn settle_cancellation(
+        &self,
+        org: &OrgId,
+        reply: &MessageId,
+        end: &ReplyEnd,
+    ) -> Result<bool, StoreError>;
 }
 
 /// The start of a turn.
@@ -77,4 +87,36 @@ pub struct TurnEnd {
     pub message: Option<Message>,
     /// Record stored under the id of the reply.
     pub record: ReplyRecord,
+}
+
+/// End of a turn as it was settled.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum SettledTurn {
+    Ended(Box<TurnEnd>),
+    Cancelled { cancelled: ReplyEnd },
+}
+
+impl SettledTurn {
+    /// Returns the settled end of the turn that ended as `own` in this attempt.
+    pub(super) fn end_of(self, own: &TurnEnd) -> TurnEnd {
+        match self {
+            Self::Ended(end) => *end,
+            Self::Cancelled { cancelled } => TurnEnd {
+                message: None,
+                record: ReplyRecord {
+                    position: None,
+                    head: None,
+                    end: cancelled,
+                    first_text_ms: None,
+                    ..own.record.clone()
+                },
+                ..own.clone()
+            },
+        }
+    }
+
+    pub(super) const fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Cancelled { .. })
+    }
 }

@@ -13,7 +13,7 @@ use switchboard_schemas::{
     erasure::Erasure,
     ids::{AgentId, AuditId, ConversationId, ErasureId, IngressId, MessageId, OrgId},
     random_token::TokenHash,
-    reply_event::{Frame, IngressEnvelope},
+    reply_event::{Frame, IngressEnvelope, ReplyEnd},
     time::Timestamp,
     topics::Topic,
 };
@@ -116,6 +116,7 @@ faulty!(TurnWriter {
     begin_turn(start: &TurnStart) -> Result<(), StoreError>;
     finish_turn(end: &TurnEnd) -> Result<(), StoreError>;
     settle_turn(end: &TurnEnd) -> Result<TurnEnd, StoreError>;
+    settle_cancellation(org: &OrgId, reply: &MessageId, end: &ReplyEnd) -> Result<bool, StoreError>;
 });
 
 faulty!(ReplyStateStore {

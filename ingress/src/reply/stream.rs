@@ -365,8 +365,7 @@ impl Drop for ReplyStream {
             && !self.has_ended
             && self.subscription.end_watch()
         {
-            let accepted_at = job.turn().accepted_at;
-            cancellation::cancel_in_background(&self.state, self.reply.clone(), accepted_at);
+            cancellation::cancel_in_background(&self.state, job);
         }
     }
 }

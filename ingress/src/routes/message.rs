@@ -113,7 +113,7 @@ pub(crate) async fn cancel_message(
     found.check_origin(&state, &headers).await?;
     let mut found = found;
     if let Some(accepted_at) = found.open_since() {
-        let outcome = cancel_reply(&state, &found.reply, accepted_at).await;
+        let outcome = cancel_reply(&state, Some(&found.org), &found.reply, accepted_at).await;
         let outcome = outcome.map_err(|error| {
             tracing::warn!(%error, message.id = %found.reply, "reply not canceled");
             ApiError::unavailable("the reply cannot be canceled at the moment")

@@ -247,6 +247,18 @@ async fn cancellation_reaches_the_relay_and_spares_final_messages() {
 }
 
 #[tokio::test]
+async fn reply_that_the_store_has_settled_is_not_canceled() {
+    let world = World::new().await;
+    let reply = world.accepted().await;
+    let faults = &world.store.faults;
+    faults.alter("settle_cancellation", |_: bool| false);
+    let path = format!("/api/public/messages/{reply}/cancel");
+    let answer = world.send("POST", &path, "").await;
+    assert_eq!(answer.expect(200)["status"], "queued");
+    assert!(world.cancelled_replies().is_empty());
+}
+
+#[tokio::test]
 async fn completely_read_reply_is_not_canceled() {
     let world = World::new().await;
     world

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use futures::future::join_all;
-use switchboard_schemas::conversation::MessageAuthor;
+use switchboard_schemas::{conversation::MessageAuthor, reply_event::ReplyEnd};
 
 use super::{Outcome, Subject, Talk, TalkTurn, deletion::deletion, failed, noon_and, replied};
 use crate::store::{AcceptedReply, ReplyState};
@@ -279,6 +279,28 @@ pub(super) async fn one_of_simultaneous_ends_is_settled(subject: Subject) {
     let settled = join_all(ends.iter().map(|end| subject.settle(end))).await;
     assert!(ends.contains(&settled[0]));
     assert!(settled.iter().all(|end| *end == settled[0]), "{settled:?}");
+}
+
+pub(super) async fn cancellation_and_end_exclude_each_other(subject: Subject) {
+    let talk = Talk::new();
+    let (ended, cancelled) = (talk.turn(0, "question"), talk.turn(2, "next"));
+    let cancellation = ReplyEnd::cancelled_in_queue(5);
+    let cancel = async |turn: &TalkTurn| {
+        let reply = turn.turn.reply_id();
+        let settled = subject
+            .store
+            .settle_cancellation(&talk.org, &reply, &cancellation);
+        settled.await.unwrap()
+    };
+    let text = ended.end(1, replied("text"));
+    assert_eq!(subject.settle(&text).await, text);
+    assert!(!cancel(&ended).await, "the text came first");
+
+    assert!(cancel(&cancelled).await && cancel(&cancelled).await);
+    let settled = subject.settle(&cancelled.end(1, replied("text"))).await;
+    assert_eq!((settled.message, settled.record.position), (None, None));
+    assert_eq!(settled.record.end, cancellation);
+    assert_eq!(settled.record.user_position, 2);
 }
 
 pub(super) async fn message_wins_over_the_reply_of_a_lost_attempt(subject: Subject) {

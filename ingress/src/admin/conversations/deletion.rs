@@ -81,7 +81,9 @@ async fn stop_replies(state: &AppState, conversation: &Conversation) {
     replies.retain(|reply| conversation.active_message_id.as_ref() != Some(reply));
     replies.extend(conversation.active_message_id.clone());
     for reply in &replies {
-        if let Err(error) = cancel_reply(state, reply, Timestamp::now()).await {
+        if let Err(error) =
+            cancel_reply(state, Some(&conversation.org_id), reply, Timestamp::now()).await
+        {
             tracing::warn!(%error, message.id = %reply, "reply of a deleted conversation not canceled");
         }
     }

@@ -4,9 +4,14 @@
 use serde_json::json;
 use switchboard_backends::{
     relay::{ClaimStatus, LEASE},
+    store::TurnWriter,
     testing::Fault,
 };
-use switchboard_schemas::{conversation_job::ReplyJob, reply_event::FrameBody};
+use switchboard_schemas::{
+    conversation::ReplyStatus,
+    conversation_job::ReplyJob,
+    reply_event::{FrameBody, ReplyEnd},
+};
 
 use super::{finished, world::World};
 use crate::{
@@ -174,6 +179,31 @@ async fn attempt_restored_in_an_empty_relay_keeps_the_stored_text() {
     let (end, ()) = tokio::join!(World::run_on(&inference, &job), overtake);
     assert!(finished(&end), "{end:?}");
     assert_eq!(world.messages(&job).await[1].content, "one");
+}
+
+#[tokio::test]
+async fn reply_without_a_claim_is_cancelled_if_the_store_says_so() {
+    let world = World::new(vec![says("Hello")], false).await;
+    let job = world.job("hi");
+    world.relay.faults.set_down(true);
+    let cancel = async {
+        eventually("the model is called", async || {
+            world.provider.bodies().len() == 1
+        })
+        .await;
+        // The ingress reaches the relay, where nobody has claimed the reply.
+        let (org, reply) = (&job.turn.org_id, job.turn.reply_id());
+        let end = ReplyEnd::cancelled_in_queue(1);
+        let store = world.store.inner();
+        assert!(store.settle_cancellation(org, &reply, &end).await.unwrap());
+        world.store.faults.clear("settle_turn");
+    };
+    // Until the cancellation the end of this attempt is not settled.
+    world.store.faults.inject("settle_turn", Fault::Refuse);
+    tokio::join!(world.run(&job), cancel);
+    let record = world.record(&job).await.unwrap();
+    assert_eq!(record.end.status, ReplyStatus::Cancelled);
+    assert_eq!(world.messages(&job).await.len(), 1, "no reply is stored");
 }
 
 #[tokio::test]
