@@ -25,6 +25,7 @@ mod redis_link;
 pub mod relay;
 pub mod scylla_link;
 mod sqlite;
+mod sqlite_residue;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -20,7 +20,10 @@ use tokio::{
     time::{self, Instant},
 };
 
-use crate::error::StoreError;
+use crate::{
+    error::StoreError,
+    sqlite_residue::{SqliteResidue, truncate_log},
+};
 
 /// Maximum number of queued writes.
 const WRITE_QUEUE_MAX: usize = 1024;
@@ -32,12 +35,10 @@ const READERS: usize = 4;
 const QUEUE_WAIT: Duration = Duration::from_secs(3);
 /// Timeout of waiting for another process that holds the file.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
-/// Timeout of one try to empty the write-ahead log; writes wait meanwhile.
-const LOG_TRUNCATION_TRY: Duration = Duration::from_millis(200);
-/// Pause between two tries.
-const LOG_TRUNCATION_PAUSE: Duration = Duration::from_millis(300);
+/// Pause between two tries to erase what deleted rows leave.
+const RESIDUE_PAUSE: Duration = Duration::from_millis(300);
 /// Timeout of all tries, longer than a read may take.
-const LOG_TRUNCATION_WAIT: Duration = Duration::from_secs(10);
+const RESIDUE_WAIT: Duration = Duration::from_secs(10);
 /// Maximum number of prepared statements per connection, more than any backend has.
 const STATEMENTS_MAX: usize = 48;
 
@@ -61,6 +62,7 @@ struct ReaderPool {
     path: PathBuf,
     permits: Arc<Semaphore>,
     idle: Mutex<Vec<Connection>>,
+    residue: SqliteResidue,
 }
 
 impl SqliteDatabase {
@@ -85,7 +87,7 @@ impl SqliteDatabase {
             .map_err(|error| unavailable(&error))?;
         Ok(Self {
             writes,
-            readers: Arc::new(ReaderPool::new(path)),
+            readers: Arc::new(ReaderPool::new(path)?),
         })
     }
 
@@ -151,43 +153,37 @@ impl SqliteDatabase {
 }
 
 impl SqliteDatabase {
-    /// Empties the write-ahead log, which still contains what was deleted.
+    /// Removes what the file and its write-ahead log still contain of deleted rows.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] if readers needed the log for [`LOG_TRUNCATION_WAIT`] all the
-    /// time; then it is not empty, and the deletion is not finished.
-    pub(crate) async fn truncate_log(&self) -> Result<(), StoreError> {
-        let deadline = Instant::now() + LOG_TRUNCATION_WAIT;
+    /// [`StoreError::Unavailable`] if readers needed the log for [`RESIDUE_WAIT`] all the time;
+    /// then it is not empty, and the deletion is not finished.
+    pub(crate) async fn erase_residue(&self) -> Result<(), StoreError> {
+        let deadline = Instant::now() + RESIDUE_WAIT;
         loop {
             let readers = Arc::clone(&self.readers);
-            let truncated = task::spawn_blocking(move || truncate_log(&readers.connect()?)).await;
-            if truncated.map_err(|error| unavailable(&error))?? {
+            let erased = task::spawn_blocking(move || {
+                Ok::<_, StoreError>(readers.residue.erase(&connect(&readers.path)?)?)
+            });
+            if erased.await.map_err(|error| unavailable(&error))?? {
                 return Ok(());
             }
             if Instant::now() >= deadline {
                 return Err(unavailable(&"readers need the write-ahead log"));
             }
-            time::sleep(LOG_TRUNCATION_PAUSE).await;
+            time::sleep(RESIDUE_PAUSE).await;
         }
     }
 }
 
-/// Returns true if the log is empty. A busy reader is an outcome, not an error.
-fn truncate_log(connection: &Connection) -> Result<bool, StoreError> {
-    connection.busy_timeout(LOG_TRUNCATION_TRY)?;
-    let is_busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
-        row.get::<_, bool>(0)
-    })?;
-    Ok(!is_busy)
-}
-
 impl ReaderPool {
-    fn new(path: &Path) -> Self {
-        Self {
+    fn new(path: &Path) -> Result<Self, StoreError> {
+        Ok(Self {
             path: path.to_owned(),
             permits: Arc::new(Semaphore::new(READERS)),
             idle: Mutex::default(),
-        }
+            residue: SqliteResidue::open(path).map_err(|error| unavailable(&error))?,
+        })
     }
 
     fn read<T>(
@@ -325,6 +321,8 @@ mod tests {
 
     use super::*;
 
+    /// The log after the last write of an erasure, which changes only the first page.
+    const LOG_OF_ONE_PAGE_BYTES: u64 = 32 + 24 + 4096;
     const TABLE: &str = "CREATE TABLE numbers (number INTEGER PRIMARY KEY) STRICT";
 
     fn open(
@@ -417,9 +415,12 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("numbers.db");
         let database = open(&directory, &["CREATE TABLE texts (text TEXT) STRICT"]).unwrap();
+        let log = path.with_file_name("numbers.db-wal");
         let holds_words = || {
-            std::fs::read(&path)
-                .unwrap()
+            let bytes = [&path, &log]
+                .map(|path| std::fs::read(path).unwrap())
+                .concat();
+            bytes
                 .windows(WORDS.len())
                 .any(|part| part == WORDS.as_bytes())
         };
@@ -431,11 +432,10 @@ mod tests {
                 Ok(connection.execute(statement, [WORDS]).map(|_| ())?)
             };
             database.write(run).await.unwrap();
-            database.truncate_log().await.unwrap();
+            database.erase_residue().await.unwrap();
             assert_eq!(holds_words(), is_there, "{statement}");
         }
-        let log = path.with_file_name("numbers.db-wal");
-        assert_eq!(std::fs::metadata(log).unwrap().len(), 0);
+        assert!(std::fs::metadata(log).unwrap().len() <= LOG_OF_ONE_PAGE_BYTES);
     }
 
     #[tokio::test]
@@ -456,12 +456,15 @@ mod tests {
                 Ok(connection.execute("DELETE FROM numbers", []).map(|_| ())?)
             };
             database.write(write).await.unwrap();
-            database.truncate_log().await.unwrap();
+            database.erase_residue().await.unwrap();
             std::fs::metadata(&log).unwrap().len()
         };
         let (read, left) = tokio::join!(slow_read, deletion);
         read.unwrap();
-        assert_eq!(left, 0, "busy is no success");
+        assert!(
+            left <= LOG_OF_ONE_PAGE_BYTES,
+            "busy is no success: {left} bytes"
+        );
     }
 
     #[test]

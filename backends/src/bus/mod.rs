@@ -47,6 +47,10 @@ pub trait MessageBus: Send + Sync {
         topics: &[Topic],
     ) -> Result<Box<dyn BusConsumer>, BusError>;
 
+    /// Removes the records of a conversation: finished jobs, events and dead letters. Kafka does
+    /// nothing; there, records are kept until their retention ends.
+    async fn erase_records(&self, key: &str) -> Result<(), BusError>;
+
     /// Creates missing topics; existing ones are not changed.
     async fn migrate(&self) -> Result<(), BusError>;
 

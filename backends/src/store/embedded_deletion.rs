@@ -49,8 +49,8 @@ pub(super) async fn delete(
     {
         Ok(found) => found,
         Err(done_before) => {
-            // The rows are gone; the log may not have been emptied then.
-            database.truncate_log().await?;
+            // The rows are gone; their residue may not have been erased then.
+            database.erase_residue().await?;
             return Ok(done_before);
         }
     };
@@ -69,7 +69,7 @@ pub(super) async fn delete(
     database
         .write(move |connection| put_tombstone(connection, &deletion, &found))
         .await?;
-    database.truncate_log().await?;
+    database.erase_residue().await?;
     Ok(true)
 }
 

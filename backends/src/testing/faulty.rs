@@ -102,6 +102,14 @@ impl<B: MessageBus + 'static> MessageBus for Faulty<B> {
         self.inner().consume(group, topics).await
     }
 
+    async fn erase_records(&self, key: &str) -> Result<(), BusError> {
+        let inner = self.inner();
+        let erase = inner.erase_records(key);
+        self.faults
+            .call("erase_records", key.to_owned(), erase)
+            .await
+    }
+
     async fn migrate(&self) -> Result<(), BusError> {
         self.inner().migrate().await
     }

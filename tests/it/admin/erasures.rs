@@ -1,8 +1,12 @@
 //! Erasure of all data of a visitor, with an anonymous receipt.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::{Value, json};
 
-use crate::support::{Client, Organization, OrganizationDocument, PATIENCE, Script, eventually};
+use crate::support::{
+    Client, Organization, OrganizationDocument, PATIENCE, Profile, Script, eventually,
+};
 
 /// Creates an organization with conversations of an agent and a team.
 async fn visited(sessions: &[(&str, Value)]) -> Organization {
@@ -66,6 +70,57 @@ async fn sessions(admin: &Client, organization: &Organization) -> Vec<String> {
         .collect();
     sessions.sort();
     sessions
+}
+
+/// Returns the files below `directory` that contain `text`.
+fn files_with(directory: &Path, text: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files_with(&path, text));
+            continue;
+        }
+        // Files of other tests come and go.
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        if bytes
+            .windows(text.len())
+            .any(|part| part == text.as_bytes())
+        {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn finished_erasure_leaves_no_text_in_any_file() {
+    let organization = visited(&[]).await;
+    let service = organization.service();
+    if service.profile == Profile::Cluster {
+        // Kafka keeps records until their retention ends.
+        return;
+    }
+    let (question, answer) = ("qzebrafish", "aokapi");
+    organization.script(Script::says(&format!("{answer} {answer}")));
+    let (client, visitor) = (organization.client(), json!({"visitorId": "ada-1"}));
+    let (agent, team) = (organization.path("/chat"), organization.team_path());
+    for (path, session) in [(&agent, "one"), (&agent, "two"), (&team, "three")] {
+        let message = format!("{question} {}", "word ".repeat(300));
+        for _ in 0..3 {
+            let body = json!({
+                "message": message, "sessionId": session, "stream": false, "visitorId": "ada-1",
+            });
+            client.post(path, &body).await.assert_status(200);
+        }
+    }
+    let data = service.data_directory();
+    assert!(!files_with(&data, question).is_empty());
+    let receipt = erase(&service.admin(), &organization, &visitor).await;
+    assert_eq!(receipt["conversations"], 3);
+    for text in [question, answer] {
+        assert_eq!(files_with(&data, text), Vec::<PathBuf>::new(), "{text}");
+    }
 }
 
 #[tokio::test]

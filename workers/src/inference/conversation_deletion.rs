@@ -1,8 +1,8 @@
 //! Deletes conversations, in the worker that owns them and between two of their turns.
 //!
 //! The order matters: first the caches of this worker and the texts in the relay, which are found
-//! through the stored messages, then the store, then the event for analytics. The waiting ingress
-//! gets its response after all of them.
+//! through the stored messages, then the records of the bus, then the store, then the event for
+//! analytics. The waiting ingress gets its response after all of them.
 
 use switchboard_backends::{StoreError, relay::LOG_TTL, store::deletion::ConversationDeletion};
 use switchboard_schemas::{
@@ -35,10 +35,15 @@ pub(super) async fn delete_conversation(inference: &InferenceHandler, job: &Dele
         event_id: &job.event_id,
         reply_to: &job.reply_to,
     };
-    let store = &inference.backends.store;
-    change
-        .run(inference, || store.delete_conversation(&deletion))
-        .await
+    let (bus, store) = (&inference.backends.bus, &inference.backends.store);
+    let delete = || async {
+        // The store last, because its tombstone shows that the deletion is finished.
+        bus.erase_records(job.conversation_id.as_str())
+            .await
+            .map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        store.delete_conversation(&deletion).await
+    };
+    change.run(inference, delete).await
 }
 
 /// Removes the reply texts that the relay may still have. In an unavailable relay they expire 15

@@ -184,6 +184,35 @@ pub(super) fn marks_of(
     .collect()
 }
 
+/// Returns the marks of all groups on a partition.
+pub(super) fn marks_on(
+    connection: &Connection,
+    partition: PartitionId,
+) -> rusqlite::Result<Vec<CommitMark>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT next_offset, finished FROM marks WHERE topic = ?1 AND partition = ?2",
+    )?;
+    let rows = statement.query_map(params![partition.topic.name(), partition.number], |row| {
+        Ok(CommitMark {
+            next_offset: unsigned(row.get(0)?),
+            finished: row.get(1)?,
+        })
+    })?;
+    rows.collect()
+}
+
+/// Records the offset of the next record, before the last record of a partition is deleted.
+pub(super) fn write_next_offset(
+    transaction: &Transaction<'_>,
+    partition: PartitionId,
+    next: u64,
+) -> rusqlite::Result<usize> {
+    transaction.execute(
+        "UPDATE partitions SET next_offset = ?3 WHERE topic = ?1 AND partition = ?2",
+        params![partition.topic.name(), partition.number, signed(next)],
+    )
+}
+
 /// Deletes the oldest expired records of a partition. Returns `true` if more may be left.
 pub(super) fn expire_step(
     connection: &mut Connection,
@@ -211,11 +240,7 @@ pub(super) fn expire_step(
     let Some((last, count)) = oldest else {
         return Ok(false);
     };
-    let place = params![partition.topic.name(), partition.number, signed(next)];
-    transaction.execute(
-        "UPDATE partitions SET next_offset = ?3 WHERE topic = ?1 AND partition = ?2",
-        place,
-    )?;
+    write_next_offset(&transaction, partition, next)?;
     let place = params![partition.topic.name(), partition.number, last];
     transaction.execute(
         "DELETE FROM records WHERE topic = ?1 AND partition = ?2 AND offset <= ?3",
@@ -280,10 +305,10 @@ fn record_in(partition: PartitionId, row: &Row<'_>) -> rusqlite::Result<Incoming
     })
 }
 
-fn signed(offset: u64) -> i64 {
+pub(super) fn signed(offset: u64) -> i64 {
     i64::try_from(offset).unwrap_or(i64::MAX)
 }
 
-fn unsigned(offset: i64) -> u64 {
+pub(super) fn unsigned(offset: i64) -> u64 {
     u64::try_from(offset).unwrap_or(0)
 }

@@ -7,6 +7,7 @@
 
 mod assignment;
 mod consumer;
+mod erasure;
 mod file;
 mod groups;
 mod sweep;
@@ -24,11 +25,13 @@ use switchboard_schemas::topics::Topic;
 
 use super::{BusConsumer, BusError, MessageBus, OutgoingRecord, PartitionId};
 use consumer::EmbeddedConsumer;
+use erasure::LogResidue;
 use groups::ConsumerGroups;
 use tails::RecordTails;
 use writer::LogWriter;
 
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
+const ERASURE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The embedded bus. Only one process at a time may open a file. Dropping the bus and its consumers
 /// closes the file after all queued commands have been written.
@@ -59,7 +62,8 @@ impl EmbeddedBus {
         ));
         let groups = Arc::new(ConsumerGroups::default());
         let reader = Arc::new(Mutex::new(file::open(path).map_err(fatal)?));
-        let writer = LogWriter::start(connection, tails.clone(), groups.clone())?;
+        let residue = LogResidue::open(path)?;
+        let writer = LogWriter::start(connection, residue, tails.clone(), groups.clone())?;
         Ok(Self {
             shared: Arc::new(SharedLog {
                 tails,
@@ -90,6 +94,10 @@ impl MessageBus for EmbeddedBus {
         let partitions = self.shared.partitions();
         let seat = self.shared.groups.join(group, topics, stored, &partitions);
         Ok(Box::new(EmbeddedConsumer::new(self.shared.clone(), seat)))
+    }
+
+    async fn erase_records(&self, key: &str) -> Result<(), BusError> {
+        self.shared.writer.erase(key, ERASURE_TIMEOUT).await
     }
 
     /// Has nothing to do, because opening creates the tables.

@@ -91,6 +91,13 @@ impl RecordTails {
         }
     }
 
+    /// Forgets the records of a partition, of which some are no longer in the file.
+    pub(super) fn forget(&self, partition: PartitionId) {
+        if let Some(tail) = self.partitions.get(&partition) {
+            tail.lock().forget();
+        }
+    }
+
     /// Returns at most `limit` records from a position on.
     pub(super) fn read(&self, partition: PartitionId, position: u64, limit: usize) -> TailRead {
         self.partitions
@@ -111,6 +118,11 @@ impl PartitionTail {
             self.bytes -= oldest.payload.len();
             self.first = oldest.offset + 1;
         }
+    }
+
+    fn forget(&mut self) {
+        (self.first, self.bytes) = (self.end, 0);
+        self.records.clear();
     }
 
     fn read(&self, position: u64, limit: usize) -> TailRead {

@@ -228,3 +228,69 @@ async fn mailbox_of_an_unpolled_member_is_bounded() {
         "more events are waiting"
     );
 }
+
+#[tokio::test]
+async fn erased_records_are_in_no_file_and_unfinished_jobs_stay() {
+    let (bus, directory) = fresh().await;
+    let erased = "conversation";
+    for text in ["zebra 1", "zebra 2", "waits"] {
+        publish(&bus, erased, text).await;
+    }
+    let event = OutgoingRecord {
+        topic: Topic::Messages,
+        key: erased.to_owned(),
+        payload: "zebra event".into(),
+        headers: Vec::new(),
+    };
+    bus.publish(event, Duration::from_secs(10)).await.unwrap();
+    publish(&bus, "other", "stays").await;
+    let mut consumer = bus.consume("workers", &[Topic::Jobs]).await.unwrap();
+    let seen = records(&mut *consumer, 4).await;
+    let jobs: Vec<_> = seen.iter().filter(|record| record.key == erased).collect();
+    let mark = CommitMark {
+        next_offset: jobs[1].offset + 1,
+        finished: String::new(),
+    };
+    consumer.commit(jobs[0].partition, mark);
+    bus.erase_records(erased).await.unwrap();
+    for file in std::fs::read_dir(directory.path()).unwrap() {
+        let path = file.unwrap().path();
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(
+            !bytes.windows(5).any(|part| part == b"zebra"),
+            "{}",
+            path.display()
+        );
+    }
+    consumer.close().await.unwrap();
+    drop(bus);
+
+    let bus = open(directory.path());
+    let mut late = bus.consume("late", &[Topic::Jobs]).await.unwrap();
+    let mut left = texts(&records(&mut *late, 2).await);
+    left.sort();
+    assert_eq!(left, ["stays", "waits"]);
+}
+
+#[tokio::test]
+async fn offsets_of_erased_records_are_not_reused() {
+    let (bus, directory) = fresh().await;
+    publish(&bus, "key", "gone").await;
+    let mut consumer = bus.consume("workers", &[Topic::Jobs]).await.unwrap();
+    let gone = records(&mut *consumer, 1).await.remove(0);
+    let mark = CommitMark {
+        next_offset: gone.offset + 1,
+        finished: String::new(),
+    };
+    consumer.commit(gone.partition, mark);
+    bus.erase_records("key").await.unwrap();
+    drop((bus, consumer));
+    let bus = open(directory.path());
+    publish(&bus, "key", "next").await;
+    let mut consumer = bus.consume("workers", &[Topic::Jobs]).await.unwrap();
+    let next = records(&mut *consumer, 1).await.remove(0);
+    assert_eq!(
+        (next.offset, &next.payload[..]),
+        (gone.offset + 1, &b"next"[..])
+    );
+}

@@ -15,7 +15,13 @@ use rusqlite::{Connection, TransactionBehavior};
 use switchboard_schemas::time::Timestamp;
 use tokio::sync::oneshot;
 
-use super::{file, groups::ConsumerGroups, sweep::ExpirySweep, tails::RecordTails};
+use super::{
+    erasure::{self, LogResidue},
+    file,
+    groups::ConsumerGroups,
+    sweep::ExpirySweep,
+    tails::RecordTails,
+};
 use crate::bus::{BusError, IncomingRecord, OutgoingRecord};
 
 /// Maximum number of queued commands; further publishes fail with [`BusError::Unavailable`].
@@ -37,18 +43,21 @@ type WriteResult = oneshot::Sender<Result<(), BusError>>;
 enum WriteCommand {
     Publish(OutgoingRecord, WriteResult),
     Flush(WriteResult),
+    Erase(String, WriteResult),
 }
 
 impl LogWriter {
     /// Starts the writer thread.
     pub(super) fn start(
         connection: Connection,
+        residue: LogResidue,
         tails: Arc<RecordTails>,
         groups: Arc<ConsumerGroups>,
     ) -> Result<Self, BusError> {
         let (queue, commands) = sync_channel(QUEUE_COMMANDS_MAX);
         let log = LogThread {
             connection,
+            residue,
             tails,
             groups,
             sweep: ExpirySweep::default(),
@@ -77,6 +86,13 @@ impl LogWriter {
     /// Writes all recorded marks, after the commands queued before.
     pub(super) async fn flush(&self, timeout: Duration) -> Result<(), BusError> {
         self.ask(WriteCommand::Flush, timeout).await
+    }
+
+    /// Removes the records of a conversation from the file, after the commands queued before.
+    pub(super) async fn erase(&self, key: &str, timeout: Duration) -> Result<(), BusError> {
+        let key = key.to_owned();
+        self.ask(|answer| WriteCommand::Erase(key, answer), timeout)
+            .await
     }
 
     async fn ask(
@@ -120,6 +136,7 @@ fn stopped() -> BusError {
 /// The state of the writer thread.
 struct LogThread {
     connection: Connection,
+    residue: LogResidue,
     tails: Arc<RecordTails>,
     groups: Arc<ConsumerGroups>,
     sweep: ExpirySweep,
@@ -144,6 +161,7 @@ impl LogThread {
 
     fn answer(&mut self, first: WriteCommand, commands: &Receiver<WriteCommand>) {
         let (mut records, mut answers, mut flush) = (Vec::new(), Vec::new(), false);
+        let mut erasures = Vec::new();
         for command in std::iter::once(first)
             .chain(commands.try_iter())
             .take(BATCH_COMMANDS_MAX)
@@ -157,6 +175,11 @@ impl LogThread {
                     flush = true;
                     answers.push(answer);
                 }
+                // The marks show which records are finished.
+                WriteCommand::Erase(key, answer) => {
+                    flush = true;
+                    erasures.push((key, answer));
+                }
             }
         }
         let records = self.place(records);
@@ -168,6 +191,16 @@ impl LogThread {
             // A caller that gave up does not withdraw its record.
             drop(answer.send(result.clone()));
         }
+        for (key, answer) in erasures {
+            let erased = result.clone().and_then(|()| self.erase(&key));
+            drop(answer.send(erased));
+        }
+    }
+
+    fn erase(&mut self, key: &str) -> Result<(), BusError> {
+        erasure::erase_records(&mut self.connection, &self.tails, key)
+            .map_err(|error| file::unavailable(&error))?;
+        self.residue.erase()
     }
 
     fn write_due_marks(&mut self) {

@@ -99,6 +99,10 @@ impl MessageBus for KafkaBus {
         )?))
     }
 
+    async fn erase_records(&self, _key: &str) -> Result<(), BusError> {
+        Ok(())
+    }
+
     async fn migrate(&self) -> Result<(), BusError> {
         topics::create_missing(&self.config, &self.properties, &self.names).await
     }

@@ -21,6 +21,7 @@ use crate::relay::{
 const SCHEMA: &str = "
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = OFF;
+    PRAGMA secure_delete = ON;
     CREATE TABLE IF NOT EXISTS memories (
         name TEXT PRIMARY KEY,
         value TEXT NOT NULL,

@@ -1,0 +1,121 @@
+//! Removal of the records of one conversation from the file.
+//!
+//! A record is removed if it can be no longer needed: a job once every consumer group has finished
+//! it, so that its redelivery would run nothing. Events, dead letters and hints about lost workers
+//! are removed at once. A job that waits belongs to the conversation that begins anew.
+
+use std::{path::Path, thread, time::Duration};
+
+use rusqlite::{Connection, params};
+use switchboard_schemas::topics::Topic;
+
+use super::{file, tails::RecordTails};
+use crate::{
+    bus::{
+        BusError, CommitMark, PartitionId,
+        ledger::{OffsetLedger, OffsetState},
+    },
+    sqlite_residue::SqliteResidue,
+};
+
+/// Number of tries to erase the residue, each of which waits a moment for readers.
+const RESIDUE_TRIES_MAX: u32 = 10;
+const RESIDUE_PAUSE: Duration = Duration::from_millis(20);
+
+/// The residue of the log file, with a connection of its own.
+pub(super) struct LogResidue {
+    connection: Connection,
+    residue: SqliteResidue,
+}
+
+impl LogResidue {
+    /// Opens the residue of an existing file.
+    pub(super) fn open(path: &Path) -> Result<Self, BusError> {
+        let fatal = |error: String| BusError::Fatal(format!("log file: {error}"));
+        Ok(Self {
+            connection: file::open(path).map_err(|error| fatal(error.to_string()))?,
+            residue: SqliteResidue::open(path).map_err(|error| fatal(error.to_string()))?,
+        })
+    }
+
+    /// Erases what deleted records left in the file.
+    pub(super) fn erase(&self) -> Result<(), BusError> {
+        for _ in 0..RESIDUE_TRIES_MAX {
+            let erased = self.residue.erase(&self.connection);
+            if erased.map_err(|error| file::unavailable(&error))? {
+                return Ok(());
+            }
+            thread::sleep(RESIDUE_PAUSE);
+        }
+        Err(BusError::Unavailable("readers need the log file".into()))
+    }
+}
+
+/// Removes the records of a key. The marks in the file must be the latest ones.
+pub(super) fn erase_records(
+    connection: &mut Connection,
+    tails: &RecordTails,
+    key: &str,
+) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    for topic in Topic::ALL {
+        let partition = tails.place(topic, key);
+        let offsets = match topic {
+            Topic::Control => continue,
+            Topic::Messages | Topic::DeadLetters | Topic::JobsRetry => {
+                offsets_of(&transaction, partition, key)?
+            }
+            Topic::Route | Topic::Jobs => {
+                let offsets = offsets_of(&transaction, partition, key)?;
+                finished_by_all(offsets, &file::marks_on(&transaction, partition)?)
+            }
+        };
+        for offset in offsets {
+            transaction
+                .prepare_cached(
+                    "DELETE FROM records WHERE topic = ?1 AND partition = ?2 AND offset = ?3",
+                )?
+                .execute(params![
+                    topic.name(),
+                    partition.number,
+                    file::signed(offset)
+                ])?;
+        }
+        file::write_next_offset(&transaction, partition, tails.end(partition))?;
+        tails.forget(partition);
+    }
+    transaction.commit()
+}
+
+fn offsets_of(
+    connection: &Connection,
+    partition: PartitionId,
+    key: &str,
+) -> rusqlite::Result<Vec<u64>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT offset FROM records WHERE topic = ?1 AND partition = ?2 AND key = ?3
+         ORDER BY offset",
+    )?;
+    let place = params![partition.topic.name(), partition.number, key];
+    statement
+        .query_map(place, |row| row.get(0).map(file::unsigned))?
+        .collect()
+}
+
+/// Returns the offsets, in ascending order, that every group has finished; none without a group.
+fn finished_by_all(offsets: Vec<u64>, marks: &[CommitMark]) -> Vec<u64> {
+    let mut ledgers: Vec<_> = marks
+        .iter()
+        .map(|mark| OffsetLedger::resume(Some(mark)))
+        .collect();
+    let mut is_finished = |offset: &u64| {
+        let states = ledgers.iter_mut().map(|ledger| ledger.take(*offset));
+        states.fold(!marks.is_empty(), |all, state| {
+            all && state == OffsetState::AlreadyFinished
+        })
+    };
+    offsets
+        .into_iter()
+        .filter(|offset| is_finished(offset))
+        .collect()
+}
