@@ -2,6 +2,7 @@
 
 mod broker_outage;
 mod chaos;
+mod clock_skew;
 mod compose_file;
 mod ingress_pause;
 mod kafka;

@@ -185,7 +185,8 @@ fn waited(reply: &Reply, killed: Instant, ended: Instant) -> Option<Duration> {
     None
 }
 
-async fn busiest_worker(service: &TestService) -> String {
+/// Returns the name of the worker with the most running jobs.
+pub(super) async fn busiest_worker(service: &TestService) -> String {
     let workers = service
         .metric("switchboard_jobs_in_flight")
         .await

@@ -85,6 +85,8 @@ impl TopicPlan {
             settings: vec![
                 keep,
                 ("min.insync.replicas", copies_acknowledged.to_string()),
+                // Brokers refuse the times of a process whose clock is an hour ahead.
+                ("message.timestamp.type", "LogAppendTime".to_owned()),
             ],
         }
     }
