@@ -1,5 +1,6 @@
 //! Deletion of a conversation in the embedded store: first in parts what is stored elsewhere, so
-//! that no other write waits long, then the conversation itself in one transaction.
+//! that no other write waits long, then its messages, then the conversation itself in one
+//! transaction. A conversation that is no longer listed has left no message in the file.
 
 use rusqlite::{Connection, params};
 use switchboard_schemas::ids::{ConversationId, OrgId};
@@ -65,6 +66,17 @@ pub(super) async fn delete(
             .write(move |connection| remove_related_data(connection, &deletion, from, &session))
             .await?;
     }
+    let key = [
+        deletion.org_id.to_string(),
+        deletion.conversation_id.to_string(),
+    ];
+    database
+        .write(move |connection| {
+            connection.prepare_cached(DELETE_MESSAGES)?.execute(key)?;
+            Ok(())
+        })
+        .await?;
+    database.erase_residue().await?;
     let deletion = deletion.clone();
     database
         .write(move |connection| put_tombstone(connection, &deletion, &found))
@@ -171,7 +183,7 @@ fn put_tombstone(
             key[1]
         ])?;
     }
-    for statement in [DELETE_MESSAGES, DELETE_METADATA, FORGET_METADATA_AT] {
+    for statement in [DELETE_METADATA, FORGET_METADATA_AT] {
         connection.prepare_cached(statement)?.execute(key)?;
     }
     put_fact(

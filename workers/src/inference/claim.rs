@@ -42,6 +42,9 @@ pub(crate) struct ClaimAttempts {
     /// True if another worker may be working on the reply: it may have received the same record or
     /// another one of the reply, or the reply was busy.
     maybe_held: AtomicBool,
+    /// True if the message was accepted a while ago, by two clocks: an ingress may have refused it,
+    /// and a relay that has just lost its state has to be told again.
+    is_late: bool,
     /// True for a record that an ingress published because a worker was silent.
     is_takeover: bool,
     was_busy: AtomicBool,
@@ -51,9 +54,10 @@ pub(crate) struct ClaimAttempts {
 }
 
 impl ClaimAttempts {
-    pub(crate) fn new(is_takeover: bool, maybe_repeated: bool) -> Self {
+    pub(crate) fn new(is_takeover: bool, maybe_repeated: bool, is_late: bool) -> Self {
         Self {
             maybe_held: (is_takeover || maybe_repeated).into(),
+            is_late,
             is_takeover,
             was_busy: false.into(),
             taken_at: Instant::now(),
@@ -85,12 +89,13 @@ pub(super) async fn claim_reply(
     job: &ReplyJob,
     attempts: &ClaimAttempts,
 ) -> Result<ClaimedReply, JobEnd> {
+    let maybe_held = attempts.maybe_held.load(Ordering::Relaxed);
     let request = ClaimRequest {
         reply_id: job.turn.reply_id(),
         publish_nonce: job.turn.publish_nonce.clone(),
         nonce: attempts.nonce,
         attempt_min: job.attempt_min,
-        maybe_held: attempts.maybe_held.load(Ordering::Relaxed),
+        maybe_held: maybe_held || attempts.is_late,
     };
     let tries = if request.maybe_held {
         1
@@ -105,7 +110,7 @@ pub(super) async fn claim_reply(
             queue_wait,
         }) => {
             let mut writer = restore_reply(inference, job, token, &task).await?;
-            if request.maybe_held {
+            if maybe_held {
                 writer.expect_other_attempts();
             }
             Ok(ClaimedReply {
@@ -123,8 +128,7 @@ pub(super) async fn claim_reply(
         }) => Err(attempts.end_of_busy(job.attempt_min, retry_after, attempt)),
         Ok(ClaimOutcome::Done | ClaimOutcome::Voided) => Err(JobEnd::Finished),
         Err(error) => {
-            let maybe_held = request.maybe_held;
-            tracing::warn!(%error, maybe_held, "relay unavailable, claiming the reply without it");
+            tracing::warn!(%error, maybe_held = request.maybe_held, "relay unavailable, claiming the reply without it");
             claim_without_relay(inference, job, attempts, &request).await
         }
     }
@@ -224,7 +228,7 @@ mod tests {
     use super::*;
 
     fn ends(is_takeover: bool, holder: Option<u32>) -> Vec<String> {
-        let attempts = ClaimAttempts::new(is_takeover, false);
+        let attempts = ClaimAttempts::new(is_takeover, false, false);
         let run = || attempts.end_of_busy(2, Duration::from_secs(1), holder);
         [run(), run()].map(|end| format!("{end:?}")).into()
     }

@@ -110,6 +110,9 @@ impl InferenceHandler {
     }
 }
 
+/// Age of a message that may have been refused, above the time that a job takes to a worker.
+const LATE_AFTER_MS: u64 = 2_000;
+
 /// A job with what its record adds to it.
 #[derive(Clone)]
 pub(crate) struct AssignedJob {
@@ -152,6 +155,8 @@ impl JobHandler for InferenceHandler {
             kind,
         };
         let queued_at = record.published_at;
+        let is_late =
+            sent_at(&job).is_some_and(|at| Timestamp::now().millis_since(at) > LATE_AFTER_MS);
         Ok(DecodedJob {
             lane,
             organization: job.org_id().clone(),
@@ -159,7 +164,11 @@ impl JobHandler for InferenceHandler {
                 job: Arc::new(job),
                 queued_at,
                 maybe_repeated: record.maybe_repeated,
-                attempts: Arc::new(ClaimAttempts::new(is_takeover, record.maybe_repeated)),
+                attempts: Arc::new(ClaimAttempts::new(
+                    is_takeover,
+                    record.maybe_repeated,
+                    is_late,
+                )),
             },
         })
     }
@@ -218,6 +227,15 @@ impl JobHandler for InferenceHandler {
     fn on_assigned(&self) {
         self.histories.clear();
     }
+}
+
+/// Returns the time at which an ingress or a routing worker sent a message on.
+fn sent_at(job: &ConversationJob) -> Option<Timestamp> {
+    let (ConversationJob::Reply(job) | ConversationJob::Playground(job)) = job else {
+        return None;
+    };
+    let routed = job.routed.as_ref().and_then(|routed| routed.routed_at);
+    Some(routed.unwrap_or(job.turn.accepted_at))
 }
 
 /// Drops a change that is still running when `handoff` is cancelled: the next worker repeats it.

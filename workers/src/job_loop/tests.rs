@@ -10,7 +10,10 @@ use std::{
 };
 
 use prometheus::Registry;
-use switchboard_backends::bus::{OutgoingRecord, embedded::EmbeddedBus};
+use switchboard_backends::{
+    bus::{OutgoingRecord, embedded::EmbeddedBus},
+    testing::{Fault, Faulty},
+};
 use switchboard_schemas::{ids::OrgId, secret::InstallationSecret, topics::Topic};
 
 use super::{dispatcher::LaneKind, *};
@@ -101,11 +104,11 @@ struct Run {
 }
 
 impl Run {
-    fn start(bus: &Arc<EmbeddedBus>) -> Self {
+    fn start(bus: &Arc<impl MessageBus + 'static>) -> Self {
         Self::start_with(bus, quick())
     }
 
-    fn start_with(bus: &Arc<EmbeddedBus>, config: WorkersConfig) -> Self {
+    fn start_with(bus: &Arc<impl MessageBus + 'static>, config: WorkersConfig) -> Self {
         let (toy, shutdown) = (Arc::new(ToyHandler::default()), CancellationToken::new());
         let metrics = Arc::new(WorkerMetrics::register(&Registry::new()).unwrap());
         let job_loop = JobLoop::new(toy.clone(), bus.clone(), config, metrics);
@@ -160,6 +163,31 @@ async fn dead_letters(bus: &EmbeddedBus, count: usize) -> Vec<IncomingRecord> {
         }
     }
     letters
+}
+
+#[tokio::test]
+async fn record_stays_open_until_its_dead_letter_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let bus = Arc::new(Faulty::new(
+        EmbeddedBus::open(&dir.path().join("bus.db"), 4).unwrap(),
+    ));
+    for (key, text) in [("a", "poison"), ("a", "after"), ("b", "other")] {
+        publish(&bus.inner(), key, text).await;
+    }
+    bus.faults.inject("publish", Fault::Refuse);
+    let run = Run::start(&bus);
+    eventually("the dead letter is refused twice", async || {
+        bus.faults.call_count("publish") >= 2
+    })
+    .await;
+    assert_eq!(run.stop().await, ["other"], "the record holds its lane");
+
+    bus.faults.clear("publish");
+    let run = Run::start(&bus);
+    let letters = dead_letters(&bus.inner(), 1).await;
+    assert_eq!(letters[0].payload, "poison");
+    eventually("the next one runs", async || run.ran() == ["after"]).await;
+    run.stop().await;
 }
 
 #[tokio::test]

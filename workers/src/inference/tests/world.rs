@@ -223,7 +223,10 @@ impl World {
     }
 
     pub(super) async fn run_on(inference: &InferenceHandler, job: &ReplyJob) -> JobEnd {
-        let (handoff, attempts) = (CancellationToken::new(), ClaimAttempts::new(false, false));
+        let (handoff, attempts) = (
+            CancellationToken::new(),
+            ClaimAttempts::new(false, false, false),
+        );
         let run = Box::pin(turn_runner::run_turn(
             inference,
             job,
@@ -236,7 +239,10 @@ impl World {
 
     /// Runs a job that another worker may be working on.
     pub(super) async fn run_inherited(&self, job: &ReplyJob) -> JobEnd {
-        let (handoff, attempts) = (CancellationToken::new(), ClaimAttempts::new(false, true));
+        let (handoff, attempts) = (
+            CancellationToken::new(),
+            ClaimAttempts::new(false, true, false),
+        );
         let run = Box::pin(turn_runner::run_turn(
             &self.inference,
             job,
@@ -257,7 +263,10 @@ impl World {
     }
 
     pub(super) async fn run_playground(&self, job: &ReplyJob) -> JobEnd {
-        let (handoff, attempts) = (CancellationToken::new(), ClaimAttempts::new(false, false));
+        let (handoff, attempts) = (
+            CancellationToken::new(),
+            ClaimAttempts::new(false, false, false),
+        );
         let run = Box::pin(playground_turn::run_playground_turn(
             &self.inference,
             job,
@@ -294,7 +303,7 @@ impl World {
         let (inference, handoff, attempts) = (
             self.patient(),
             CancellationToken::new(),
-            ClaimAttempts::new(false, false),
+            ClaimAttempts::new(false, false, false),
         );
         let ask = async {
             eventually("the worker is ready for the handoff", ready).await;
