@@ -15,10 +15,10 @@ use super::{
 use crate::support::{Client, Organization, RecordedRequest, Reply, Script, eventually};
 
 /// Time within which every accepted message is final: the deadline of a job, and slack.
-const FINAL_WITHIN: Duration = Duration::from_secs(180);
+pub(super) const FINAL_WITHIN: Duration = Duration::from_secs(180);
 /// Model calls for one reply. Three attempts may fail; a released claim keeps its attempts, and a
 /// Redis without its data forgets them.
-const CALLS_MAX: usize = 6;
+pub(super) const CALLS_MAX: usize = 6;
 /// Statuses of errors after which a client may send its message again.
 const OUTAGE_STATUSES: [u16; 3] = [502, 503, 504];
 /// Checks of each invariant in a run that says anything.

@@ -15,6 +15,7 @@ use super::{
     clients::{SentMessage, chat_until},
     faults::{OwnServices, PastFault},
     links::{Links, insert_links},
+    side_load::SideLoad,
 };
 use crate::{
     analytics::assert_figures_equal_a_recount,
@@ -44,6 +45,7 @@ pub(super) struct ObservedOrganization {
 pub(super) struct Observation {
     /// The model of the first organization continues a given text, that of the second does not.
     pub(super) organizations: [ObservedOrganization; 2],
+    side_load: SideLoad,
     pub(super) faults: Vec<PastFault>,
     /// Time for which the clients went on after the last fault.
     pub(super) time_after: Duration,
@@ -88,6 +90,8 @@ impl ChaosCluster {
         first.script(script().continues_prefix());
         let second = apply(OrganizationDocument::new(), &self.service).await;
         second.script(script());
+        let third = apply(OrganizationDocument::new().continuing(), &self.service).await;
+        third.script(script().continues_prefix());
         let memory_before = self.memory_by_process();
         let (urls, stop) = (self.service.public_urls(), CancellationToken::new());
         let faults = async {
@@ -96,10 +100,11 @@ impl ChaosCluster {
             stop.cancel();
             past
         };
-        let (faults, sent_by_first, sent_by_second) = tokio::join!(
+        let (faults, sent_by_first, sent_by_second, side_load) = tokio::join!(
             faults,
             chat_until(&stop, &first, &urls),
             chat_until(&stop, &second, &urls),
+            SideLoad::run(&stop, third, &urls),
         );
         // A restarted process has another id.
         let growth = self
@@ -114,6 +119,7 @@ impl ChaosCluster {
                 ObservedOrganization::new(first, sent_by_first),
                 ObservedOrganization::new(second, sent_by_second),
             ],
+            side_load,
             faults,
             time_after,
             memory_growth: growth.max(),
@@ -141,6 +147,8 @@ impl ChaosCluster {
         let witness = Witness::at(&self.services.kafka.brokers());
         self.check_commits(&mut checks, &witness).await;
         let events = self.announced_events(&witness);
+        let side_load = &observation.side_load;
+        side_load.check(&mut checks, &admin, &events).await;
         for (observed, stored) in observation.organizations.iter().zip(&stored) {
             let requests = observed.organization.requests();
             checks.check_organization(stored, &observed.sent, &requests, &events, &script());

@@ -11,6 +11,7 @@ mod faults;
 mod links;
 mod measurements;
 mod named;
+mod side_load;
 
 use std::{collections::BTreeMap, time::Duration};
 
