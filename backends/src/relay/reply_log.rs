@@ -50,7 +50,7 @@ pub trait ReplyLog: Send + Sync {
     ) -> Result<Vec<Frame>, RelayError>;
 
     /// Returns the time for which the claim of a reply stays valid without another renewal, by the
-    /// clock of the relay; `None` without a valid claim.
+    /// clock of the relay; `None` without a valid claim, and for a reply that is done.
     async fn remaining_lease(&self, reply: &MessageId) -> Result<Option<Duration>, RelayError>;
 
     /// Deletes the logged frames of a reply. Its final state stays known.

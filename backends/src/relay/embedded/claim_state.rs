@@ -299,8 +299,9 @@ impl ConversationClaims {
         now: RelayMillis,
         reply_id: &MessageId,
     ) -> Option<Duration> {
-        let left = self.replies.get(reply_id)?.lease_until.checked_sub(now)?;
-        (left > 0).then(|| Duration::from_millis(left))
+        let reply = self.replies.get(reply_id)?;
+        let left = reply.lease_until.checked_sub(now)?;
+        (left > 0 && reply.status != Some(ReplyPhase::Done)).then(|| Duration::from_millis(left))
     }
 
     /// Deletes the log of a reply.
