@@ -51,32 +51,29 @@ impl LogResidue {
     }
 }
 
-/// Removes the records of a key. The marks in the file must be the latest ones.
+/// Removes the records of a conversation, whose id is `key`. The marks in the file must be the
+/// latest ones.
 pub(super) fn erase_records(
     connection: &mut Connection,
     tails: &RecordTails,
     key: &str,
 ) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
-    for topic in Topic::ALL {
-        let partition = tails.place(topic, key);
-        let offsets = match topic {
-            Topic::Control => continue,
-            Topic::Messages | Topic::DeadLetters | Topic::JobsRetry => {
-                offsets_of(&transaction, partition, key)?
-            }
-            Topic::Route | Topic::Jobs => {
-                let offsets = offsets_of(&transaction, partition, key)?;
-                finished_by_all(offsets, &file::marks_on(&transaction, partition)?)
-            }
-        };
+    for partition in tails.partitions() {
+        let mut offsets = offsets_of(&transaction, partition, key)?;
+        if offsets.is_empty() {
+            continue;
+        }
+        if matches!(partition.topic, Topic::Route | Topic::Jobs) {
+            offsets = finished_by_all(offsets, &file::marks_on(&transaction, partition)?);
+        }
         for offset in offsets {
             transaction
                 .prepare_cached(
                     "DELETE FROM records WHERE topic = ?1 AND partition = ?2 AND offset = ?3",
                 )?
                 .execute(params![
-                    topic.name(),
+                    partition.topic.name(),
                     partition.number,
                     file::signed(offset)
                 ])?;
@@ -87,14 +84,16 @@ pub(super) fn erase_records(
     transaction.commit()
 }
 
+/// Returns the offsets of records with this key, or with this key, `/` and a number, as hints about
+/// lost workers and their dead letters have.
 fn offsets_of(
     connection: &Connection,
     partition: PartitionId,
     key: &str,
 ) -> rusqlite::Result<Vec<u64>> {
     let mut statement = connection.prepare_cached(
-        "SELECT offset FROM records WHERE topic = ?1 AND partition = ?2 AND key = ?3
-         ORDER BY offset",
+        "SELECT offset FROM records WHERE topic = ?1 AND partition = ?2
+         AND (key = ?3 OR key GLOB ?3 || '/*') ORDER BY offset",
     )?;
     let place = params![partition.topic.name(), partition.number, key];
     statement

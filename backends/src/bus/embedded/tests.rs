@@ -242,7 +242,15 @@ async fn erased_records_are_in_no_file_and_unfinished_jobs_stay() {
         payload: "zebra event".into(),
         headers: Vec::new(),
     };
-    bus.publish(event, Duration::from_secs(10)).await.unwrap();
+    let hint = OutgoingRecord {
+        topic: Topic::JobsRetry,
+        key: format!("{erased}/2"),
+        payload: "zebra hint".into(),
+        headers: Vec::new(),
+    };
+    for record in [event, hint] {
+        bus.publish(record, Duration::from_secs(10)).await.unwrap();
+    }
     publish(&bus, "other", "stays").await;
     let mut consumer = bus.consume("workers", &[Topic::Jobs]).await.unwrap();
     let seen = records(&mut *consumer, 4).await;
