@@ -1,4 +1,4 @@
-// Tests of the parts that need no browser: Markdown parsing and complete translations.
+// Tests of the parts that need no browser: Markdown parsing, complete translations and stored values.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -15,6 +15,9 @@ async function load(entry) {
 const { parse } = await load("markdown/blocks.ts");
 const { parseLinkAddress, matchesAddress } = await load("markdown/links.ts");
 const { languages } = await load("languages.ts");
+const { Service } = await load("service.ts");
+const { Conversation } = await load("conversation.ts");
+const { Memory } = await load("memory.ts");
 const { english, fill, chooseLanguage, translateDefaults } = await load("texts.ts");
 
 /** Formats a tree as a short text: names of blocks and marks around their texts. */
@@ -140,4 +143,42 @@ test("texts that nobody chose are in the page's language, and those that somebod
   assert.deepEqual(translateDefaults(fresh, german), { welcomeMessage: welcome, placeholderText: placeholder, triggerText: trigger, offlineMessage: away });
   const chosen = { welcomeMessage: "", placeholderText: "Ask!", triggerText: "", offlineMessage: "Back on Monday." };
   assert.deepEqual(translateDefaults(chosen, german), chosen);
+});
+
+test("no conversation is stored before the visitor writes, and two tabs begin the same one", async (context) => {
+  // A request without a reply would keep the process alive until it times out.
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const stored = new Map();
+  globalThis.localStorage = {
+    getItem: (name) => stored.get(name) ?? null,
+    setItem: (name, value) => stored.set(name, value),
+    removeItem: (name) => stored.delete(name),
+  };
+  const sent = [];
+  context.mock.method(globalThis, "fetch", async (url, { body }) => {
+    const asked = JSON.parse(body);
+    if (!url.endsWith("/api/widget/token")) {
+      sent.push(asked.sessionId);
+      // The reply never comes.
+      return new Promise(() => undefined);
+    }
+    const visitorId = asked.visitorSecret ?? "vis_1";
+    return Response.json({ token: "svt_1", expiresAt: "2999-01-01T00:00:00Z", visitorId, visitorSecret: visitorId });
+  });
+  const view = new Proxy({}, { get: () => () => undefined });
+  const tabs = [];
+  for (const _ of ["first", "second"]) {
+    const memory = new Memory("agt_1");
+    const service = new Service("", "agt_1", null, memory, () => undefined);
+    await service.start();
+    tabs.push(new Conversation(service, memory, { tell: () => undefined }, view));
+  }
+  assert.deepEqual([...stored.keys()], ["switchboard:agt_1:secret"]);
+  for (const tab of tabs) {
+    tab.send("hello");
+    // The other tab does not see the change yet.
+    stored.delete("switchboard:agt_1:session");
+  }
+  while (sent.length < 2) await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(sent, ["vis_1", "vis_1"]);
 });

@@ -331,9 +331,10 @@ export class Conversation {
   private session(): string {
     const known = this.memory.get("session");
     if (known) return known;
-    const next = this.memory.get("next") ?? randomId();
-    this.memory.set("session", next);
-    return next;
+    // The first conversation is named after the visitor, so that simultaneous first messages of two tabs share it.
+    const session = this.memory.get("next") ?? this.service.visitor ?? randomId();
+    this.memory.set("session", session);
+    return session;
   }
 
   private sentTimes(): number[] {

@@ -1,7 +1,7 @@
 // Client of the service: exchanges the agent id, or a chat key, for a visitor token, renews it before it expires, and
 // turns every error response into one type.
 
-import { type Memory, randomId } from "./memory.ts";
+import type { Memory } from "./memory.ts";
 import { fields, readSettings, type Settings } from "./settings.ts";
 
 /** A token is renewed this long before it expires, because requests take time and clocks differ. */
@@ -43,6 +43,8 @@ export interface RequestOptions {
 }
 
 export class Service {
+  /** Id of the visitor, which all tabs share; `null` until there is a token. */
+  visitor: string | null = null;
   private token: Token | null = null;
   private renewal: Promise<Settings> | null = null;
 
@@ -104,8 +106,7 @@ export class Service {
     const answer = fields(await (await fetchResponse(`${this.base}/api/widget/token`, "POST", body, headers)).json());
     this.token = { text: String(answer.token), endsAt: Date.parse(String(answer.expiresAt)) };
     this.memory.set("secret", String(answer.visitorSecret));
-    // Chosen while other tabs wait, so that the first messages of two tabs have the same session.
-    if (!this.memory.get("next")) this.memory.set("next", randomId());
+    this.visitor = typeof answer.visitorId === "string" ? answer.visitorId : null;
     const settings = readSettings(answer);
     this.onSettings(settings);
     return settings;
