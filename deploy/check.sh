@@ -45,7 +45,7 @@ P
 tests/services/install.sh deploy
 say "compose file"; check_compose
 say "Dockerfile"; hadolint deploy/Dockerfile
-say "shell scripts"; shellcheck -x -P tests/services -e SC1091 -s bash tests/services/*.sh tests/contract/run.sh tests/run.sh tests/stages.sh tests/linting-rustc.sh deploy/check.sh docs/record.sh .ci/run
+say "shell scripts"; shellcheck -x -P tests/services -e SC1091 -s bash tests/services/*.sh tests/contract/run.sh tests/examples/run.sh tests/run.sh tests/stages.sh tests/linting-rustc.sh deploy/check.sh docs/record.sh .ci/run
 say "Prometheus rules"; promtool check rules deploy/prometheus/*.rules.yml
 if [ -f deploy/prometheus/tests.yml ]; then promtool test rules deploy/prometheus/tests.yml; fi
 say "Grafana dashboards"; check_dashboards

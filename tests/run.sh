@@ -118,6 +118,7 @@ outage_lane() {
   fi
   stage "pages in a browser" in_browser
   stage "the APIs against their documents (Schemathesis)" env FEATURES="$FEATURES" tests/contract/run.sh
+  stage "the examples of the documents" env FEATURES="$FEATURES" tests/examples/run.sh
   stage "dependencies: unused ones, licenses, sources" dependencies
   stage "dashboard: types, tests, and the committed build" dashboard
   stage "widget: types, tests, size, and the committed build" widget
@@ -231,7 +232,7 @@ quick() {
   [ ${#selected[@]} = 0 ] || stage "cases that touch the change, embedded" integration embedded --skip real:: "${selected[@]}"
   ! grep -q '^web/dashboard/' <<<"$files" || stage "dashboard" dashboard
   ! grep -q '^web/widget/' <<<"$files" || stage "widget" widget
-  echo "NOT run: all other unit tests and cases, Schemathesis, dependencies, deployment files (make check); everything over real services (make test)"
+  echo "NOT run: all other unit tests and cases, Schemathesis, examples, dependencies, deployment files (make check); everything over real services (make test)"
 }
 
 # lint : formatting, lints and dependencies

@@ -194,13 +194,13 @@ impl Default for WidgetTheme {
 pub struct AgentFeatures {
     /// Renders replies as markdown.
     pub enable_markdown: bool,
-    /// Allows file uploads. Kept for clients; there is no upload endpoint yet.
+    /// Kept for clients. It has no effect: there is no upload endpoint.
     pub enable_file_upload: bool,
-    /// Asks for an e-mail address before the chat.
+    /// Shows a form for an e-mail address; visitors can chat without it.
     pub enable_email_capture: bool,
     /// Lets visitors rate a conversation.
     pub enable_rating: bool,
-    /// Asks visitors for an e-mail address.
+    /// Kept for clients, which decide what to ask for. The widget ignores it.
     pub enable_lead_capture: bool,
 }
 

@@ -147,8 +147,8 @@ impl fmt::Display for KeyRecord {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 pub(crate) struct IdempotencyKeyHeader {
-    /// Makes retries safe for 24 hours: a request with the same key and body joins the reply of the
-    /// first one, and another body gets 422.
+    /// Makes retries safe for 24 hours: a request with the same key and content joins the reply of
+    /// the first one, in any format, and other content gets 422. Keys count per sender and path.
     #[param(
         rename = "Idempotency-Key",
         value_type = String,

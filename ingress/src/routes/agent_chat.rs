@@ -31,7 +31,7 @@ use crate::{
     tag = "Chat",
     summary = "Send a message to an agent",
     description = "Needs the scope `chat`. Messages with the same `sessionId` continue one conversation; a message that \
-        comes while another is answered waits its turn.",
+        comes while another is answered waits its turn; at most eight wait, and further ones get 429.",
     params(AgentPath, IdempotencyKeyHeader, PreferHeader, OriginHeader),
     request_body(content = ChatRequest, content_type = "application/json"),
     responses(

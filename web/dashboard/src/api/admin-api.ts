@@ -1026,17 +1026,17 @@ export interface components {
         /** @description Features of the widget that are switched on or off. */
         Features: {
             /**
-             * @description Asks for an e-mail address before the chat.
+             * @description Shows a form for an e-mail address; visitors can chat without it.
              * @default false
              */
             enableEmailCapture: boolean;
             /**
-             * @description Allows file uploads. Kept for clients; there is no upload endpoint yet.
+             * @description Kept for clients. It has no effect: there is no upload endpoint.
              * @default false
              */
             enableFileUpload: boolean;
             /**
-             * @description Asks visitors for an e-mail address.
+             * @description Kept for clients, which decide what to ask for. The widget ignores it.
              * @default false
              */
             enableLeadCapture: boolean;
