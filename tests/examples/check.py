@@ -1,11 +1,12 @@
 """Runs the examples of documents against a service and compares their output with the answers shown.
 
-check.py FILE#HEADING...   `URL`, `AGENT` and `KEY` come from the environment
+check.py FILE#HEADING|PAGE.html...   `URL`, `AGENT` and `KEY` come from the environment
 
 An example is a block in sh, js or python; the text or json block after it is its answer. In an answer, "…" stands for any
 text, and `msg_1…` for one value wherever it occurs. White space does not count.
 """
 
+import html
 import os
 import re
 import subprocess
@@ -46,6 +47,17 @@ def examples(text):
             yield language, program, answer if kind in ("text", "json") else None
 
 
+def page_examples(path):
+    """Returns the examples of a page, which have one answer. Its readers complete the placeholders."""
+    with open(path, encoding="utf-8") as file:
+        text = html.unescape(file.read())
+    answer = re.search(r"<pre data-answer><code>(.*?)</code>", text, re.DOTALL)[1]
+    for placeholder, name in (("https://your-service.example", "URL"), ("agt_…", "AGENT"), ("svc_live_…", "KEY")):
+        text = text.replace(placeholder, os.environ[name])
+    for language, program in re.findall(r'<pre data-language="(\w+)"><code>(.*?)</code>', text, re.DOTALL):
+        yield language, program, answer
+
+
 def pattern(answer):
     """Returns a regular expression for an answer without its white space."""
     names = set()
@@ -68,7 +80,7 @@ def pattern(answer):
 
 def run(language, program):
     """Returns status and output of a program."""
-    if language != "python" and "process.env" not in program or language == "python" and "os.environ" not in program:
+    if "process.env" not in program and "os.environ" not in program:
         program = SETTINGS[language] + program
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "example" + SUFFIXES[language])
@@ -82,8 +94,8 @@ def run(language, program):
 def main():
     failures = count = 0
     for place in sys.argv[1:]:
-        path, heading = place.split("#")
-        for language, program, answer in examples(section(path, heading)):
+        path, _, heading = place.partition("#")
+        for language, program, answer in examples(section(path, heading)) if heading else page_examples(path):
             count += 1
             status, output, errors = run(language, program)
             # A comment of the event stream says that the reply is still awaited.

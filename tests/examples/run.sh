@@ -37,7 +37,7 @@ URL=http://127.0.0.1:$PORT KEY=$(cat "$WORK/data/demo-key")
 # The first start prints a command for the demo agent.
 AGENT=$(grep -o 'agt_[0-9a-z]*' "$WORK/log" | head -n 1)
 export URL KEY AGENT
-python3 tests/examples/check.py "$@" 'README.md#Use it' 'docs/api.md#Quick start'
+python3 tests/examples/check.py "$@" 'README.md#Use it' 'docs/api.md#Quick start' ingress/src/assets/docs.html
 
 # deploy/README.md: a copy that is taken while the process is frozen continues as after a kill.
 history() { curl -fsS "$URL/api/public/agents/$AGENT/conversations/visit-1" -H "X-API-Key: $KEY"; }

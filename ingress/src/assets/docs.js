@@ -6,7 +6,13 @@ const METHODS = ['get', 'post', 'patch', 'put', 'delete'];
 const DEPTH_MAX = 4;
 const IS_ADMIN = new URLSearchParams(location.search).has('admin');
 const SOURCE = new URL(`api/${IS_ADMIN ? 'admin' : 'public'}/openapi.json`, document.baseURI);
+/** Where there is room, the index is shown, and operations are open unless they are very many. */
+const IS_WIDE = matchMedia('(min-width: 62rem)').matches;
+const BASE = new URL('.', document.baseURI).href.replace(/\/$/, '');
 let api;
+
+// Set before the first paint, so that nothing moves.
+document.documentElement.dataset.api = IS_ADMIN ? 'admin' : 'public';
 
 function element(name, attributes, ...children) {
   const made = document.createElement(name);
@@ -106,7 +112,7 @@ function merged(schema) {
   };
 }
 
-function sample(text, label) {
+function copyButton(text, label) {
   const button = element('button', { type: 'button', 'aria-label': `Copy: ${label}` }, 'Copy');
   button.addEventListener('click', async () => {
     try {
@@ -117,8 +123,23 @@ function sample(text, label) {
     }
     setTimeout(() => { button.textContent = 'Copy'; }, 2000);
   });
+  return button;
+}
+
+function sample(text, label, caption = 'Example') {
   return element('div', { class: 'sample' },
-    element('pre', { tabindex: '0', 'aria-label': label }, element('code', {}, text)), button);
+    element('div', { class: 'bar' }, element('span', {}, caption), copyButton(text, label)),
+    element('pre', { tabindex: '0', role: 'group', 'aria-label': label }, element('code', {}, text)));
+}
+
+/** Puts the address of this installation into the programs of the quick start. */
+function completeQuickStart() {
+  for (const program of document.querySelectorAll('#quick-start pre[data-language]')) {
+    const { language } = program.dataset;
+    const complete = sample(program.textContent.replaceAll('https://your-service.example', BASE), `Quick start in ${language}`, 'Request');
+    complete.dataset.language = language;
+    program.replaceWith(complete);
+  }
 }
 
 const pretty = (value) => (typeof value === 'string' ? value : JSON.stringify(value, null, 2));
@@ -126,7 +147,7 @@ const pretty = (value) => (typeof value === 'string' ? value : JSON.stringify(va
 function curl(path, method, operation) {
   const filled = path.replace(/\{(\w+)\}/g, (_, name) =>
     (operation.parameters ?? []).find((one) => one.name === name)?.example ?? name);
-  const lines = [`curl ${method === 'get' ? '' : `-X ${method.toUpperCase()} `}'${SOURCE.origin}${filled}'`];
+  const lines = [`curl ${method === 'get' ? '' : `-X ${method.toUpperCase()} `}'${BASE}${filled}'`];
   const isOpen = operation.security?.some((one) => Object.keys(one).length === 0);
   if (!isOpen) lines.push(`-H 'Authorization: Bearer ${IS_ADMIN ? 'ADMIN_TOKEN' : 'svc_live_…'}'`);
   const body = Object.values(operation.requestBody?.content?.['application/json']?.examples ?? {})[0]?.value;
@@ -134,13 +155,16 @@ function curl(path, method, operation) {
   return lines.join(' \\\n  ');
 }
 
-function media(type, content) {
+function examplesOf(status, type, content) {
   const examples = Object.entries(content.examples ?? {}).map(([name, one]) => [name, resolve(one).value]);
   if (content.example !== undefined) examples.push(['', content.example]);
+  return examples.map(([name, value]) => sample(pretty(value), `Example${name ? ` ${name}` : ''} as ${type}`, [status, type, name].join(' ')));
+}
+
+function media(type, content) {
   return [
     element('p', { class: 'caption' }, element('code', {}, type), ' ', typeOf(content.schema)),
     innerFields(content.schema, 1),
-    examples.map(([name, value]) => sample(pretty(value), `Example${name ? ` ${name}` : ''} as ${type}`)),
   ];
 }
 
@@ -165,22 +189,37 @@ function response(status, node) {
     element('summary', {}, element('span', { class: `status ${isGood ? 'ok' : 'bad'}` }, status), inline(summary ?? '')),
     element('div', { class: 'body' },
       isGood ? '' : prose(known.description),
-      Object.entries(known.content ?? {}).flatMap(([type, content]) => media(type, content)),
+      Object.entries(known.content ?? {}).flatMap(([type, content]) => [media(type, content), isGood ? '' : examplesOf('', type, content)]),
       headers.length
         ? element('details', {}, element('summary', {}, 'Headers'), element('div', { class: 'body' }, element('dl', { class: 'rows' }, headers)))
         : ''));
 }
 
-function article({ path, method, operation }) {
-  const body = Object.entries(operation.requestBody?.content ?? {}).flatMap(([type, content]) => media(type, content));
-  return element('article', { id: operation.operationId },
-    element('h3', {}, operation.summary ?? operation.operationId),
-    element('p', { class: 'path' }, element('span', { class: `method ${method}` }, method), path),
-    prose(operation.description),
-    sample(curl(path, method, operation), `Request of ${operation.operationId}`),
-    parameters(operation),
-    section('Body', body),
-    section('Responses', Object.entries(operation.responses).map(([status, node]) => response(status, node))));
+/** A request, and the answers that the document shows for it. */
+function samples({ path, method, operation }) {
+  const answers = Object.entries(operation.responses).filter(([status]) => Number(status) < 300).flatMap(([status, node]) =>
+    Object.entries(resolve(node).content ?? {}).flatMap(([type, content]) => examplesOf(status, type, content)));
+  return element('div', { class: 'samples' }, sample(curl(path, method, operation), `Request of ${operation.operationId}`, 'Request'), answers);
+}
+
+function article(one) {
+  const { path, method, operation } = one;
+  const bodies = Object.entries(operation.requestBody?.content ?? {});
+  // Further examples of a body; the first one is in the request.
+  const others = bodies.flatMap(([type, content]) => examplesOf('', type, content).slice(1));
+  const body = bodies.flatMap(([type, content]) => media(type, content));
+  return element('article', { id: operation.operationId, class: 'operation' },
+    element('details', { open: IS_WIDE && !IS_ADMIN && '' },
+      element('summary', {},
+        element('span', { class: `method ${method}` }, method), element('h3', {}, operation.summary ?? operation.operationId),
+        element('span', { class: 'path' }, path)),
+      element('div', { class: 'pair' },
+        element('div', {},
+          prose(operation.description),
+          parameters(operation),
+          section('Body', [...body, ...others]),
+          section('Responses', Object.entries(operation.responses).map(([status, node]) => response(status, node)))),
+        samples(one))));
 }
 
 function operations() {
@@ -217,16 +256,24 @@ function follow() {
   document.querySelectorAll('article').forEach((one) => watcher.observe(one));
 }
 
+/** Opens the operation that the address names. */
+function reveal() {
+  const named = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!named) return;
+  const details = named.querySelector('details');
+  if (details) details.open = true;
+  named.scrollIntoView();
+}
+
 function show() {
   document.title = api.info.title;
   document.getElementById('source').href = SOURCE.href;
-  document.getElementById('title').textContent = api.info.title;
   document.getElementById('version').textContent = `Version ${api.info.version}`;
+  completeQuickStart();
   const content = document.getElementById('content');
-  content.replaceChildren(...prose(api.info.description));
+  document.getElementById('state').replaceWith(element('section', {}, prose(api.info.description)));
   const index = document.getElementById('index');
-  // A phone has no room for both; there the list is opened when it is wanted.
-  index.open = matchMedia('(min-width: 62rem)').matches;
+  index.open = IS_WIDE;
   for (const tag of api.tags) {
     const group = operations().filter(({ operation }) => operation.tags?.includes(tag.name));
     index.append(element('section', {}, element('h2', {}, tag.name), element('ul', {}, group.map(entry))));
@@ -238,7 +285,8 @@ function show() {
   });
   follow();
   // The place that the address names exists only now.
-  if (location.hash) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+  addEventListener('hashchange', reveal);
+  reveal();
 }
 
 async function read() {
@@ -254,4 +302,5 @@ function fail(error) {
   else document.getElementById('content').prepend(element('p', { role: 'alert' }, text));
 }
 
-read().then((found) => { api = found; show(); }).catch(fail);
+const isParsed = new Promise((resolve) => { addEventListener('DOMContentLoaded', resolve); });
+Promise.all([read(), isParsed]).then(([found]) => { api = found; show(); }).catch((error) => isParsed.then(() => fail(error)));
