@@ -20,7 +20,7 @@ test: ## Run everything, on embedded and production backends (SERVICES=none: emb
 quick: ## Run lints, and the unit tests and embedded cases that touch the changes since BASE (main)
 	@tests/run.sh quick
 
-check: ## Run lints, unit tests and the integration suite on embedded backends
+check: ## Run everything that needs no Kafka, Redis or Cassandra
 	@tests/run.sh check
 
 mutants: ## Run cargo-mutants on the diff to main, or on FILES="a.rs b.rs", and list surviving mutants
