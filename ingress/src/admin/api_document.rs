@@ -13,6 +13,7 @@ use utoipa::{
 use super::{
     account_operations::account_operations,
     audit_log::AuditEntryView,
+    conversations::ListedConversationView,
     operations::{AdminOperation, OperationDescription, PATCH_SUFFIX},
     routes::admin_routes,
 };
@@ -80,6 +81,7 @@ pub(crate) fn admin_document() -> Value {
     register::<Problem>(&mut schemas);
     // The schemas of a generic type do not include that of its argument.
     register::<AuditEntryView>(&mut schemas);
+    register::<ListedConversationView>(&mut schemas);
     let mut document = json!({
         "openapi": "3.1.0",
         "info": {

@@ -9,6 +9,7 @@ mod erasures;
 mod export;
 mod filter;
 mod live;
+mod search;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -31,9 +32,10 @@ pub(super) use self::{
     },
     export::export,
     live::follow,
+    search::ListedConversationView,
 };
 use self::{
-    filter::{ConversationQuery, READ_MAX, cursor_after},
+    filter::{ConversationFilter, ConversationQuery, cursor_after},
     view::{ConversationDetailView, ConversationView, MessageView, UnansweredView},
 };
 use super::{
@@ -53,24 +55,44 @@ pub(super) async fn list(
     admin: Admin<ReadConversations>,
     Query(query): Query<ConversationQuery>,
     Query(page): Query<CursorQuery>,
-) -> ApiResult<Json<CursorPage<ConversationView>>> {
+) -> ApiResult<Json<CursorPage<ListedConversationView>>> {
     let (state, org) = (&admin.state, admin.org());
     let (filter, limit) = (query.filter()?, page.limit());
     let (store, list_query) = (&state.backends.store, query.list_query(&page)?);
     let listed = store.conversations(org, &list_query).await?;
-    let (listed_count, read_whole_list) = (listed.len(), listed.len() < READ_MAX as usize);
+    let (listed_count, read_whole_list) = (listed.len(), listed.len() < list_query.limit as usize);
     let (mut items, mut seen_count, mut last_seen) = (Vec::new(), 0, None);
-    let mut found = read_all(state, org, listed);
+    let filter = &filter;
+    let shown = read_all(state, org, listed).map_ok(|(listed, conversation)| async move {
+        let shown = match conversation {
+            Some(conversation) => show_in_list(state, filter, &conversation).await?,
+            None => None,
+        };
+        Ok((listed, shown))
+    });
+    let mut found = shown.try_buffered(CONCURRENT_READS);
     while items.len() < limit
-        && let Some((listed, conversation)) = found.try_next().await?
+        && let Some((listed, shown)) = found.try_next().await?
     {
         (seen_count, last_seen) = (seen_count + 1, Some(listed));
-        let conversation = conversation.filter(|conversation| filter.matches(conversation));
-        items.extend(conversation.as_ref().map(ConversationView::new));
+        items.extend(shown);
     }
     let is_last = read_whole_list && seen_count == listed_count;
     let next_cursor = last_seen.filter(|_| !is_last).as_ref().map(cursor_after);
     Ok(CursorPage::new(items, limit, next_cursor))
+}
+
+/// Returns the view of a conversation that passes the filter.
+async fn show_in_list(
+    state: &AppState,
+    filter: &ConversationFilter,
+    conversation: &Conversation,
+) -> ApiResult<Option<ListedConversationView>> {
+    let Some(passage) = filter.find(state, conversation).await? else {
+        return Ok(None);
+    };
+    let shown = ListedConversationView::read(state, conversation, passage).await?;
+    Ok(Some(shown))
 }
 
 /// Reads one conversation with a page of its messages, oldest first.

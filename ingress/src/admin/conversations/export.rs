@@ -19,7 +19,7 @@ use switchboard_schemas::{
 };
 
 use super::{
-    filter::{ConversationFilter, ConversationQuery, ExportFormat, READ_MAX},
+    filter::{ConversationFilter, ConversationQuery, ExportFormat},
     read_all,
     view::{AuthorView, ConversationView, MessageView},
     with_failures,
@@ -144,7 +144,7 @@ impl ConversationExporter {
         let (state, org) = (self.state.clone(), self.org.clone());
         loop {
             let listed = state.backends.store.conversations(&org, &query).await?;
-            let is_last = listed.len() < READ_MAX as usize;
+            let is_last = listed.len() < query.limit as usize;
             if let Some(last) = listed.last() {
                 query.behind = Some(ListCursor {
                     began_at: last.began_at,
@@ -153,7 +153,9 @@ impl ConversationExporter {
             }
             let mut found = read_all(&state, &org, listed);
             while let Some((_, conversation)) = found.try_next().await? {
-                if let Some(conversation) = conversation.filter(|it| self.filter.matches(it)) {
+                if let Some(conversation) = conversation
+                    && self.filter.find(&state, &conversation).await?.is_some()
+                {
                     self.write_conversation(&conversation).await?;
                 }
             }

@@ -9,13 +9,17 @@ use switchboard_schemas::{
 };
 use utoipa::{IntoParams, ToSchema};
 
+use super::search::TextSearch;
 use crate::{
     admin::pages::{CursorQuery, parse_parameter},
     http::{ApiError, ApiResult},
+    state::AppState,
 };
 
 /// The most conversations that one request, or one part of an export, reads.
 pub(super) const READ_MAX: u32 = 500;
+/// The same for a search over messages, which costs more.
+const SEARCHED_MAX: u32 = 200;
 /// The separator of the two parts of a cursor.
 const CURSOR_SEPARATOR: char = '.';
 /// The metadata that a search for a visitor compares.
@@ -43,6 +47,8 @@ pub(in crate::admin) struct ConversationQuery {
     max_rating: Option<String>,
     /// A part of the visitor's name, address or id.
     visitor: Option<String>,
+    /// Words that all occur in the messages, regardless of case.
+    text: Option<String>,
     /// The visitor's id.
     visitor_id: Option<String>,
     /// The visitor's e-mail address, regardless of case.
@@ -57,6 +63,7 @@ pub(in crate::admin) struct ConversationQuery {
 pub(super) struct ConversationFilter {
     ratings: (Option<f64>, Option<f64>),
     visitor: VisitorFilter,
+    text: Option<TextSearch>,
 }
 
 /// The conditions on the visitor of a conversation.
@@ -93,7 +100,7 @@ impl ConversationQuery {
             owner: self.owner()?,
             since,
             behind: cursor.or(until),
-            limit: READ_MAX,
+            limit: self.text.as_ref().map_or(READ_MAX, |_| SEARCHED_MAX),
         })
     }
 
@@ -120,13 +127,31 @@ impl ConversationQuery {
                 id: self.visitor_id.clone(),
                 email: self.visitor_email.clone(),
             },
+            text: TextSearch::parse(self.text.as_deref())?,
         })
     }
 }
 
 impl ConversationFilter {
-    /// Returns whether a conversation meets all conditions.
-    pub(super) fn matches(&self, conversation: &Conversation) -> bool {
+    /// Reads what the conditions need. `None` stands for a conversation that does not meet all;
+    /// otherwise the result has the passage that a search over messages found.
+    pub(super) async fn find(
+        &self,
+        state: &AppState,
+        conversation: &Conversation,
+    ) -> ApiResult<Option<Option<String>>> {
+        if !self.matches(conversation) {
+            return Ok(None);
+        }
+        let Some(search) = &self.text else {
+            return Ok(Some(None));
+        };
+        let passage = search.find(state, conversation).await?;
+        Ok(passage.map(Some))
+    }
+
+    /// Returns whether a conversation meets the conditions that need no messages.
+    fn matches(&self, conversation: &Conversation) -> bool {
         let rating = conversation.metadata.get("rating").and_then(Value::as_f64);
         let is_rated = match self.ratings {
             (None, None) => true,

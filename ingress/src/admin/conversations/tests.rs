@@ -124,6 +124,7 @@ async fn invalid_filter_names_its_parameter() {
         ("maxRating=NaN", "maxRating"),
         ("cursor=1", "cursor"),
         ("cursor=1.conv_x", "cursor"),
+        (&format!("text={}", "x".repeat(201)), "text"),
     ] {
         let answer = get(&world, &format!("?{query}")).await;
         assert_eq!(

@@ -879,18 +879,18 @@ export interface components {
             nextCursor: string | null;
         };
         /** @description A page of a list that is read from a cursor on. */
-        CursorPage_ConversationView: {
+        CursorPage_ErasureView: {
             /** @description The matching items, which can be fewer than `limit` before the end. */
-            items: components["schemas"]["ConversationView"][];
+            items: components["schemas"]["ErasureView"][];
             /** @description The largest number of items of a page. */
             limit: number;
             /** @description The `cursor` of the next page; `null` at the end. */
             nextCursor: string | null;
         };
         /** @description A page of a list that is read from a cursor on. */
-        CursorPage_ErasureView: {
+        CursorPage_ListedConversationView: {
             /** @description The matching items, which can be fewer than `limit` before the end. */
-            items: components["schemas"]["ErasureView"][];
+            items: components["schemas"]["ListedConversationView"][];
             /** @description The largest number of items of a page. */
             limit: number;
             /** @description The `cursor` of the next page; `null` at the end. */
@@ -1230,6 +1230,32 @@ export interface components {
             state: components["schemas"]["UserState"];
             /** @description The version of the resource, also in `ETag`; absent in lists. */
             version?: string;
+        };
+        /** @description A conversation in a list. */
+        ListedConversationView: {
+            activeMessageId: components["schemas"]["MessageId"] | null;
+            agentId: components["schemas"]["AgentId"] | null;
+            /** @description The time of the first message. */
+            createdAt: components["schemas"]["Timestamp"];
+            /** @description The first words of the conversation, or the passage that a search found. */
+            excerpt: string;
+            /** @description The id of the conversation. */
+            id: components["schemas"]["ConversationId"];
+            lastStatus: components["schemas"]["ReplyStatus"] | null;
+            /**
+             * Format: int64
+             * @description The number of messages, including replies.
+             */
+            messageCount: number;
+            /** @description The visitor, the rating, the feedback and keys of the client. */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /** @description The id of the visitor's session. */
+            sessionId: components["schemas"]["SessionId"];
+            teamId: components["schemas"]["TeamId"] | null;
+            /** @description The time of the last change. */
+            updatedAt: components["schemas"]["Timestamp"];
         };
         /** @description A member of a team. */
         MemberFields: {

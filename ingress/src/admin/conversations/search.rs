@@ -1,0 +1,198 @@
+//! Search over the texts of conversations, and what a list shows of each.
+//!
+//! The store has no index over texts. A request reads the latest messages of a bounded number of
+//! conversations; the cursor of its page leads to older ones.
+
+use futures::try_join;
+use serde::Serialize;
+use switchboard_schemas::conversation::{Conversation, Message, MessageAuthor, ReplyStatus};
+use utoipa::ToSchema;
+
+use super::{
+    view::{AuthorView, ConversationView},
+    with_failures,
+};
+use crate::{
+    http::{ApiError, ApiResult},
+    state::AppState,
+};
+
+/// The most characters of a search.
+const SEARCH_CHARS_MAX: usize = 200;
+/// The most messages of a conversation that a search reads, the latest ones.
+const SEARCHED_MESSAGES_MAX: u32 = 200;
+/// The most characters of an excerpt.
+const EXCERPT_CHARS_MAX: usize = 160;
+/// The characters of an excerpt before the found word.
+const EXCERPT_CHARS_BEFORE: usize = 40;
+/// A visitor's message and its reply.
+const TURN_MESSAGES: u32 = 2;
+
+/// Words that all occur in a conversation, in lower case.
+#[derive(Debug)]
+pub(super) struct TextSearch {
+    words: Vec<String>,
+}
+
+/// A conversation in a list.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::admin) struct ListedConversationView {
+    #[serde(flatten)]
+    conversation: ConversationView,
+    /// The first words of the conversation, or the passage that a search found.
+    excerpt: String,
+    /// The final state of the latest reply; `null` before the first one ended.
+    #[schema(required)]
+    last_status: Option<ReplyStatus>,
+}
+
+impl TextSearch {
+    /// Parses the parameter `text`; without words there is no search.
+    pub(super) fn parse(text: Option<&str>) -> ApiResult<Option<Self>> {
+        let text = text.unwrap_or_default();
+        if text.chars().count() > SEARCH_CHARS_MAX {
+            let rule = format!("must have at most {SEARCH_CHARS_MAX} characters");
+            return Err(ApiError::field("text", rule));
+        }
+        let words = text.split_whitespace().map(str::to_lowercase);
+        let words: Vec<String> = words.collect();
+        Ok((!words.is_empty()).then_some(Self { words }))
+    }
+
+    /// Returns the passage of a conversation with the first word, if it has all words.
+    pub(super) async fn find(
+        &self,
+        state: &AppState,
+        conversation: &Conversation,
+    ) -> ApiResult<Option<String>> {
+        let count = u64::from(SEARCHED_MESSAGES_MAX);
+        let from = conversation.message_count.saturating_sub(count);
+        let store = &state.backends.store;
+        let messages = store.messages(
+            &conversation.org_id,
+            &conversation.id,
+            from,
+            SEARCHED_MESSAGES_MAX,
+        );
+        let messages = messages.await?;
+        Ok(self.passage(messages.iter().map(|message| message.content.as_str())))
+    }
+
+    fn passage<'a>(&self, texts: impl Iterator<Item = &'a str>) -> Option<String> {
+        let mut missing: Vec<&String> = self.words.iter().collect();
+        let mut passage = None;
+        for text in texts {
+            let lower = text.to_lowercase();
+            missing.retain(|word| !lower.contains(word.as_str()));
+            if passage.is_none()
+                && let Some(at) = self.words.first().and_then(|word| lower.find(word))
+            {
+                passage = Some(excerpt(text, lower[..at].chars().count()));
+            }
+        }
+        passage.filter(|_| missing.is_empty())
+    }
+}
+
+impl ListedConversationView {
+    /// Reads the first words, unless a search found others, and the state of the latest reply.
+    pub(super) async fn read(
+        state: &AppState,
+        conversation: &Conversation,
+        found: Option<String>,
+    ) -> ApiResult<Self> {
+        let (store, org, id) = (
+            &state.backends.store,
+            &conversation.org_id,
+            &conversation.id,
+        );
+        let count = u64::from(TURN_MESSAGES);
+        let last_from = conversation.message_count.saturating_sub(count);
+        let (first, last) = try_join!(
+            store.messages(org, id, 0, u32::from(found.is_none())),
+            store.messages(org, id, last_from, TURN_MESSAGES),
+        )?;
+        let first_words = || first.first().map(|first| excerpt(&first.content, 0));
+        Ok(Self {
+            conversation: ConversationView::new(conversation),
+            excerpt: found.or_else(first_words).unwrap_or_default(),
+            last_status: last_status(state, conversation, &last).await?,
+        })
+    }
+}
+
+async fn last_status(
+    state: &AppState,
+    conversation: &Conversation,
+    messages: &[Message],
+) -> ApiResult<Option<ReplyStatus>> {
+    let Some(last) = messages.last() else {
+        return Ok(None);
+    };
+    if let MessageAuthor::Assistant(facts) = &last.author {
+        return Ok(Some(facts.status));
+    }
+    // The latest message has no reply: it is being written, or it ended without text.
+    let shown = with_failures(state, conversation, messages).await?;
+    let ends = shown.iter().rev().map(|message| match &message.author {
+        AuthorView::User => message.unanswered.as_ref().map(|end| end.status),
+        AuthorView::Assistant(facts) => Some(facts.status),
+    });
+    Ok(ends.flatten().next())
+}
+
+/// Returns the text around a character, on one line.
+fn excerpt(text: &str, at: usize) -> String {
+    let from = if at < EXCERPT_CHARS_MAX - EXCERPT_CHARS_BEFORE {
+        0
+    } else {
+        at - EXCERPT_CHARS_BEFORE
+    };
+    let mut rest = text.chars().skip(from);
+    let part: String = rest.by_ref().take(EXCERPT_CHARS_MAX).collect();
+    let words: Vec<&str> = part.split_whitespace().collect();
+    let (before, after) = (
+        if from == 0 { "" } else { "…" },
+        if rest.next().is_none() { "" } else { "…" },
+    );
+    format!("{before}{}{after}", words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(words: &str, texts: &[&str]) -> Option<String> {
+        let search = TextSearch::parse(Some(words)).unwrap().unwrap();
+        search.passage(texts.iter().copied())
+    }
+
+    #[test]
+    fn all_words_of_a_search_occur_somewhere() {
+        let texts = ["Do you have TEA?", "Yes: green tea\n and a Kanne."];
+        assert_eq!(found("tea", &texts).unwrap(), "Do you have TEA?");
+        assert_eq!(
+            found("kanne YOU", &texts).unwrap(),
+            "Yes: green tea and a Kanne."
+        );
+        assert_eq!(found("tea coffee", &texts), None);
+        assert!(TextSearch::parse(Some("  ")).unwrap().is_none());
+        TextSearch::parse(Some(&"x".repeat(201))).unwrap_err();
+    }
+
+    #[test]
+    fn excerpt_is_bounded_and_around_the_word() {
+        let text = format!("{} needle {}", "ä ".repeat(300), "ö ".repeat(300));
+        let passage = found("needle", &[&text]).unwrap();
+        assert!(
+            passage.starts_with('…') && passage.ends_with('…'),
+            "{passage}"
+        );
+        assert!(passage.contains(" needle "), "{passage}");
+        assert!(
+            passage.chars().count() <= EXCERPT_CHARS_MAX + 2,
+            "{passage}"
+        );
+    }
+}
