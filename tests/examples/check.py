@@ -52,7 +52,7 @@ def page_examples(path):
     with open(path, encoding="utf-8") as file:
         text = html.unescape(file.read())
     answer = re.search(r"<pre data-answer><code>(.*?)</code>", text, re.DOTALL)[1]
-    for placeholder, name in (("https://your-service.example", "URL"), ("agt_…", "AGENT"), ("svc_live_…", "KEY")):
+    for placeholder, name in (("BASE_URL", "URL"), ("agt_…", "AGENT"), ("svc_live_…", "KEY")):
         text = text.replace(placeholder, os.environ[name])
     for language, program in re.findall(r'<pre data-language="(\w+)"><code>(.*?)</code>', text, re.DOTALL):
         yield language, program, answer

@@ -136,7 +136,7 @@ function sample(text, label, caption = 'Example') {
 function completeQuickStart() {
   for (const program of document.querySelectorAll('#quick-start pre[data-language]')) {
     const { language } = program.dataset;
-    const complete = sample(program.textContent.replaceAll('https://your-service.example', BASE), `Quick start in ${language}`, 'Request');
+    const complete = sample(program.textContent.replaceAll('BASE_URL', BASE), `Quick start in ${language}`, 'Request');
     complete.dataset.language = language;
     program.replaceWith(complete);
   }

@@ -107,7 +107,8 @@ impl Browser {
             .collect()
     }
 
-    async fn protocol(&self, name: &str, parameters: Value) -> Value {
+    /// Sends a command of the DevTools protocol.
+    pub(crate) async fn protocol(&self, name: &str, parameters: Value) -> Value {
         self.command(
             "goog/cdp/execute",
             &json!({"cmd": name, "params": parameters}),

@@ -18,7 +18,14 @@ const files = (folder) =>
     .sort();
 
 try {
-  run('openapi-typescript', 'admin-openapi.json', '--empty-objects-unknown', '--output', 'src/api/admin-api.ts', '--check');
+  run(
+    'openapi-typescript',
+    'admin-openapi.json',
+    '--empty-objects-unknown',
+    '--output',
+    'src/api/admin-api.ts',
+    '--check',
+  );
   run('tsc', '--noEmit');
   run('vite', 'build', '--logLevel', 'error', '--outDir', fresh);
   execFileSync(process.execPath, [join(here, 'scripts/check-size.mjs'), fresh], { stdio: 'inherit' });

@@ -1,9 +1,7 @@
 // Entry point of the dashboard: providers around the router.
-import '@mantine/core/styles.css';
-import '@mantine/notifications/styles.css';
+import './first-styles';
 import './app.css';
 import { MantineProvider } from '@mantine/core';
-import { Notifications } from '@mantine/notifications';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { setNonce } from 'get-nonce';
@@ -30,7 +28,6 @@ createRoot(root).render(
     >
       <QueryClientProvider client={queryClient}>
         <RouterProvider router={router} />
-        <Notifications position="bottom-center" autoClose={5000} />
       </QueryClientProvider>
     </MantineProvider>
   </StrictMode>,

@@ -1,7 +1,6 @@
 // Routes of the dashboard. Pages are loaded on first use.
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
 import { NotFound, PageFailure } from './components/ErrorAlert';
-import { Shell } from './components/Shell';
 import type { AnalyticsSearch } from './pages/analytics/range';
 
 const root = createRootRoute({ notFoundComponent: NotFound });
@@ -20,7 +19,11 @@ const link = createRoute({
   component: lazyRouteComponent(() => import('./pages/OneTimeLink'), 'Link'),
 });
 
-const inside = createRoute({ getParentRoute: () => root, id: 'inside', component: Shell });
+const inside = createRoute({
+  getParentRoute: () => root,
+  id: 'inside',
+  component: lazyRouteComponent(() => import('./components/Shell'), 'Shell'),
+});
 
 const home = createRoute({
   getParentRoute: () => inside,
@@ -36,16 +39,18 @@ const agents = createRoute({
   component: lazyRouteComponent(() => import('./pages/agents/AgentList'), 'AgentList'),
 });
 
-const agentTabs = ['general', 'instructions', 'appearance', 'behavior', 'access', 'products', 'history'] as const;
+const agentTabs = ['general', 'instructions', 'appearance', 'behavior', 'install', 'products', 'history'] as const;
 export type AgentTab = (typeof agentTabs)[number];
+
+/** Tabs of older bookmarks. */
+const FORMER_TABS: Record<string, AgentTab> = { behaviour: 'behavior', access: 'install' };
 
 const agent = createRoute({
   getParentRoute: () => inside,
   path: '/agents/$id',
   validateSearch: (search: Record<string, unknown>): { tab?: AgentTab } => {
-    // Older bookmarks spell `behaviour`.
-    const wanted = search['tab'] === 'behaviour' ? 'behavior' : search['tab'];
-    const tab = agentTabs.find((tab) => tab === wanted);
+    const wanted = String(search['tab']);
+    const tab = agentTabs.find((tab) => tab === (FORMER_TABS[wanted] ?? wanted));
     return tab === undefined ? {} : { tab };
   },
   component: lazyRouteComponent(() => import('./pages/agents/AgentPage'), 'AgentPage'),
@@ -57,9 +62,16 @@ const teams = createRoute({
   component: lazyRouteComponent(() => import('./pages/teams/TeamList'), 'TeamList'),
 });
 
+const teamTabs = ['members', 'general', 'install', 'history'] as const;
+export type TeamTab = (typeof teamTabs)[number];
+
 const team = createRoute({
   getParentRoute: () => inside,
   path: '/teams/$id',
+  validateSearch: (search: Record<string, unknown>): { tab?: TeamTab } => {
+    const tab = teamTabs.find((tab) => tab === search['tab']);
+    return tab === undefined ? {} : { tab };
+  },
   component: lazyRouteComponent(() => import('./pages/teams/TeamPage'), 'TeamPage'),
 });
 
@@ -70,23 +82,27 @@ export interface ConversationSearch {
   until?: string;
   rating?: string;
   visitor?: string;
+  text?: string;
 }
 
-const searchFields = ['agent', 'team', 'since', 'until', 'rating', 'visitor'] as const;
+const searchFields = ['agent', 'team', 'since', 'until', 'rating', 'visitor', 'text'] as const;
+
+function conversationSearch(search: Record<string, unknown>): ConversationSearch {
+  const given = searchFields.filter((field) => search[field] !== undefined && search[field] !== '');
+  return Object.fromEntries(given.map((field) => [field, String(search[field])]));
+}
 
 const conversations = createRoute({
   getParentRoute: () => inside,
   path: '/conversations',
-  validateSearch: (search: Record<string, unknown>): ConversationSearch => {
-    const given = searchFields.filter((field) => search[field] !== undefined && search[field] !== '');
-    return Object.fromEntries(given.map((field) => [field, String(search[field])]));
-  },
+  validateSearch: conversationSearch,
   component: lazyRouteComponent(() => import('./pages/conversations/ConversationList'), 'ConversationList'),
 });
 
 const conversation = createRoute({
   getParentRoute: () => inside,
   path: '/conversations/$id',
+  validateSearch: conversationSearch,
   component: lazyRouteComponent(() => import('./pages/conversations/ConversationPage'), 'ConversationPage'),
 });
 

@@ -1,22 +1,5 @@
 // Mantine theme; every color pair has the contrast of WCAG AA.
-import {
-  Badge,
-  Button,
-  type CSSVariablesResolver,
-  createTheme,
-  defaultVariantColorsResolver,
-  Menu,
-  Modal,
-  Notification,
-  NumberInput,
-  Paper,
-  PasswordInput,
-  parseThemeColor,
-  Select,
-  Textarea,
-  TextInput,
-  Tooltip,
-} from '@mantine/core';
+import { type CSSVariablesResolver, createTheme, defaultVariantColorsResolver, parseThemeColor } from '@mantine/core';
 
 export const theme = createTheme({
   primaryColor: 'indigo',
@@ -77,31 +60,31 @@ export const theme = createTheme({
     return { ...usual, background, color: ink };
   },
   components: {
-    Badge: Badge.extend({ defaultProps: { variant: 'light', radius: 'sm', tt: 'none', fw: 550 } }),
-    Button: Button.extend({ defaultProps: { fw: 550 } }),
-    NumberInput: NumberInput.extend({
+    Badge: { defaultProps: { variant: 'light', radius: 'sm', tt: 'none', fw: 550 } },
+    Button: { defaultProps: { fw: 550 } },
+    NumberInput: {
       defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'] },
-    }),
+    },
     // Rendered inside a landmark for screen readers.
-    Menu: Menu.extend({ defaultProps: { portalProps: { target: '#main' }, withInitialFocusPlaceholder: false } }),
-    Notification: Notification.extend({ defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } }),
-    Modal: Modal.extend({
+    Menu: { defaultProps: { portalProps: { target: '#main' }, withInitialFocusPlaceholder: false } },
+    Notification: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } },
+    Modal: {
       defaultProps: {
         centered: true,
         overlayProps: { backgroundOpacity: 0.45, blur: 2 },
         closeButtonProps: { 'aria-label': 'Close' },
       },
-    }),
-    Paper: Paper.extend({ defaultProps: { withBorder: true, radius: 'lg' } }),
-    Tooltip: Tooltip.extend({ defaultProps: { withArrow: true, openDelay: 300 } }),
-    TextInput: TextInput.extend({ defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'] } }),
-    PasswordInput: PasswordInput.extend({
+    },
+    Paper: { defaultProps: { withBorder: true, radius: 'lg' } },
+    Tooltip: { defaultProps: { withArrow: true, openDelay: 300 } },
+    TextInput: { defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'] } },
+    PasswordInput: {
       defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'] },
-    }),
-    Textarea: Textarea.extend({ defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'] } }),
-    Select: Select.extend({
+    },
+    Textarea: { defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'] } },
+    Select: {
       defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'], allowDeselect: false },
-    }),
+    },
   },
 });
 

@@ -1,5 +1,7 @@
 // Form state: the read resource, the edited fields, and the patch between them.
-import { useCallback, useMemo, useState } from 'react';
+import { useCallback, useEffect, useMemo, useState } from 'react';
+import { useSession } from './api/session';
+import { forgetDraft, keepDraft, readDraft } from './kept-drafts';
 import { isSame, patchBetween, withPatch } from './merge';
 
 export interface Draft<T extends object> {
@@ -8,6 +10,8 @@ export interface Draft<T extends object> {
   /** Fields as read. */
   base: T & { version?: string };
   isChanged: boolean;
+  /** The changes were made before the page was loaded. */
+  isRestored: boolean;
   /** Merge patch to send. */
   patch: Record<string, unknown>;
   /** Version that was read. */
@@ -22,11 +26,18 @@ export interface Draft<T extends object> {
   settle: (sent: T, saved: T & { version?: string }) => void;
 }
 
-export function useDraft<T extends object>(read: T & { version?: string }): Draft<T> {
-  const [base, setBase] = useState(read);
-  const [fields, setFields] = useState<T>(read);
+export function useDraft<T extends object>(read: T & { id: string; version?: string }): Draft<T> {
+  // Drafts belong to a user, because another one may sign in in the same tab.
+  const key = `${useSession().user.id}:${read.id}`;
+  const [restored] = useState(() => readDraft<T & { version?: string }>(key));
+  const [base, setBase] = useState<T & { version?: string }>(restored?.base ?? read);
+  const [fields, setFields] = useState<T>(restored?.fields ?? read);
   const patch = useMemo(() => patchBetween(base, fields), [base, fields]);
   const isChanged = !isSame(base, fields);
+  useEffect(() => {
+    if (isChanged) keepDraft(key, { base, fields });
+    else forgetDraft(key);
+  }, [key, isChanged, base, fields]);
   const adopt = useCallback((read: T & { version?: string }) => {
     setBase(read);
     setFields(read);
@@ -37,6 +48,7 @@ export function useDraft<T extends object>(read: T & { version?: string }): Draf
     fields,
     base,
     isChanged,
+    isRestored: restored !== undefined && isSame(restored.base, base),
     patch,
     version: base.version,
     set: useCallback((changes) => setFields((before) => ({ ...before, ...changes })), []),

@@ -1,11 +1,14 @@
 // Saves changed fields of a form onto the version that was read.
-import { notifications } from '@mantine/notifications';
+import { useTimeout } from '@mantine/hooks';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
 import { findFieldError, Problem } from './api/client';
 import { change, oneQuery, type ResourceKind } from './api/resources';
 import { patchBetween, withPatch } from './merge';
 import type { Draft } from './use-draft';
+
+/** Time for which the save bar confirms a save, in milliseconds. */
+const CONFIRMED_MS = 5000;
 
 type Versioned = object & { version?: string };
 
@@ -22,10 +25,14 @@ export interface SaveConflict<T> {
   patch: Record<string, unknown>;
 }
 
+export type Saving = ReturnType<typeof useSaving>;
+
 export function useSaving<T extends object>(org: string, kind: ResourceKind, id: string, form: Draft<T>) {
   const client = useQueryClient();
   const [conflict, setConflict] = useState<SaveConflict<T>>();
   const key = oneQuery(org, kind, id).queryKey;
+  const [isSaved, setSaved] = useState(false);
+  const confirmation = useTimeout(() => setSaved(false), CONFIRMED_MS);
   // Concurrent saves of one form would conflict.
   const isBusy = useRef(false);
   const saving = useMutation({
@@ -38,7 +45,9 @@ export function useSaving<T extends object>(org: string, kind: ResourceKind, id:
       form.settle(fields, saved);
       setConflict(undefined);
       client.setQueryData(key, saved as never);
-      notifications.show({ color: 'green', message: 'Saved. Changes take effect within two seconds.' });
+      setSaved(true);
+      confirmation.clear();
+      confirmation.start();
       await client.invalidateQueries({ queryKey: [org] });
     },
     onError: async (error) => {
@@ -50,13 +59,23 @@ export function useSaving<T extends object>(org: string, kind: ResourceKind, id:
       saving.reset();
     },
   });
-  const send = (sending: SaveRequest<T>) => {
+  const send = (sending: SaveRequest<T>, onDone?: () => void) => {
     if (isBusy.current) return;
     isBusy.current = true;
-    saving.mutate(sending);
+    setSaved(false);
+    saving.mutate(sending, { onSuccess: () => onDone?.() });
   };
   return {
     save: () => send({ patch: form.patch, version: form.version, fields: form.fields }),
+    /** Saves the form together with these fields. */
+    saveWith: (changes: Partial<T>, onDone: () => void) => {
+      form.set(changes);
+      send(
+        { patch: { ...form.patch, ...changes }, version: form.version, fields: { ...form.fields, ...changes } },
+        onDone,
+      );
+    },
+    isSaved,
     isSaving: saving.isPending,
     // The sign-in dialog reports ended sessions.
     error: saving.error instanceof Problem && saving.error.status === 401 ? null : saving.error,

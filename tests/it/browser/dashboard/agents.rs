@@ -39,7 +39,7 @@ async fn new_agent_is_activated_and_answers_in_the_playground() {
             "await type('Instructions', 'Sell tea.'); await choose('Provider', 'main'); await press('Save'); await shows('Saved.');
              await press('Saved'); await type('Message', 'Coffee?'); await press('Send');
              await shows('Tea it is.'); await until('the facts', () => document.querySelector('[data-testid=turn-facts]'));
-             await press('General'); await press('Active'); await press('Save');",
+             await press('Publish'); await shows('Tea Shop is live');",
         )
         .await;
     let made = eventually("the agent is active", PATIENCE, async || {
@@ -162,7 +162,7 @@ async fn viewer_sees_everything_and_is_offered_no_edits() {
     person
         .goes_to(&format!("/agents/{}", organization.shop()))
         .await;
-    let enabled = "await field('Name'); return all('input, textarea', 'Name').concat(all('input, textarea', 'Description')).filter(element => !element.matches(':disabled')).length;";
+    let enabled = "await field('Name'); return all('input, textarea', 'Name').concat(all('input, textarea', 'Description')).filter(element => !element.readOnly).length;";
     assert_eq!(person.does(enabled).await, 0);
     person.goes_to("/settings/keys").await;
     person.does("await shows('all');").await;

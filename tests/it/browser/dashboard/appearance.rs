@@ -127,7 +127,7 @@ async fn pages_are_accessible_and_fit_every_size_and_color_scheme() {
             format!("/agents/{agent}?tab=appearance"),
         ),
         ("agent-behavior", format!("/agents/{agent}?tab=behavior")),
-        ("agent-access", format!("/agents/{agent}?tab=access")),
+        ("agent-install", format!("/agents/{agent}?tab=install")),
         ("agent-products", format!("/agents/{agent}?tab=products")),
         (
             "agent-products-none",
@@ -135,6 +135,7 @@ async fn pages_are_accessible_and_fit_every_size_and_color_scheme() {
         ),
         ("teams", "/teams".to_owned()),
         ("team", format!("/teams/{team}")),
+        ("team-install", format!("/teams/{team}?tab=install")),
         ("conversations", "/conversations".to_owned()),
         ("conversation", format!("/conversations/{conversation}")),
         ("analytics", "/analytics".to_owned()),

@@ -126,7 +126,7 @@ async fn visitor_is_erased_with_a_receipt() {
             "await shows('Erased 2 conversations with 4 messages.'); await shows('Receipt era_'); await press('Done');",
         )
         .await;
-    person.does("await until('one row', () => document.querySelectorAll('tbody tr').length === 1); await shows('ben@example.com');").await;
+    person.does("await until('one row', () => document.querySelectorAll('ul[aria-label=Conversations] li').length === 1); await shows('ben@example.com');").await;
     person.does("await press('Erase visitor'); (await until('receipts', () => document.querySelector('[role=dialog] summary'))).click();
         await shows('2 conversations, 4 messages');").await;
     assert_eq!(

@@ -49,9 +49,9 @@ async fn list_is_filtered_by_agent_visitor_and_rating() {
     );
     let person = Person::owner_at(&organization, "/conversations").await;
     let names =
-        "await until('the list', () => document.querySelector('tbody, h2')); const want = JSON.stringify(input);
+        "await until('the list', () => document.querySelector('[aria-label=Conversations] li, h2')); const want = JSON.stringify(input);
         return await until('the names ' + want, () => {
-            const found = [...document.querySelectorAll('tbody a')].map(link => link.textContent).sort();
+            const found = [...document.querySelectorAll('ul[aria-label=Conversations] a')].map(link => link.textContent).sort();
             return JSON.stringify(found) === want && found;
         });";
     person.does_with(names, json!(["Ann", "Ben", "Cid"])).await;
@@ -67,6 +67,46 @@ async fn list_is_filtered_by_agent_visitor_and_rating() {
         .does("await press('Clear'); await type('Visitor name, email or id', 'Cid@example.com');")
         .await;
     person.does_with(names, json!(["Cid"])).await;
+}
+
+#[tokio::test]
+async fn list_shows_first_words_and_failures_and_finds_texts() {
+    let organization = shop_saying("Yes, green tea.").await;
+    let say = async |session: &str, message: &str| {
+        let body = json!({"message": message, "sessionId": session, "visitorName": session, "stream": false});
+        let path = organization.path("/chat");
+        organization.client().post(&path, &body).await.status
+    };
+    assert_eq!(say("Ann", "Do you have tea?").await, 200);
+    organization.script(Script::refuses(500));
+    assert_eq!(say("Ben", "Where is my parcel?").await, 503);
+    let person = Person::owner_at(&organization, "/conversations").await;
+    let rows = "await until('the rows', () => document.querySelectorAll('ul[aria-label=Conversations] li').length === input);
+        return [...document.querySelectorAll('ul[aria-label=Conversations] li')].map(row => row.innerText).join('|');";
+    let all = person.does_with(rows, json!(2)).await;
+    let all = all.as_str().unwrap();
+    for part in ["Do you have tea?", "Where is my parcel?", "Failed"] {
+        assert!(all.contains(part), "{part}: {all}");
+    }
+    // A word of a reply finds its conversation, which opens beside the list.
+    person.browser.looks_like(1440, 900, "light").await;
+    person
+        .does("await type('Search messages', 'GREEN tea');")
+        .await;
+    let found = person.does_with(rows, json!(1)).await;
+    assert!(
+        found.as_str().unwrap().contains("Yes, green tea."),
+        "{found}"
+    );
+    person
+        .does("await press('Ann'); await until('the transcript', () => document.querySelectorAll('article').length === 2);")
+        .await;
+    let beside = "return [location.search, [...document.querySelectorAll('ul[aria-label=Conversations] a')].filter(visible).length];";
+    assert_eq!(
+        person.does(beside).await,
+        json!(["?text=GREEN+tea", 1]),
+        "the filter stays"
+    );
 }
 
 #[tokio::test]

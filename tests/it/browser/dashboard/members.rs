@@ -121,7 +121,7 @@ async fn audit_log_and_agent_history_show_who_changed_what() {
     let latest = "
         const entry = await until('a change', () => [...document.querySelectorAll('[aria-label=Changes] li')].find(entry => entry.innerText.includes(input[0])));
         return input.every(text => entry.innerText.includes(text)) || entry.innerText;";
-    let expected = json!(["changed", editor.email, "name", "“Agent shop” → “Renamed”"]);
+    let expected = json!(["changed", editor.email, "Name", "“Agent shop” → “Renamed”"]);
     assert_eq!(editor.does_with(latest, expected).await, true);
     editor.goes_to("/settings/audit").await;
     editor
@@ -157,8 +157,29 @@ async fn audit_log_filters_exports_and_team_history_names_agents() {
         .await;
     person
         .does(
-            "await choose('Default agent', 'Agent shop'); await press('Save'); await shows('Saved.');
+            "await choose('Default agent', 'Agent shop'); await press('Save'); await shows('Saved.'); await press('History');
              await until('its name', () => [...document.querySelectorAll('[aria-label=Changes] li')].some(entry => entry.innerText.includes('“Agent shop”')));",
         )
         .await;
+}
+
+#[tokio::test]
+async fn promotion_to_owner_is_asked_and_can_be_undone() {
+    let organization = shop_saying("ok").await;
+    let owner = Person::owner_at(&organization, "/settings/members").await;
+    super::invited(organization.service(), &organization, "viewer").await;
+    owner.goes_to("/settings/members").await;
+    owner
+        .does(
+            "await choose('Role of Vera Voss', 'Owner'); await shows('Make Vera Voss an owner?'); await press('Make owner');
+             await shows('Vera Voss is now owner.'); await press('Undo');
+             await until('she is a viewer again', () => all('input', 'Role of Vera Voss')[0]?.value === 'Viewer');",
+        )
+        .await;
+    let own = "return all('input', 'Role of Olga Ortiz').length;";
+    assert_eq!(
+        owner.does(own).await,
+        0,
+        "one's own role is a fact, not a field"
+    );
 }

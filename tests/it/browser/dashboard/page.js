@@ -23,7 +23,10 @@ const all = (selector, name) => [...document.querySelectorAll(selector)].filter(
 const PRESSED = 'button, a, [role=tab], [role=menuitem], [role=option], input[type=checkbox], input[type=radio]';
 const control = name => until('control ' + name, () => all(PRESSED, name).find(element => !element.disabled));
 // A click of a hand takes the focus along.
-const hit = element => { element.focus(); element.click(); };
+const hit = element => {
+    sessionStorage.hits = Number(sessionStorage.hits ?? 0) + 1;
+    element.focus(); element.click();
+};
 const press = async name => hit(await control(name));
 const field = name => until('field ' + name, () => all('input, textarea', name)[0]);
 const type = async (name, text) => {

@@ -63,7 +63,7 @@ async fn each_role_sees_only_its_permitted_actions() {
             if_owns(&["New key", "Actions for all", "Members"]),
             "{role}"
         );
-        let parts = ["History", "Delete agent", "Public"];
+        let parts = ["History", "More actions", "Public"];
         let form = offered(&person, &format!("/agents/{agent}"), "Identity", &parts).await;
         assert_eq!(form, if_edits(&parts), "{role}");
         let asked = person

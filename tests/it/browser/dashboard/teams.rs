@@ -22,7 +22,7 @@ async fn new_team_routes_a_message_to_its_member() {
             await type('Specialization of ' + name, skill);
         }
         await choose('Default agent', 'Wine');
-        await press('Active'); await press('Save'); await shows('Saved.');";
+        await press('Publish'); await shows('Front desk is live');";
     person
         .does_with(
             steps,

@@ -1,7 +1,15 @@
 // Conversations, exports and erasures.
 import { infiniteQueryOptions, type QueryClient, queryOptions } from '@tanstack/react-query';
 import { call, Problem } from './client';
-import type { Conversation, ConversationSummary, CursorPage, Erasure, Message, Page } from './types';
+import type {
+  Conversation,
+  ConversationSummary,
+  CursorPage,
+  Erasure,
+  ListedConversation,
+  Message,
+  Page,
+} from './types';
 
 export interface ConversationFilter {
   agent?: string;
@@ -11,6 +19,8 @@ export interface ConversationFilter {
   minRating?: number;
   maxRating?: number;
   visitor?: string;
+  /** Words that occur in the messages. */
+  text?: string;
 }
 
 /** Visitor of an erasure; either field finds the conversations. */
@@ -33,10 +43,10 @@ export function conversationsQuery(org: string, filter: ConversationFilter) {
     queryKey: [org, 'conversations', 'list', filter] as const,
     queryFn: ({ pageParam, signal }) => {
       const query = { ...filter, limit: LIST_PAGE, cursor: pageParam };
-      return call<CursorPage<ConversationSummary>>('GET', listPath(org), { query, signal });
+      return call<CursorPage<ListedConversation>>('GET', listPath(org), { query, signal });
     },
     initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page: CursorPage<ConversationSummary>) => page.nextCursor ?? undefined,
+    getNextPageParam: (page: CursorPage<ListedConversation>) => page.nextCursor ?? undefined,
     refetchInterval: 10_000,
   });
 }

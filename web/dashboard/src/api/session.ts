@@ -1,6 +1,7 @@
 // The signed-in user and their permissions.
 import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useContext } from 'react';
+import { forgetAllDrafts } from '../kept-drafts';
 import { HeldSession } from '../use-held-session';
 import { call, Problem } from './client';
 import type { Session } from './types';
@@ -58,6 +59,7 @@ export function useEndSession(): () => Promise<void> {
   const client = useQueryClient();
   return async () => {
     await signOut();
+    forgetAllDrafts();
     client.setQueryData(SESSION_KEY, null);
     // The cache of one user must not be visible to the next.
     client.removeQueries({ predicate: (query) => query.queryKey[0] !== SESSION_KEY[0] });

@@ -57,6 +57,7 @@ export type Message = Omit<Schemas['Page_MessageView']['items'][number], keyof S
   };
 
 export type ConversationSummary = Schemas['ConversationView'];
+export type ListedConversation = Schemas['ListedConversationView'];
 export type Conversation = ConversationSummary & { messages: Message[] };
 
 /** Receipt of an erasure; it has only digests of the visitor. */

@@ -3,8 +3,9 @@ import { Badge, Button, Code, Group, Paper, Stack, Text } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { useSession } from '../api/session';
-import type { Actor, AuditEntry } from '../api/types';
+import type { Actor, AuditEntry, FieldChange } from '../api/types';
 import { auditQuery } from '../api/users';
+import { fieldName } from '../field-names';
 import { ErrorAlert } from './ErrorAlert';
 import { exactTime, When } from './formats';
 import { LoadingRows } from './Page';
@@ -91,10 +92,10 @@ function Entry({ entry, names, subject }: EntryProps) {
         </Text>
         <When at={entry.at} />
       </Group>
-      {entry.fields.map((change) => (
+      {readable(entry.fields).map((change) => (
         <Text key={change.field} size="xs" c="dimmed" className="break">
           <Badge color="gray" size="sm" mr={6}>
-            {change.field}
+            {fieldName(change.field)}
           </Badge>
           {values(change.before, change.after, names)}
         </Text>
@@ -106,6 +107,14 @@ function Entry({ entry, names, subject }: EntryProps) {
       )}
     </Stack>
   );
+}
+
+/** Leaves out versions, which are hashes, where another field tells what changed. */
+function readable(fields: FieldChange[]): FieldChange[] {
+  const isVersion = ({ field }: FieldChange) => /(^|\.)version$/.test(field);
+  const rest = fields.filter((change) => !isVersion(change));
+  if (rest.length > 0) return rest;
+  return fields.map(({ field }) => ({ field: field.replace(/\.?version$/, '') || 'contents' }));
 }
 
 /** Changed resource, by name if it still exists. */

@@ -1,28 +1,37 @@
 // Dialog that creates an agent or a team with a name; all other fields are edited on its page.
-import { TextInput } from '@mantine/core';
+import { Button, Collapse, TextInput } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { IconChevronDown } from '@tabler/icons-react';
 import { useMutation } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { Problem } from '../api/client';
-import { slugOf, validateSlug } from '../slug';
+import { proposeSlug, validateSlug } from '../slug';
 import { DialogForm } from './DialogForm';
 
 interface CreateResourceProps {
   title: string;
   placeholder: string;
+  /** Start of the slug of a name without Latin letters. */
+  fallbackSlug: string;
+  /** Slugs that others have. */
+  takenSlugs: string[];
   create: (names: { name: string; slug: string }) => Promise<unknown>;
   onClose: () => void;
   children?: ReactNode;
 }
 
-export function CreateResource({ title, placeholder, create, onClose, children }: CreateResourceProps) {
+export function CreateResource(props: CreateResourceProps) {
+  const { title, placeholder, fallbackSlug, takenSlugs, create, onClose, children } = props;
   const [name, setName] = useState('');
   const [ownSlug, setOwnSlug] = useState<string>();
-  const slug = ownSlug ?? slugOf(name);
+  const [isAdvanced, advanced] = useDisclosure(false);
+  const slug = ownSlug ?? proposeSlug(name, fallbackSlug, takenSlugs);
   const creating = useMutation({ mutationFn: () => create({ name: name.trim(), slug }) });
   const isTaken = creating.error instanceof Problem && creating.error.code === 'CONFLICT';
-  const fieldError = slug === '' ? undefined : validateSlug(slug);
+  const slugError = isTaken ? 'This slug is taken: choose another' : validateSlug(slug);
   const submit = () => {
-    if (fieldError === undefined) creating.mutate();
+    if (validateSlug(slug) === undefined) creating.mutate();
+    else advanced.open();
   };
   return (
     <DialogForm
@@ -30,7 +39,7 @@ export function CreateResource({ title, placeholder, create, onClose, children }
       action="Create"
       error={isTaken ? null : creating.error}
       isPending={creating.isPending}
-      isIncomplete={name.trim() === '' || slug === ''}
+      isIncomplete={name.trim() === ''}
       onSubmit={submit}
       onClose={onClose}
     >
@@ -42,21 +51,37 @@ export function CreateResource({ title, placeholder, create, onClose, children }
         maxLength={200}
         data-autofocus
         value={name}
-        onChange={(event) => setName(event.currentTarget.value)}
-      />
-      <TextInput
-        label="Slug"
-        description="Identifier in files and commands. It cannot be changed later."
-        required
-        withAsterisk={false}
-        value={slug}
-        error={isTaken ? 'This slug is taken: choose another' : fieldError}
         onChange={(event) => {
-          setOwnSlug(event.currentTarget.value);
+          setName(event.currentTarget.value);
           creating.reset();
         }}
       />
       {children}
+      <div>
+        <Button
+          variant="subtle"
+          size="compact-sm"
+          color="gray"
+          aria-expanded={isAdvanced || isTaken}
+          rightSection={<IconChevronDown size={14} aria-hidden />}
+          onClick={advanced.toggle}
+        >
+          Advanced
+        </Button>
+        <Collapse expanded={isAdvanced || isTaken}>
+          <TextInput
+            mt="xs"
+            label="Slug"
+            description="Identifier in files and commands. It cannot be changed later."
+            value={slug}
+            error={slugError}
+            onChange={(event) => {
+              setOwnSlug(event.currentTarget.value);
+              creating.reset();
+            }}
+          />
+        </Collapse>
+      </div>
     </DialogForm>
   );
 }

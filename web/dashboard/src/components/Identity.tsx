@@ -74,7 +74,7 @@ export function StatusChoice({ status, isReadOnly, onChange, means }: StatusChoi
       </Text>
       <SegmentedControl
         aria-labelledby="status-label"
-        disabled={isReadOnly}
+        readOnly={isReadOnly}
         value={status}
         onChange={(status) => onChange(status as Status)}
         data={[

@@ -4,6 +4,8 @@ import { type ReactNode, useEffect } from 'react';
 
 interface PageProps {
   title: string;
+  /** Way back, above the title. */
+  trail?: ReactNode;
   about?: ReactNode;
   /** Badge beside the title. */
   mark?: ReactNode;
@@ -13,7 +15,7 @@ interface PageProps {
   children: ReactNode;
 }
 
-export function Page({ title, about, mark, actions, width = 1240, children }: PageProps) {
+export function Page({ title, trail, about, mark, actions, width = 1240, children }: PageProps) {
   useEffect(() => {
     document.title = `${title} · Switchboard`;
   }, [title]);
@@ -21,11 +23,12 @@ export function Page({ title, about, mark, actions, width = 1240, children }: Pa
     <Stack gap="lg" maw={width} mx="auto">
       <Group justify="space-between" align="flex-start" gap="md">
         <Box flex={1} miw={220}>
-          <Group gap="sm" wrap="nowrap">
+          {trail}
+          <Group gap="sm" wrap="wrap">
             <Title order={1} className="break">
               {title}
             </Title>
-            {mark}
+            {mark !== undefined && <div className="no-shrink">{mark}</div>}
           </Group>
           {about !== undefined && (
             <Text c="dimmed" size="sm" mt={4} maw={640} component="div">

@@ -17,7 +17,10 @@ export function usersOf(error: unknown): User[] | undefined {
 
 export function RemovalError({ error }: { error: unknown }) {
   const users = usersOf(error);
-  if (users === undefined) return <ErrorAlert error={error} />;
+  return users === undefined ? <ErrorAlert error={error} /> : <StillInUse users={users} />;
+}
+
+export function StillInUse({ users }: { users: User[] }) {
   return (
     <Alert color="yellow" variant="light" role="alert" title="Still in use">
       Change these first:

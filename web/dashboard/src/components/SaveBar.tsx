@@ -1,57 +1,67 @@
-// Bar for unsaved changes, and the prompt before leaving the page with them.
+// Bar for unsaved changes, with the outcome of saving, and the prompt before leaving the page with them.
 import { Button, Group, Paper, Stack, Text, Tooltip } from '@mantine/core';
 import { useHotkeys } from '@mantine/hooks';
 import { useBlocker } from '@tanstack/react-router';
+import { isReloading } from '../reload';
+import type { Draft } from '../use-draft';
 import { useHold } from '../use-held-session';
+import type { Saving } from '../use-saving';
 import { Dialog } from './Dialog';
+import { ErrorAlert } from './ErrorAlert';
 
 const SHORTCUT = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘S' : 'Ctrl S';
 
 interface SaveBarProps {
-  isChanged: boolean;
-  isSaving: boolean;
+  form: Pick<Draft<object>, 'isChanged' | 'isRestored' | 'reset'>;
+  saving: Pick<Saving, 'save' | 'isSaving' | 'isSaved' | 'error' | 'forget'>;
   /** Reason why the form cannot be saved. */
   invalidReason: string | undefined;
-  onSave: () => void;
-  onReset: () => void;
 }
 
-export function SaveBar({ isChanged, isSaving, invalidReason, onSave, onReset }: SaveBarProps) {
+export function SaveBar({ form, saving, invalidReason }: SaveBarProps) {
+  const { isChanged } = form;
   useHold(isChanged);
-  useHotkeys([['mod+S', () => isChanged && invalidReason === undefined && onSave()]], []);
+  useHotkeys([['mod+S', () => isChanged && invalidReason === undefined && saving.save()]], []);
   const leaving = useBlocker({
     shouldBlockFn: ({ current, next }) => isChanged && current.pathname !== next.pathname,
-    enableBeforeUnload: isChanged,
+    enableBeforeUnload: () => isChanged && !isReloading(),
     withResolver: true,
   });
+  const discard = () => {
+    form.reset();
+    saving.forget();
+  };
   return (
     <>
-      {isChanged && (
-        <Paper className="save-bar" px="md" py="xs">
-          <Group justify="space-between" gap="xs">
+      {(isChanged || saving.isSaved || saving.error !== null) && (
+        <Paper className="save-bar" px="md" py="xs" component="section" aria-label="Changes">
+          {saving.error !== null && <ErrorAlert error={saving.error} />}
+          <Group justify="space-between" gap="xs" mih={36}>
             <Text
               size="sm"
               fw={550}
               role="status"
               c={invalidReason === undefined ? undefined : 'var(--mantine-color-error)'}
             >
-              {invalidReason ?? 'Unsaved changes'}
+              {invalidReason ?? stateOf(form, saving)}
             </Text>
-            <Group gap="xs">
-              <Button variant="default" onClick={onReset} disabled={isSaving}>
-                Discard
-              </Button>
-              <Tooltip label={SHORTCUT}>
-                <Button
-                  aria-keyshortcuts="Control+S Meta+S"
-                  onClick={onSave}
-                  loading={isSaving}
-                  disabled={invalidReason !== undefined}
-                >
-                  Save
+            {isChanged && (
+              <Group gap="xs">
+                <Button variant="default" onClick={discard} disabled={saving.isSaving}>
+                  Discard
                 </Button>
-              </Tooltip>
-            </Group>
+                <Tooltip label={SHORTCUT}>
+                  <Button
+                    aria-keyshortcuts="Control+S Meta+S"
+                    onClick={saving.save}
+                    loading={saving.isSaving}
+                    disabled={invalidReason !== undefined}
+                  >
+                    Save
+                  </Button>
+                </Tooltip>
+              </Group>
+            )}
           </Group>
         </Paper>
       )}
@@ -60,7 +70,14 @@ export function SaveBar({ isChanged, isSaving, invalidReason, onSave, onReset }:
           <Stack>
             <Text size="sm">Your changes are not saved.</Text>
             <Group justify="flex-end">
-              <Button variant="subtle" color="red" onClick={leaving.proceed}>
+              <Button
+                variant="subtle"
+                color="red"
+                onClick={() => {
+                  discard();
+                  leaving.proceed();
+                }}
+              >
                 Discard and leave
               </Button>
               <Button onClick={leaving.reset} data-autofocus>
@@ -72,4 +89,11 @@ export function SaveBar({ isChanged, isSaving, invalidReason, onSave, onReset }:
       )}
     </>
   );
+}
+
+function stateOf(form: SaveBarProps['form'], saving: SaveBarProps['saving']): string {
+  if (saving.error !== null) return form.isChanged ? 'Not saved. Your changes are still here.' : '';
+  if (!form.isChanged) return 'Saved. Changes take effect within two seconds.';
+  if (saving.isSaved) return 'Saved. Unsaved changes were made since.';
+  return form.isRestored ? 'Unsaved changes, restored in this tab' : 'Unsaved changes';
 }

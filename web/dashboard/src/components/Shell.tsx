@@ -1,4 +1,5 @@
 // Frame of all pages behind the sign-in: navigation, account menu, redirect to the sign-in page.
+import '../component-styles';
 import {
   AppShell,
   Avatar,
@@ -16,6 +17,7 @@ import {
   useMantineColorScheme,
 } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
+import { Notifications } from '@mantine/notifications';
 import {
   type Icon,
   IconChartBar,
@@ -155,6 +157,7 @@ function Frame() {
         </AppShell.Section>
         <AccountMenu />
       </AppShell.Navbar>
+      <Notifications position="bottom-left" autoClose={5000} className="toasts" />
       <AppShell.Main id="main" tabIndex={-1}>
         {isAllowed ? <Outlet /> : <NotForThisRole />}
       </AppShell.Main>

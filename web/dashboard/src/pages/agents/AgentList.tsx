@@ -1,14 +1,13 @@
 // List of agents.
 import { Badge, Button, Group, Text, TextInput } from '@mantine/core';
 import { IconPlus, IconRobot, IconSearch } from '@tabler/icons-react';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { createColumnHelper } from '@tanstack/react-table';
 import { useState } from 'react';
-import { create, listQuery } from '../../api/resources';
+import { listQuery } from '../../api/resources';
 import { useMay, useSession } from '../../api/session';
 import type { Agent } from '../../api/types';
-import { CreateResource } from '../../components/CreateResource';
 import { DataTable } from '../../components/DataTable';
 import { EmptyState } from '../../components/EmptyState';
 import { ErrorAlert } from '../../components/ErrorAlert';
@@ -16,6 +15,7 @@ import { StatusBadge } from '../../components/formats';
 import { LoadingRows, Page } from '../../components/Page';
 import { RIGHTS } from '../../rights';
 import { AgentAvatar } from './AgentAvatar';
+import { NewAgent } from './NewAgent';
 
 const SEARCH_FROM_AGENTS = 6;
 const column = createColumnHelper<Agent>();
@@ -79,13 +79,6 @@ export function AgentList() {
   const [isCreating, setCreating] = useState(false);
   const [search, setSearch] = useState('');
   const navigate = useNavigate();
-  const client = useQueryClient();
-  const make = async (names: { name: string; slug: string }) => {
-    // New agents are drafts, so that visitors do not meet unfinished ones.
-    const agent = await create(org, 'agents', { ...names, status: 'draft' });
-    await client.invalidateQueries({ queryKey: [org, 'agents'] });
-    await navigate({ to: '/agents/$id', params: { id: agent.id }, search: { tab: 'instructions' } });
-  };
   const newAgent = mayConfigure && (
     <Button leftSection={<IconPlus size={16} aria-hidden />} onClick={() => setCreating(true)}>
       New agent
@@ -128,7 +121,7 @@ export function AgentList() {
         />
       )}
       {isCreating && (
-        <CreateResource title="New agent" placeholder="Support" create={make} onClose={() => setCreating(false)} />
+        <NewAgent takenSlugs={agents.data?.map((agent) => agent.slug) ?? []} onClose={() => setCreating(false)} />
       )}
     </Page>
   );

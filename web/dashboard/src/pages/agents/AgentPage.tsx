@@ -1,15 +1,18 @@
 // Page of an agent: form in tabs, beside it the widget preview and the playground.
-import { Anchor, Button, Paper, Tabs } from '@mantine/core';
+import { Anchor, Button, Group, Paper, Tabs } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import { lazy, Suspense, useEffect, useRef, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { oneQuery } from '../../api/resources';
 import { useMay, useSession } from '../../api/session';
 import type { Agent } from '../../api/types';
 import { Conflict } from '../../components/Conflict';
 import { DeleteResource } from '../../components/DeleteResource';
 import { ErrorAlert } from '../../components/ErrorAlert';
+import { Facts } from '../../components/Facts';
 import { StatusBadge } from '../../components/formats';
+import { Lifecycle } from '../../components/Lifecycle';
+import { lazyPart, usePreload } from '../../components/lazy-part';
 import { LoadingRows, Page } from '../../components/Page';
 import { SaveBar } from '../../components/SaveBar';
 import { RIGHTS } from '../../rights';
@@ -17,8 +20,9 @@ import type { AgentTab } from '../../router';
 import { useDraft } from '../../use-draft';
 import { useSaving } from '../../use-saving';
 import { Behavior } from './Behavior';
+import { Checklist } from './Checklist';
 import { General } from './General';
-import { Access } from './Install';
+import { Install } from './Install';
 import { Instructions } from './Instructions';
 import { Playground } from './Playground';
 import { validateAgent } from './validation';
@@ -26,17 +30,18 @@ import { validateAgent } from './validation';
 const route = getRouteApi('/inside/agents/$id');
 
 // Loaded on first use.
-const Appearance = lazy(() => import('./Appearance').then((part) => ({ default: part.Appearance })));
-const Products = lazy(() => import('./Products').then((part) => ({ default: part.Products })));
-const Changes = lazy(() => import('../../components/AuditEntries').then((part) => ({ default: part.Changes })));
-const WidgetPreview = lazy(() => import('./WidgetPreview').then((part) => ({ default: part.WidgetPreview })));
+const Appearance = lazyPart(async () => (await import('./Appearance')).Appearance);
+const Products = lazyPart(async () => (await import('./Products')).Products);
+const Changes = lazyPart(async () => (await import('../../components/AuditEntries')).Changes);
+const WidgetPreview = lazyPart(async () => (await import('./WidgetPreview')).WidgetPreview);
+const LAZY_PARTS = [Appearance, Products, Changes, WidgetPreview];
 
 const TABS: [AgentTab, string][] = [
   ['general', 'General'],
   ['instructions', 'Instructions'],
   ['appearance', 'Appearance'],
   ['behavior', 'Behavior'],
-  ['access', 'Install'],
+  ['install', 'Install'],
   ['products', 'Products'],
 ];
 
@@ -70,29 +75,41 @@ function Editor({ read }: { read: Agent }) {
     if (tabList.current && chosen)
       tabList.current.scrollLeft = chosen.offsetLeft - (tabList.current.clientWidth - chosen.offsetWidth) / 2;
   }, [tab]);
+  usePreload(LAZY_PARTS);
+  const open = (tab: AgentTab) => void navigate({ to: '.', search: { tab }, replace: true });
+  const invalidReason = validateAgent(form.fields);
   const section = { form, isReadOnly, fieldError: saving.fieldError };
   return (
     <Page
       title={form.base.name}
       mark={<StatusBadge status={form.base.status} isPublic={form.base.public} />}
-      about={
+      trail={
         <Anchor component={Link} to="/agents" size="sm">
           All agents
         </Anchor>
       }
       actions={
-        <Button component="a" href="#try" size="compact-sm" variant="default" className="only-narrow">
-          Test
-        </Button>
+        <Group gap="xs" wrap="nowrap">
+          <Button component="a" href="#try" variant="default" className="only-narrow">
+            Test
+          </Button>
+          {!isReadOnly && (
+            <Lifecycle
+              kind="agent"
+              form={form}
+              saving={saving}
+              invalidReason={invalidReason}
+              onInstall={() => open('install')}
+              onDelete={() => setDeleting(true)}
+            />
+          )}
+        </Group>
       }
     >
+      {!isReadOnly && <Checklist agent={form.base} onOpen={open} />}
       <div className="split">
         <div>
-          <Tabs
-            value={tab}
-            onChange={(tab) => void navigate({ to: '.', search: { tab: tab as AgentTab }, replace: true })}
-            keepMounted={false}
-          >
+          <Tabs value={tab} onChange={(tab) => open(tab as AgentTab)} keepMounted={false}>
             <Tabs.List ref={tabList} className="scrolling-tabs" mb="md" aria-label="Parts of the agent">
               {tabs.map(([value, label]) => (
                 <Tabs.Tab key={value} value={value}>
@@ -100,45 +117,33 @@ function Editor({ read }: { read: Agent }) {
                 </Tabs.Tab>
               ))}
             </Tabs.List>
-            <Suspense fallback={<LoadingRows />}>
-              <fieldset className="bare-fieldset" disabled={isReadOnly}>
-                <Tabs.Panel value="general">
-                  <General {...section} agentId={read.id} onDelete={() => setDeleting(true)} />
-                </Tabs.Panel>
-                <Tabs.Panel value="instructions">
-                  <Instructions {...section} />
-                </Tabs.Panel>
-                <Tabs.Panel value="appearance">
-                  <Appearance {...section} />
-                </Tabs.Panel>
-                <Tabs.Panel value="behavior">
-                  <Behavior {...section} />
-                </Tabs.Panel>
-                <Tabs.Panel value="access">
-                  <Access {...section} agentId={read.id} />
-                </Tabs.Panel>
-              </fieldset>
-              <Tabs.Panel value="products">
-                <Products {...section} agentId={read.id} />
+            <Facts isReadOnly={isReadOnly}>
+              <Tabs.Panel value="general">
+                <General {...section} agentId={read.id} />
               </Tabs.Panel>
-              {maySeeHistory && (
-                <Tabs.Panel value="history">
-                  <Changes kind="agent" id={read.id} />
-                </Tabs.Panel>
-              )}
-            </Suspense>
+              <Tabs.Panel value="instructions">
+                <Instructions {...section} />
+              </Tabs.Panel>
+              <Tabs.Panel value="appearance">
+                <Appearance {...section} />
+              </Tabs.Panel>
+              <Tabs.Panel value="behavior">
+                <Behavior {...section} />
+              </Tabs.Panel>
+              <Tabs.Panel value="install">
+                <Install {...section} agent={form.base} />
+              </Tabs.Panel>
+            </Facts>
+            <Tabs.Panel value="products">
+              <Products {...section} agentId={read.id} />
+            </Tabs.Panel>
+            {maySeeHistory && (
+              <Tabs.Panel value="history">
+                <Changes kind="agent" id={read.id} />
+              </Tabs.Panel>
+            )}
           </Tabs>
-          {saving.error !== null && <ErrorAlert error={saving.error} />}
-          <SaveBar
-            isChanged={form.isChanged}
-            isSaving={saving.isSaving}
-            invalidReason={validateAgent(form.fields)}
-            onSave={saving.save}
-            onReset={() => {
-              form.reset();
-              saving.forget();
-            }}
-          />
+          <SaveBar form={form} saving={saving} invalidReason={invalidReason} />
         </div>
         <TestPanel draft={form.fields} patch={form.patch} mayTry={!isReadOnly} />
       </div>
@@ -182,13 +187,7 @@ function TestPanel({ draft, patch, mayTry }: TestPanelProps) {
           <Tabs.Panel value="playground">
             <Playground draft={draft} patch={patch} mayTry={mayTry} />
           </Tabs.Panel>
-          <Tabs.Panel value="preview">
-            {view === 'preview' && (
-              <Suspense fallback={<LoadingRows rows={1} />}>
-                <WidgetPreview agent={draft} />
-              </Suspense>
-            )}
-          </Tabs.Panel>
+          <Tabs.Panel value="preview">{view === 'preview' && <WidgetPreview agent={draft} />}</Tabs.Panel>
         </Tabs>
       </Paper>
     </aside>

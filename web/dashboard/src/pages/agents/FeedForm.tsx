@@ -7,6 +7,7 @@ import { useSession } from '../../api/session';
 import type { ProductFeed } from '../../api/types';
 import { Card } from '../../components/Card';
 import { ErrorAlert } from '../../components/ErrorAlert';
+import { Facts } from '../../components/Facts';
 import { When } from '../../components/formats';
 import { validateFeedAddress } from './feed-address';
 import { adviceOn } from './feed-advice';
@@ -62,9 +63,9 @@ export function FeedForm({ form, isReadOnly, fieldError, agentId, saved, isAwait
           </Button>
         </Group>
       ) : (
-        <fieldset className="bare-fieldset" disabled={isReadOnly}>
+        <Facts isReadOnly={isReadOnly}>
           <Fields feed={feed} fieldError={fieldError} onChange={(changes) => set({ ...feed, ...changes })} />
-        </fieldset>
+        </Facts>
       )}
       {isSaved && (
         <LastFetch agentId={agentId} feed={saved} isAwaited={isAwaited} onAsked={isReadOnly ? null : onAsked} />

@@ -1,5 +1,5 @@
 // Identity, status and visibility of the agent.
-import { Button, Group, SegmentedControl, Stack, Switch, Text } from '@mantine/core';
+import { SegmentedControl, Stack, Switch, Text } from '@mantine/core';
 import type { AgentFields, Status } from '../../api/types';
 import { Card } from '../../components/Card';
 import { Naming, StatusChoice } from '../../components/Identity';
@@ -13,10 +13,9 @@ const STATUS_MEANS: Record<Status, string> = {
 
 interface GeneralProps extends SectionProps {
   agentId: string;
-  onDelete: () => void;
 }
 
-export function General({ form, isReadOnly, fieldError, agentId, onDelete }: GeneralProps) {
+export function General({ form, isReadOnly, fieldError, agentId }: GeneralProps) {
   const { fields, set } = form;
   return (
     <Stack>
@@ -45,15 +44,6 @@ export function General({ form, isReadOnly, fieldError, agentId, onDelete }: Gen
         />
       </Card>
       <WhenClientsLeave fields={fields} set={set} isReadOnly={isReadOnly} />
-      {!isReadOnly && (
-        <Card title="Delete this agent" about="It stops answering immediately. Its conversations are kept.">
-          <Group>
-            <Button variant="light" color="red" onClick={onDelete}>
-              Delete agent
-            </Button>
-          </Group>
-        </Card>
-      )}
     </Stack>
   );
 }
@@ -75,7 +65,7 @@ function WhenClientsLeave({
         </Text>
         <SegmentedControl
           aria-labelledby="leave-label"
-          disabled={isReadOnly}
+          readOnly={isReadOnly}
           value={fields.onDisconnect}
           onChange={(value) => set({ onDisconnect: value as AgentFields['onDisconnect'] })}
           data={[

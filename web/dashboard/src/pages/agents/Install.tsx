@@ -1,21 +1,25 @@
-// Allowed domains of the agent and the widget snippet.
-import { ActionIcon, Anchor, Button, Code, Group, Stack, Text, TextInput } from '@mantine/core';
-import { IconTrash, IconWorld } from '@tabler/icons-react';
+// Allowed domains of the agent, and code for pages and servers.
+import { ActionIcon, Alert, Anchor, Button, Group, List, Stack, Text, TextInput } from '@mantine/core';
+import { IconAlertTriangle, IconTrash, IconWorld } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
-import { type FormEvent, useRef, useState } from 'react';
+import { type FormEvent, useState } from 'react';
 import { PUBLIC_ORIGIN } from '../../api/public-origin';
+import type { Agent } from '../../api/types';
+import { apiSnippets } from '../../components/api-snippets';
 import { Card } from '../../components/Card';
-import { CopyButton } from '../../components/CopyButton';
+import { Snippets } from '../../components/Snippets';
 import { domainMeaning, validateDomain } from './domains';
 import type { SectionProps } from './section';
+import { widgetSnippets } from './widget-snippets';
 
 const DOMAINS_MAX = 100;
 
-export function Access({ form, isReadOnly, fieldError, agentId }: SectionProps & { agentId: string }) {
+export function Install({ form, isReadOnly, fieldError, agent }: SectionProps & { agent: Agent }) {
   return (
     <Stack>
+      <Embed agent={agent} />
       <Domains form={form} isReadOnly={isReadOnly} fieldError={fieldError} />
-      <Embed agentId={agentId} />
+      <FromServers agent={agent} />
     </Stack>
   );
 }
@@ -101,26 +105,53 @@ function AddDomain({ domains, onAdd }: { domains: string[]; onAdd: (domain: stri
   );
 }
 
-function Embed({ agentId }: { agentId: string }) {
-  const snippet = `<script async src="${PUBLIC_ORIGIN}/v1/widget.js" data-agent-id="${agentId}"></script>`;
-  const shown = useRef<HTMLPreElement>(null);
+function Embed({ agent }: { agent: Agent }) {
+  return (
+    <Card title="Put it on your page" about="No API key is needed: each visitor receives a token.">
+      <Warnings agent={agent} />
+      <Snippets label="Where" snippets={widgetSnippets(agent.id)} />
+    </Card>
+  );
+}
+
+const LOOPBACK = /^(localhost|127\.|\[::1\])/;
+
+/** Tells what keeps visitors from seeing the widget. */
+function Warnings({ agent }: { agent: Agent }) {
+  const { protocol, hostname } = new URL(PUBLIC_ORIGIN);
+  const warnings = [
+    agent.status !== 'active' && 'The agent is not published: visitors see the offline message.',
+    !agent.public && 'The agent is private: pages cannot use it. Make it public under General.',
+    LOOPBACK.test(hostname) &&
+      'This address works on this computer only. Set public_url to the address of the service.',
+    !LOOPBACK.test(hostname) &&
+      protocol === 'http:' &&
+      'The address begins with http: pages with https will not load it. Put the service behind https and set public_url.',
+    agent.allowedDomains.length === 0 && 'Every page may use this agent. Add your domains below to prevent that.',
+  ].filter((warning) => warning !== false);
+  if (warnings.length === 0) return null;
+  return (
+    <Alert variant="light" color="yellow" icon={<IconAlertTriangle aria-hidden />} title="Before you install it">
+      <List size="sm">
+        {warnings.map((warning) => (
+          <List.Item key={warning}>{warning}</List.Item>
+        ))}
+      </List>
+    </Alert>
+  );
+}
+
+function FromServers({ agent }: { agent: Agent }) {
   return (
     <Card
-      title="Install the widget"
-      about="Paste this before the closing body tag. No API key is needed: each visitor receives a token."
+      title="Call it from a server"
+      actions={
+        <Anchor component={Link} to="/settings/keys" size="sm">
+          API keys
+        </Anchor>
+      }
     >
-      <Code block ref={shown} className="text-block" tabIndex={0}>
-        {snippet}
-      </Code>
-      <Group justify="space-between">
-        <CopyButton value={snippet} shown={shown} label="Copy snippet" variant="default" />
-        <Text size="sm" c="dimmed">
-          Calling from a server?{' '}
-          <Anchor component={Link} to="/settings/keys" size="sm" underline="always">
-            Create an API key
-          </Anchor>
-        </Text>
-      </Group>
+      <Snippets label="Language" snippets={apiSnippets('agents', agent.id)} />
     </Card>
   );
 }

@@ -7,6 +7,7 @@ import { useSession } from '../../api/session';
 import type { Agent } from '../../api/types';
 import { ChatPanel } from '../../components/ChatPanel';
 import { type Ask, type Side, useChat } from '../../components/use-chat';
+import { recordTry } from './tried';
 
 const VIEWS = {
   draft: { label: 'Draft', sides: ['draft'], about: 'Uses the form, saved or not.' },
@@ -34,6 +35,7 @@ export function Playground({ draft, patch, mayTry }: PlaygroundProps) {
   }, [patch]);
   const ask = useCallback<Ask>(
     (side, message, history, signal) => {
+      recordTry(draft.id);
       const request = side === 'draft' ? { message, history, draft: latest.current } : { message, history };
       return runAgent(org, draft.id, request, signal);
     },

@@ -7,6 +7,7 @@ import { isAwaited, productsQuery } from '../../api/products';
 import { useSession } from '../../api/session';
 import { Card } from '../../components/Card';
 import { ErrorAlert } from '../../components/ErrorAlert';
+import { Facts } from '../../components/Facts';
 import { LoadingRows } from '../../components/Page';
 import { Catalog } from './Catalog';
 import { FeedForm } from './FeedForm';
@@ -27,7 +28,7 @@ export function Products({ agentId, ...section }: SectionProps & { agentId: stri
   const hasSome = kept !== null || ecommerce.products.length > 0;
   return (
     <Stack>
-      <fieldset className="bare-fieldset" disabled={isReadOnly}>
+      <Facts isReadOnly={isReadOnly}>
         <Card title="Products">
           <Switch
             label="Let the agent show products"
@@ -41,7 +42,7 @@ export function Products({ agentId, ...section }: SectionProps & { agentId: stri
             </Alert>
           )}
         </Card>
-      </fieldset>
+      </Facts>
       <Catalog agentId={agentId} kept={kept} feed={feed} isReadOnly={isReadOnly} />
       <FeedForm
         {...section}
@@ -54,9 +55,9 @@ export function Products({ agentId, ...section }: SectionProps & { agentId: stri
         }}
       />
       {kept !== null && <ProductList agentId={agentId} kept={kept} />}
-      <fieldset className="bare-fieldset" disabled={isReadOnly}>
+      <Facts isReadOnly={isReadOnly}>
         <ManualProducts {...section} />
-      </fieldset>
+      </Facts>
     </Stack>
   );
 }

@@ -11,7 +11,16 @@ import { ErrorAlert } from '../../components/ErrorAlert';
 import { LoadingRows, Page } from '../../components/Page';
 import { Breakdown } from './Breakdown';
 import { Charts } from './Charts';
-import { type AnalyticsSearch, CHOSEN, DAYS_DEFAULT, RANGES, type Range, rangeOf, todayInUtc } from './range';
+import {
+  type AnalyticsSearch,
+  CHOSEN,
+  DAYS_DEFAULT,
+  periodBefore,
+  RANGES,
+  type Range,
+  rangeOf,
+  todayInUtc,
+} from './range';
 import { Tiles } from './Tiles';
 
 const route = getRouteApi('/inside/analytics');
@@ -26,6 +35,7 @@ export function Analytics() {
     ...(search.team && { team: search.team }),
   };
   const analytics = useQuery(analyticsQuery(org, filter));
+  const before = useQuery(analyticsQuery(org, { ...filter, ...periodBefore(range) }));
   const isEmpty = analytics.data?.totals.messages === 0;
   return (
     <Page
@@ -49,7 +59,10 @@ export function Analytics() {
       {analytics.isSuccess && isEmpty && <NoMessages search={search} />}
       {analytics.isSuccess && !isEmpty && (
         <>
-          <Tiles totals={analytics.data.totals} />
+          <Tiles
+            totals={analytics.data.totals}
+            messagesBefore={before.isPlaceholderData ? undefined : before.data?.totals.messages}
+          />
           <Charts analytics={analytics.data} />
           <Breakdown
             title="Agents"

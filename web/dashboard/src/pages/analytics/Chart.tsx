@@ -2,7 +2,7 @@
 // of this page. A table below it has the same totals.
 import { Box, Group, Paper, Table, Text, Title } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
-import { type PointerEvent, useId, useState } from 'react';
+import { type PointerEvent, type ReactNode, useId, useState } from 'react';
 import type { DayTotals } from '../../api/analytics';
 import './charts.css';
 import { dayName } from './numbers';
@@ -19,6 +19,8 @@ interface ChartProps {
   title: string;
   /** Total of the period. */
   summary: string;
+  /** Selection of what the chart shows. */
+  choice: ReactNode;
   kind: 'bars' | 'lines';
   days: DayTotals[];
   series: Series[];
@@ -27,7 +29,7 @@ interface ChartProps {
   max?: number;
 }
 
-const HEIGHT = 190;
+const HEIGHT = 260;
 const BELOW = 22;
 const ABOVE = 8;
 const LEFT = 52;
@@ -35,20 +37,23 @@ const NAME_WIDTH = 62;
 const BAR_MAX = 34;
 
 export function Chart(props: ChartProps) {
-  const { title, summary, days, series, format } = props;
+  const { title, summary, choice, days, series, format } = props;
   const { ref, width } = useElementSize();
   const [pointed, setPointed] = useState<number>();
   const titleId = useId();
   const day = pointed === undefined ? undefined : days[pointed];
   return (
     <Paper className="panel chart" p="md" component="section" aria-labelledby={titleId}>
-      <Group justify="space-between" align="baseline" gap="xs">
-        <Title order={2} size="h3" id={titleId}>
-          {title}
-        </Title>
-        <Text size="sm" c="dimmed">
-          {day === undefined ? summary : readout(day, series, format)}
-        </Text>
+      <Group justify="space-between" gap="xs">
+        <div>
+          <Title order={2} size="h3" id={titleId}>
+            {title}
+          </Title>
+          <Text size="sm" c="dimmed">
+            {day === undefined ? summary : readout(day, series, format)}
+          </Text>
+        </div>
+        {choice}
       </Group>
       <Box ref={ref} mt="xs" mih={HEIGHT}>
         {width > 0 && <Drawing {...props} width={width} pointed={pointed} onPoint={setPointed} />}

@@ -40,6 +40,12 @@ export function rangeOf(search: AnalyticsSearch, today: string): Range {
   return { from: isTooLong ? earliest : from, to };
 }
 
+/** Returns the period of the same length that ends before this one. */
+export function periodBefore({ from, to }: Range): Range {
+  const days = Math.round((Date.parse(to) - Date.parse(from)) / DAY_MS) + 1;
+  return { from: plus(from, -days), to: plus(from, -1) };
+}
+
 export function todayInUtc(): string {
   return new Date().toISOString().slice(0, 10);
 }

@@ -11,6 +11,7 @@ import { EmptyState } from '../../components/EmptyState';
 import { ErrorAlert } from '../../components/ErrorAlert';
 import { LoadingRows, Page } from '../../components/Page';
 import { RIGHTS } from '../../rights';
+import { ConversationColumn } from './ConversationColumn';
 import { DeleteConversation } from './DeleteConversation';
 import { Details } from './Details';
 import { LiveReply } from './LiveReply';
@@ -22,11 +23,13 @@ const route = getRouteApi('/inside/conversations/$id');
 
 export function ConversationPage() {
   const { id } = route.useParams();
+  const search = route.useSearch();
   const org = useSession().organization.id;
   const navigate = useNavigate();
   const mayAct = useMay(RIGHTS.actOnConversations);
   const conversation = useQuery(conversationQuery(useQueryClient(), org, id));
   const { refetch } = conversation;
+  const leave = () => void navigate({ to: '/conversations', search: {} });
   const readAgain = useCallback(() => void refetch(), [refetch]);
   if (conversation.isPending) return <LoadingRows rows={6} />;
   const gone = isGone(conversation.error);
@@ -39,9 +42,8 @@ export function ConversationPage() {
     );
   }
   const visitor = visitorOf(conversation.data);
-  const leave = () => void navigate({ to: '/conversations', search: {} });
   const trail = (
-    <Anchor component={Link} to="/conversations" size="sm">
+    <Anchor component={Link} to="/conversations" search={search as never} size="sm">
       All conversations
     </Anchor>
   );
@@ -60,20 +62,25 @@ export function ConversationPage() {
   );
   // Keeps the erasure receipt open although the conversation is deleted.
   return (
-    <Page title={gone ? 'Conversation' : visitor.label} width={1240} about={trail} actions={mayAct && actions}>
-      {gone ? (
-        <Gone />
-      ) : (
-        <>
-          {conversation.isError && <ErrorAlert error={conversation.error} />}
-          <div className="split">
-            <Transcript org={org} conversation={conversation.data} onReplied={readAgain} />
-            <aside aria-label="About this conversation">
-              <Details conversation={conversation.data} />
-            </aside>
+    <Page title={gone ? 'Conversation' : visitor.label} width={1600} trail={trail} actions={mayAct && actions}>
+      <div className="inbox">
+        <div className="only-beside">
+          <ConversationColumn search={search} selected={id} onClear={leave} />
+        </div>
+        {gone ? (
+          <Gone />
+        ) : (
+          <div>
+            {conversation.isError && <ErrorAlert error={conversation.error} />}
+            <div className="transcript">
+              <Transcript org={org} conversation={conversation.data} onReplied={readAgain} />
+              <aside aria-label="About this conversation">
+                <Details conversation={conversation.data} />
+              </aside>
+            </div>
           </div>
-        </>
-      )}
+        )}
+      </div>
     </Page>
   );
 }

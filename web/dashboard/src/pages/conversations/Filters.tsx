@@ -31,7 +31,16 @@ export function Filters({ search, agents, teams, onChange, onClear }: FiltersPro
   };
   return (
     <Group gap="xs" align="flex-end" className="filters" role="search" aria-label="Conversations">
-      <VisitorInput value={search.visitor ?? ''} onChange={(visitor) => onChange({ visitor: visitor || undefined })} />
+      <SearchInput
+        label="Search messages"
+        value={search.text ?? ''}
+        onChange={(text) => onChange({ text: text || undefined })}
+      />
+      <SearchInput
+        label="Visitor name, email or id"
+        value={search.visitor ?? ''}
+        onChange={(visitor) => onChange({ visitor: visitor || undefined })}
+      />
       <Select
         className="filter-owner"
         aria-label="Agent or team"
@@ -70,7 +79,13 @@ export function Filters({ search, agents, teams, onChange, onClear }: FiltersPro
   );
 }
 
-function VisitorInput({ value, onChange }: { value: string; onChange: (value: string) => void }) {
+interface SearchInputProps {
+  label: string;
+  value: string;
+  onChange: (value: string) => void;
+}
+
+function SearchInput({ label, value, onChange }: SearchInputProps) {
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
   useEffect(() => {
@@ -80,8 +95,10 @@ function VisitorInput({ value, onChange }: { value: string; onChange: (value: st
   }, [text, value, onChange]);
   return (
     <TextInput
-      aria-label="Visitor name, email or id"
-      placeholder="Visitor name, email or id"
+      className="filter-search"
+      aria-label={label}
+      placeholder={label}
+      maxLength={200}
       leftSection={<IconSearch size={16} aria-hidden />}
       value={text}
       onChange={(event) => setText(event.currentTarget.value)}

@@ -26,5 +26,6 @@ export function filterOf(search: ConversationSearch): ConversationFilter {
     ...(until && { until }),
     ...(rating?.min && { minRating: rating.min, maxRating: rating.max }),
     ...(search.visitor && { visitor: search.visitor }),
+    ...(search.text && { text: search.text }),
   };
 }

@@ -60,7 +60,9 @@ function Report({ report }: { report: ProviderTestReport }) {
           </div>
         ))}
         {report.leftOut.length > 0 && (
-          <Text size="sm">The model refuses these, which are left out or sent in another form: {report.leftOut.join(', ')}.</Text>
+          <Text size="sm">
+            The model refuses these, which are left out or sent in another form: {report.leftOut.join(', ')}.
+          </Text>
         )}
       </Stack>
     </Alert>

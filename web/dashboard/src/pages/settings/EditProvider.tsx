@@ -4,14 +4,15 @@ import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { findFieldError } from '../../api/client';
-import { change, create, remove } from '../../api/resources';
+import { change, create } from '../../api/resources';
 import { useSession } from '../../api/session';
 import type { Provider, ProviderFields } from '../../api/types';
 import { Dialog } from '../../components/Dialog';
-import { RemovalError } from '../../components/RemovalError';
+import { ErrorAlert } from '../../components/ErrorAlert';
 import { validateSlug } from '../../slug';
 import { useHold } from '../../use-held-session';
 import { ConnectionTest } from './ConnectionTest';
+import { DeleteProvider } from './DeleteProvider';
 
 const NEW: ProviderFields = {
   slug: '',
@@ -60,8 +61,7 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
       await done();
     },
   });
-  const removing = useMutation({ mutationFn: () => remove(org, 'providers', provider?.id ?? ''), onSuccess: done });
-  const error = saving.error ?? removing.error;
+  const [isRemoving, setRemoving] = useState(false);
   const fieldError = (field: string) => findFieldError(saving.error, field);
   const slugWrong = fields.slug === '' || provider !== undefined ? undefined : validateSlug(fields.slug);
   const isSaved = provider === undefined || (fields === provider && apiKey === '' && !isKeyGone);
@@ -73,7 +73,7 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
     <Dialog onClose={onClose} title={provider === undefined ? 'New provider' : `Provider ${provider.slug}`}>
       <form onSubmit={submit}>
         <Stack>
-          {error !== null && <RemovalError error={error} />}
+          {saving.error !== null && <ErrorAlert error={saving.error} />}
           <TextInput
             label="Slug"
             placeholder="main"
@@ -145,7 +145,9 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
             max={90}
             value={fields.firstTokenTimeoutMs ? fields.firstTokenTimeoutMs / 1000 : ''}
             error={fieldError('firstTokenTimeoutMs')}
-            onChange={(value) => set({ firstTokenTimeoutMs: typeof value === 'number' ? Math.round(value * 1000) : null })}
+            onChange={(value) =>
+              set({ firstTokenTimeoutMs: typeof value === 'number' ? Math.round(value * 1000) : null })
+            }
           />
           <Switch
             label="Supports prefill"
@@ -158,7 +160,7 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
             {provider === undefined ? (
               <span />
             ) : (
-              <Button variant="subtle" color="red" loading={removing.isPending} onClick={() => removing.mutate()}>
+              <Button variant="subtle" color="red" onClick={() => setRemoving(true)}>
                 Delete
               </Button>
             )}
@@ -173,6 +175,9 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
           </Group>
         </Stack>
       </form>
+      {provider !== undefined && isRemoving && (
+        <DeleteProvider provider={provider} onClose={() => setRemoving(false)} onDeleted={onClose} />
+      )}
     </Dialog>
   );
 }

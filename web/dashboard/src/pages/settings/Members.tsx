@@ -15,6 +15,7 @@ import { ErrorAlert, notifyError } from '../../components/ErrorAlert';
 import { exactTime, When } from '../../components/formats';
 import { LoadingRows, Page } from '../../components/Page';
 import { SecretDialog } from '../../components/SecretDialog';
+import { notifyWithUndo } from '../../components/undo';
 import { Invite } from './Invite';
 import { ROLES } from './roles';
 
@@ -68,28 +69,53 @@ function columnsFor(self: string, act: (doing: DialogState) => void) {
   ];
 }
 
+/** Time for which a promotion to owner can be undone, in milliseconds. */
+const UNDO_MS = 15_000;
+
 function RoleOf({ user, isSelf }: { user: User; isSelf: boolean }) {
   const org = useSession().organization.id;
   const client = useQueryClient();
+  const [isPromoting, setPromoting] = useState(false);
   const changing = useMutation({
     mutationFn: (role: Role) => changeUser(org, user.id, { role }),
-    onSuccess: async (_, role) => {
-      notifications.show({ color: 'green', message: `${user.name} is now ${ROLES[role].label.toLowerCase()}.` });
-      await client.invalidateQueries({ queryKey: [org, 'users'] });
-    },
-    onError: notifyError,
+    onSuccess: () => client.invalidateQueries({ queryKey: [org, 'users'] }),
   });
+  const change = async (role: Role) => {
+    const before = user.role;
+    await changing.mutateAsync(role);
+    const message = `${user.name} is now ${ROLES[role].label.toLowerCase()}.`;
+    const undo = () => changing.mutateAsync(before).catch(notifyError);
+    if (role === 'owner') notifyWithUndo(message, UNDO_MS, undo);
+    else notifications.show({ color: 'green', message });
+  };
+  // Users cannot change their own role, so that they do not lock themselves out.
+  if (isSelf) return <Text size="sm">{ROLES[user.role].label}</Text>;
   return (
-    <Select
-      aria-label={`Role of ${user.name}`}
-      size="xs"
-      w={130}
-      // Users cannot change their own role, so that they do not lock themselves out.
-      disabled={isSelf || changing.isPending}
-      value={user.role}
-      data={Object.entries(ROLES).map(([value, { label }]) => ({ value, label }))}
-      onChange={(role) => role !== null && role !== user.role && changing.mutate(role as Role)}
-    />
+    <>
+      <Select
+        aria-label={`Role of ${user.name}`}
+        size="xs"
+        w={130}
+        disabled={changing.isPending}
+        value={user.role}
+        data={Object.entries(ROLES).map(([value, { label }]) => ({ value, label }))}
+        onChange={(role) => {
+          if (role === null || role === user.role) return;
+          if (role === 'owner') setPromoting(true);
+          else void change(role as Role).catch(notifyError);
+        }}
+      />
+      {isPromoting && (
+        <Confirm
+          title={`Make ${user.name} an owner?`}
+          action="Make owner"
+          onConfirm={() => change('owner')}
+          onClose={() => setPromoting(false)}
+        >
+          Owners can do everything: manage members, API keys and providers, and remove you.
+        </Confirm>
+      )}
+    </>
   );
 }
 

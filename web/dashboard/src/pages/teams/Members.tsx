@@ -24,7 +24,9 @@ export function Members({ form, isReadOnly, fieldError }: TeamSectionProps) {
     <Card title="Members" about="Describe what visitors ask each member for. Clear specializations improve routing.">
       {members.length === 0 && (
         <Alert variant="light" color="gray">
-          Nobody is in the team yet. Without members, the default agent answers everything.
+          {form.fields.defaultAgent === null
+            ? 'Nobody is in the team yet. Add a member, or choose a default agent that answers everything.'
+            : 'Nobody is in the team yet. Without members, the default agent answers everything.'}
         </Alert>
       )}
       <Stack gap={0} component="ul" className="plain-list" aria-label="Members">
@@ -80,7 +82,12 @@ function MemberRow({ slug, agent, specialization, error, isReadOnly, onSpecializ
             </Link>
           )}
           {agent !== undefined && !(agent.status === 'active' && agent.public) && (
-            <StatusBadge status={agent.status} isPublic={agent.public} />
+            <>
+              <StatusBadge status={agent.status} isPublic={agent.public} />
+              <Text size="xs" c="dimmed">
+                gets no messages until it is published and public
+              </Text>
+            </>
           )}
         </Group>
         <Textarea

@@ -119,7 +119,14 @@ export function TeamList() {
         />
       )}
       {isCreating && (
-        <CreateResource title="New team" placeholder="Front desk" create={make} onClose={() => setCreating(false)} />
+        <CreateResource
+          title="New team"
+          placeholder="Front desk"
+          fallbackSlug="team"
+          takenSlugs={teams.data?.map((team) => team.slug) ?? []}
+          create={make}
+          onClose={() => setCreating(false)}
+        />
       )}
     </Page>
   );

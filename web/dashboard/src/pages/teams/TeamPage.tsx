@@ -1,7 +1,7 @@
 // Page of a team: members, routing and a routing test.
-import { Anchor, Button, Group, Paper, SegmentedControl, Select, Stack, Switch, Text, Title } from '@mantine/core';
+import { Anchor, Paper, SegmentedControl, Select, Stack, Switch, Tabs, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { listQuery, oneQuery } from '../../api/resources';
 import { useMay, useSession } from '../../api/session';
@@ -11,18 +11,28 @@ import { Card } from '../../components/Card';
 import { Conflict } from '../../components/Conflict';
 import { DeleteResource } from '../../components/DeleteResource';
 import { ErrorAlert } from '../../components/ErrorAlert';
+import { Facts } from '../../components/Facts';
 import { StatusBadge } from '../../components/formats';
 import { Naming, StatusChoice } from '../../components/Identity';
+import { Lifecycle } from '../../components/Lifecycle';
 import { LoadingRows, Page } from '../../components/Page';
 import { SaveBar } from '../../components/SaveBar';
 import { RIGHTS } from '../../rights';
+import type { TeamTab } from '../../router';
 import { type Draft, useDraft } from '../../use-draft';
 import { useSaving } from '../../use-saving';
+import { InstallTeam } from './InstallTeam';
 import { Members } from './Members';
 import { RoutingTest } from './RoutingTest';
 import { STRATEGIES } from './strategies';
 
 const route = getRouteApi('/inside/teams/$id');
+
+const TABS: [TeamTab, string][] = [
+  ['members', 'Members'],
+  ['general', 'General'],
+  ['install', 'Install'],
+];
 
 export function TeamPage() {
   const { id } = route.useParams();
@@ -40,6 +50,10 @@ function Editor({ read }: { read: Team }) {
   const form = useDraft<Team>(read);
   const saving = useSaving<Team>(org, 'teams', read.id, form);
   const [isDeleting, setDeleting] = useState(false);
+  const tabs = maySeeHistory ? [...TABS, ['history', 'History'] as [TeamTab, string]] : TABS;
+  const wanted = route.useSearch().tab;
+  const tab = tabs.some(([value]) => value === wanted) ? wanted : 'members';
+  const navigate = useNavigate();
   const invalidReason = form.fields.name.trim() === '' ? 'The team needs a name' : undefined;
   const trail = (
     <Anchor component={Link} to="/teams" size="sm">
@@ -49,49 +63,56 @@ function Editor({ read }: { read: Team }) {
   return (
     <Page
       title={form.base.name}
-      about={trail}
+      trail={trail}
       mark={<StatusBadge status={form.base.status} isPublic={form.base.public} />}
+      actions={
+        !isReadOnly && (
+          <Lifecycle
+            kind="team"
+            form={form}
+            saving={saving}
+            invalidReason={invalidReason}
+            onInstall={() => void navigate({ to: '.', search: { tab: 'install' }, replace: true })}
+            onDelete={() => setDeleting(true)}
+          />
+        )
+      }
     >
       <div className="split">
         <Stack>
-          <fieldset className="bare-fieldset" disabled={isReadOnly}>
-            <Stack>
-              <Routes form={form} isReadOnly={isReadOnly} fieldError={saving.fieldError} />
-              <Members form={form} isReadOnly={isReadOnly} fieldError={saving.fieldError} />
-              <Identity form={form} isReadOnly={isReadOnly} fieldError={saving.fieldError} teamId={read.id} />
-            </Stack>
-          </fieldset>
-          {!isReadOnly && (
-            <Card
-              title="Delete this team"
-              about="Its address stops working immediately. Its agents and conversations are kept."
-            >
-              <Group>
-                <Button variant="light" color="red" onClick={() => setDeleting(true)}>
-                  Delete team
-                </Button>
-              </Group>
-            </Card>
-          )}
-          {maySeeHistory && (
-            <section>
-              <Title order={2} mb="sm">
-                History
-              </Title>
-              <Changes kind="team" id={read.id} />
-            </section>
-          )}
-          {saving.error !== null && <ErrorAlert error={saving.error} />}
-          <SaveBar
-            isChanged={form.isChanged}
-            isSaving={saving.isSaving}
-            invalidReason={invalidReason}
-            onSave={saving.save}
-            onReset={() => {
-              form.reset();
-              saving.forget();
-            }}
-          />
+          <Tabs
+            value={tab}
+            onChange={(tab) => void navigate({ to: '.', search: { tab: tab as TeamTab }, replace: true })}
+            keepMounted={false}
+          >
+            <Tabs.List className="scrolling-tabs" mb="md" aria-label="Parts of the team">
+              {tabs.map(([value, label]) => (
+                <Tabs.Tab key={value} value={value}>
+                  {label}
+                </Tabs.Tab>
+              ))}
+            </Tabs.List>
+            <Facts isReadOnly={isReadOnly}>
+              <Tabs.Panel value="members">
+                <Stack>
+                  <Routes form={form} isReadOnly={isReadOnly} fieldError={saving.fieldError} />
+                  <Members form={form} isReadOnly={isReadOnly} fieldError={saving.fieldError} />
+                </Stack>
+              </Tabs.Panel>
+              <Tabs.Panel value="general">
+                <Identity form={form} isReadOnly={isReadOnly} fieldError={saving.fieldError} teamId={read.id} />
+              </Tabs.Panel>
+              <Tabs.Panel value="install">
+                <InstallTeam team={form.base} />
+              </Tabs.Panel>
+            </Facts>
+            {maySeeHistory && (
+              <Tabs.Panel value="history">
+                <Changes kind="team" id={read.id} />
+              </Tabs.Panel>
+            )}
+          </Tabs>
+          <SaveBar form={form} saving={saving} invalidReason={invalidReason} />
         </Stack>
         <aside aria-label="Test the team">
           <Paper className="panel" p="md">
@@ -163,7 +184,7 @@ function Routes({ form, isReadOnly, fieldError }: TeamSectionProps) {
         </Text>
         <SegmentedControl
           aria-labelledby="strategy-label"
-          disabled={isReadOnly}
+          readOnly={isReadOnly}
           value={fields.routing}
           onChange={(routing) => set({ routing: routing as Routing })}
           data={Object.entries(STRATEGIES).map(([value, { label }]) => ({ value, label }))}

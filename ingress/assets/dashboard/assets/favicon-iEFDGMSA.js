@@ -1,0 +1,1 @@
+var e=`/dashboard/assets/favicon-DwMsWeM8.svg`;export{e as t};

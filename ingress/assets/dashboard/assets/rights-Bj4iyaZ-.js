@@ -1,0 +1,1 @@
+var e={readConfiguration:`readConfiguration`,configure:`configure`,manageKeys:`manageKeys`,readConversations:`readConversations`,actOnConversations:`actOnConversations`,manageUsers:`manageUsers`,readAudit:`readAudit`};export{e as t};

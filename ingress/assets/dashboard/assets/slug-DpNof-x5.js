@@ -1,1 +1,0 @@
-function e(e){return e.normalize(`NFKD`).replace(/[\u0300-\u036f]/g,``).toLowerCase().replace(/[^a-z0-9]+/g,`-`).replace(/^-+|-+$/g,``).slice(0,63)}function t(e){if(!/^[a-z0-9][a-z0-9-]{0,62}$/.test(e))return`Use 1 to 63 characters: a–z, 0–9 and -, not starting with -`}export{t as n,e as t};
