@@ -154,7 +154,7 @@ impl ReplyStateStore for EmbeddedStore {
                 Ok(statement.query_row(key, |row| row.get(0)).optional()?)
             })
             .await?;
-        body.map(|body| known_reply(&body)).transpose()
+        body.map_or(Ok(None), |body| known_reply(&body))
     }
 }
 

@@ -10,16 +10,14 @@ use super::{
         ConversationDeletion, DELETED_AT_ONCE, HistoryState, RelatedData, Tombstone,
         cleared_rating, related_data,
     },
-    embedded::rows::{PUT_ORIGIN, head, put_progress},
+    embedded::rows::{PUT_ORIGIN, head, put_progress, put_reply},
     embedded_facts::put_fact,
-    rows::{ConversationOrigin, position_column, tombstone_rows},
+    rows::{ConversationOrigin, deleted_cell, position_column, tombstone_rows},
 };
 use crate::{error::StoreError, sqlite::SqliteDatabase};
 
 const GET_BODIES: &str = "SELECT body FROM messages
     WHERE org_id = ?1 AND conversation_id = ?2 AND position >= ?3 AND position < ?4";
-const DELETE_REPLY: &str =
-    "DELETE FROM replies WHERE org_id = ?1 AND reply_id = ?2 AND stamp <= ?3";
 const DELETE_SETTLED: &str = "DELETE FROM settled_turns WHERE org_id = ?1 AND reply_id = ?2";
 const DELETE_LINK: &str = "DELETE FROM session_links
     WHERE org_id = ?1 AND agent_id = ?2 AND session_id = ?3 AND conversation_id = ?4";
@@ -129,11 +127,7 @@ fn remove_related_data(
         put_fact(connection, org_id, fact)?;
     }
     for (reply, stamp) in replies {
-        connection.prepare_cached(DELETE_REPLY)?.execute(params![
-            org_id.as_str(),
-            reply.as_str(),
-            stamp
-        ])?;
+        put_reply(connection, org_id, &reply, &deleted_cell(*at, stamp)?)?;
         connection
             .prepare_cached(DELETE_SETTLED)?
             .execute([org_id.as_str(), reply.as_str()])?;

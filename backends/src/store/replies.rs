@@ -1,5 +1,7 @@
 //! The states of replies, each found by the id of its reply.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use switchboard_schemas::{
@@ -10,6 +12,9 @@ use switchboard_schemas::{
 };
 
 use crate::error::StoreError;
+
+/// Time for which the store knows that a reply was deleted.
+pub(super) const DELETED_FOR: Duration = Duration::from_hours(24);
 
 /// States of replies.
 ///
@@ -22,7 +27,7 @@ pub trait ReplyStateStore: Send + Sync {
     /// begins.
     async fn record_acceptance(&self, accepted: &AcceptedReply) -> Result<(), StoreError>;
 
-    /// Returns the state of a reply independently of its conversation: accepted or final.
+    /// Returns the state of a reply independently of its conversation.
     async fn known_reply(
         &self,
         org: &OrgId,
@@ -37,7 +42,7 @@ pub trait ReplyStateStore: Send + Sync {
     ) -> Result<Option<ReplyRecord>, StoreError> {
         Ok(match self.known_reply(org, reply).await? {
             Some(ReplyState::Final(record)) => Some(*record),
-            Some(ReplyState::Accepted(_)) | None => None,
+            Some(ReplyState::Accepted(_) | ReplyState::Deleted) | None => None,
         })
     }
 }
@@ -63,6 +68,9 @@ pub enum ReplyState {
     Accepted(AcceptedReply),
     /// The reply has its final state.
     Final(Box<ReplyRecord>),
+    /// The conversation of the reply was deleted within the last [`DELETED_FOR`]: a repeated record
+    /// of its message is not answered again.
+    Deleted,
 }
 
 /// The final state of a reply, stored as one value because writes with equal timestamps would be

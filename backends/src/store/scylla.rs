@@ -308,7 +308,7 @@ impl ReplyStateStore for ScyllaStore {
             .link
             .query_rows::<(String,)>(&self.prepared_statements().await?.get_reply, values)
             .await?;
-        rows.first().map(|(body,)| known_reply(body)).transpose()
+        rows.first().map_or(Ok(None), |(body,)| known_reply(body))
     }
 }
 

@@ -11,7 +11,8 @@ use super::{
         ConversationDeletion, DELETED_AT_ONCE, RelatedData, Tombstone, cleared_rating, related_data,
     },
     listing::ListRow,
-    rows::{ConversationOrigin, HeadRow, position_column, tombstone_rows},
+    replies::DELETED_FOR,
+    rows::{ConversationOrigin, HeadRow, deleted_cell, position_column, tombstone_rows},
     scylla::BUCKET_POSITIONS,
     scylla_facts::FactStatements,
     scylla_lists::PreparedLists,
@@ -34,8 +35,8 @@ statements! {
                 WHERE org_id = ? AND conversation_id = ? AND bucket = ? AND position >= ? AND position < ?",
         prepare_write delete_bucket = "DELETE FROM switchboard.messages USING TIMESTAMP ?
                 WHERE org_id = ? AND conversation_id = ? AND bucket = ?",
-        prepare_write delete_reply =
-            "DELETE FROM switchboard.replies USING TIMESTAMP ? WHERE org_id = ? AND reply_id = ?",
+        prepare_write mark_reply = "INSERT INTO switchboard.replies (org_id, reply_id, body)
+                VALUES (?, ?, ?) USING TTL ? AND TIMESTAMP ?",
         prepare_write delete_settled_turn =
             "DELETE FROM switchboard.settled_turns WHERE org_id = ? AND reply_id = ?",
         prepare_write delete_link = "DELETE FROM switchboard.session_links USING TIMESTAMP ?
@@ -130,9 +131,12 @@ impl PreparedDeletion {
             let settled = replies
                 .iter()
                 .map(|(reply, _)| link.write(&self.delete_settled_turn, (org, reply.as_str())));
-            let replies = replies
-                .iter()
-                .map(|(reply, at)| link.write(&self.delete_reply, (at, org, reply.as_str())));
+            let kept_for = i32::try_from(DELETED_FOR.as_secs()).unwrap_or(i32::MAX);
+            let replies = replies.iter().map(|(reply, stamp)| async move {
+                let mark = deleted_cell(deletion.at, *stamp)?;
+                let values = (org, reply.as_str(), mark.body, kept_for, mark.stamp);
+                link.write(&self.mark_reply, values).await
+            });
             let at = deletion.at.micros();
             let links = agents
                 .iter()

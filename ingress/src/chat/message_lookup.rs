@@ -215,6 +215,7 @@ async fn stage_of(
     let accepted = match store.known_reply(org, reply).await? {
         Some(ReplyState::Final(record)) => return Ok(Some(ReplyStage::Final(record))),
         Some(ReplyState::Accepted(accepted)) => Some(accepted),
+        Some(ReplyState::Deleted) => return Ok(None),
         None => None,
     };
     let conversation = store.conversation(org, &reply.conversation()).await?;

@@ -5,8 +5,9 @@ use std::{
     time::Duration,
 };
 
-use switchboard_backends::relay::{
-    ClaimOutcome, ClaimRequest, ClaimTask, ClaimToken, LEASE, RelayError,
+use switchboard_backends::{
+    relay::{ClaimOutcome, ClaimRequest, ClaimTask, ClaimToken, LEASE, RelayError},
+    store::ReplyState,
 };
 use switchboard_schemas::conversation_job::ReplyJob;
 use tokio::time::{Instant, sleep};
@@ -184,15 +185,15 @@ async fn claim_without_relay(
     request: &ClaimRequest,
 ) -> Result<ClaimedReply, JobEnd> {
     let reply_id = job.turn.reply_id();
-    let record = inference
+    let known = inference
         .backends
         .store
-        .final_record(&job.turn.org_id, &reply_id)
+        .known_reply(&job.turn.org_id, &reply_id)
         .await;
-    let task = match record {
+    let task = match known {
         // The attempt that stored it may have ended before its analytics event was published.
-        Ok(Some(_)) => ClaimTask::Announce,
-        Ok(None) => ClaimTask::Generate,
+        Ok(Some(ReplyState::Final(_) | ReplyState::Deleted)) => ClaimTask::Announce,
+        Ok(Some(ReplyState::Accepted(_)) | None) => ClaimTask::Generate,
         Err(error) => {
             tracing::warn!(%error, "could not read the state of the reply from relay or store");
             return Err(JobEnd::RetryAfter(UNKNOWN_STATE_DELAY));

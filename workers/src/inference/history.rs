@@ -9,7 +9,7 @@ use serde_json::Value;
 use switchboard_backends::{
     StoreError,
     store::{
-        ConversationReader, ReplyRecord, ReplyStateStore,
+        ConversationReader, ReplyRecord, ReplyState, ReplyStateStore,
         deletion::{HistoryState, Tombstone},
     },
 };
@@ -40,6 +40,8 @@ pub(crate) enum TurnState {
     Pending(PendingTurn),
     /// The reply of the turn is stored.
     Final(Box<ReplyRecord>),
+    /// The turn was deleted with its conversation.
+    Deleted,
 }
 
 /// A turn without a final state.
@@ -87,18 +89,19 @@ impl HistoryCache {
             if history.precedes(turn) {
                 return Ok(TurnState::next_turn(history));
             }
-            match store.final_record(&turn.org_id, &reply_id).await? {
-                Some(record) => return Ok(TurnState::Final(Box::new(record))),
+            let known = store.known_reply(&turn.org_id, &reply_id).await?;
+            match known.and_then(TurnState::of_ended) {
+                Some(ended) => return Ok(ended),
                 None if !history.contains(turn) => return Ok(TurnState::next_turn(history)),
                 None => {}
             }
         }
-        let (record, state) = tokio::try_join!(
-            store.final_record(&turn.org_id, &reply_id),
+        let (known, state) = tokio::try_join!(
+            store.known_reply(&turn.org_id, &reply_id),
             store.history_state(&turn.org_id, &turn.conversation_id)
         )?;
-        if let Some(record) = record {
-            return Ok(TurnState::Final(Box::new(record)));
+        if let Some(ended) = known.and_then(TurnState::of_ended) {
+            return Ok(ended);
         }
         let count = state.message_count;
         let messages = if count == 0 {
@@ -147,6 +150,15 @@ impl HistoryCache {
 }
 
 impl TurnState {
+    /// Returns the state of a turn that has nothing left to generate.
+    fn of_ended(known: ReplyState) -> Option<Self> {
+        match known {
+            ReplyState::Accepted(_) => None,
+            ReplyState::Final(record) => Some(Self::Final(record)),
+            ReplyState::Deleted => Some(Self::Deleted),
+        }
+    }
+
     fn next_turn(history: ConversationHistory) -> Self {
         Self::Pending(PendingTurn {
             position: history.count,

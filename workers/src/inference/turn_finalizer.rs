@@ -97,6 +97,7 @@ impl<'a> TurnFinalizer<'a> {
                 self.store_and_complete(turn, *settled, announcement).await
             }
             Some(SettledEnd::Stored(record)) => self.announce_stored(&record).await,
+            Some(SettledEnd::Deleted) => self.end_deleted().await,
             None => JobEnd::RetryAfter(self.inference.config.parked_delay()),
         }
     }
@@ -110,6 +111,22 @@ impl<'a> TurnFinalizer<'a> {
         if self
             .writer
             .complete(&record.end, record.message_count(), true)
+            .await
+        {
+            JobEnd::Finished
+        } else {
+            JobEnd::RetryAfter(LEASE)
+        }
+    }
+
+    /// Completes a turn that was deleted with its conversation, so that neither its text nor an
+    /// event comes back.
+    pub(super) async fn end_deleted(&self) -> JobEnd {
+        let waited_ms = Timestamp::now().millis_since(self.job.turn.accepted_at);
+        self.writer.mark_finalized().await;
+        if self
+            .writer
+            .complete(&ReplyEnd::cancelled_in_queue(waited_ms), 0, true)
             .await
         {
             JobEnd::Finished
@@ -202,11 +219,11 @@ impl<'a> TurnFinalizer<'a> {
         };
         self.count_end(end);
         let event = events::assistant_message(self.job, &turn_end.record, text);
-        let published = announcement.send_event(event);
         // The client gets its end now; the claim is not done until the event is published as well.
         if !self.writer.complete(end, message_count, false).await {
             return JobEnd::RetryAfter(LEASE);
         }
+        let published = announcement.send_event(event);
         let is_published = timeout_at(self.deadline, published.cancelled())
             .await
             .is_ok();

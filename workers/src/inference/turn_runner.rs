@@ -175,6 +175,7 @@ impl<'a> TurnRunner<'a> {
                 Box::pin(self.finish_pending_turn(&turn, source)).await
             }
             Some(TurnState::Final(record)) => self.finalizer.announce_stored(&record).await,
+            Some(TurnState::Deleted) => self.finalizer.end_deleted().await,
             None => self.release_for_retry().await,
         }
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use switchboard_backends::{
     StoreError,
     relay::LEASE,
-    store::{ReplyRecord, SessionLink, TurnEnd, TurnStart, message_metadata},
+    store::{ReplyRecord, ReplyState, SessionLink, TurnEnd, TurnStart, message_metadata},
 };
 use switchboard_schemas::{
     conversation::{Conversation, ConversationOwner, Message, MessageAuthor},
@@ -62,6 +62,8 @@ pub(super) enum SettledEnd {
     Unstored(Box<TurnEnd>),
     /// An attempt has stored it.
     Stored(Box<ReplyRecord>),
+    /// It was deleted with its conversation.
+    Deleted,
 }
 
 pub(super) struct ConversationTurnStore<'a> {
@@ -122,8 +124,10 @@ impl TurnStore for ConversationTurnStore<'_> {
         let store = &*self.inference.backends.store;
         let (org, reply) = (&self.job.turn.org_id, self.job.turn.reply_id());
         let settle = || async {
-            if let Some(record) = store.final_record(org, &reply).await? {
-                return Ok(SettledEnd::Stored(Box::new(record)));
+            match store.known_reply(org, &reply).await? {
+                Some(ReplyState::Final(record)) => return Ok(SettledEnd::Stored(record)),
+                Some(ReplyState::Deleted) => return Ok(SettledEnd::Deleted),
+                Some(ReplyState::Accepted(_)) | None => {}
             }
             let settled = store.settle_turn(own).await?;
             Ok::<_, StoreError>(SettledEnd::Unstored(Box::new(settled)))

@@ -8,12 +8,14 @@ use switchboard_backends::{
     Backends,
     relay::{ClaimOutcome, ClaimRequest, LEASE},
     store::{
-        ReplyRecord, TurnEnd, TurnStart,
+        ReplyRecord, ReplyState, TurnEnd, TurnStart,
         deletion::{HistoryState, Tombstone},
     },
 };
 use switchboard_schemas::{
-    conversation::ConversationOwner, reply_event::ReplyFailure, routing_job::TeamMessageJob,
+    conversation::ConversationOwner,
+    reply_event::{ReplyEnd, ReplyFailure},
+    routing_job::TeamMessageJob,
     time::Timestamp,
 };
 
@@ -57,11 +59,10 @@ pub(super) async fn fail(
         .store
         .history_state(&turn.org_id, &turn.conversation_id)
         .await?;
-    let stored = backends
+    let known = backends
         .store
-        .final_record(&turn.org_id, &token.reply_id)
+        .known_reply(&turn.org_id, &token.reply_id)
         .await?;
-    let is_stored = stored.is_some();
     let relay = backends.relay.clone();
     let writer = ReplyWriter::new(
         relay,
@@ -70,9 +71,18 @@ pub(super) async fn fail(
         0,
         LoggedReply::default(),
     );
-    let record = match stored {
-        Some(record) => record,
-        None => store_failed_turn(backends, job, &writer, message_count, tombstone.clone()).await?,
+    let is_stored = matches!(known, Some(ReplyState::Final(_)));
+    let record = match known {
+        Some(ReplyState::Final(record)) => *record,
+        Some(ReplyState::Deleted) => {
+            let waited_ms = Timestamp::now().millis_since(turn.accepted_at);
+            let end = ReplyEnd::cancelled_in_queue(waited_ms);
+            let ours = writer.complete(&end, message_count, true).await;
+            return Ok((!ours).then_some(JobEnd::RetryAfter(LEASE)));
+        }
+        Some(ReplyState::Accepted(_)) | None => {
+            store_failed_turn(backends, job, &writer, message_count, tombstone.clone()).await?
+        }
     };
     if writer.finalize(&record.end).await == FinalizeResult::Fenced {
         return Ok(Some(JobEnd::RetryAfter(LEASE)));

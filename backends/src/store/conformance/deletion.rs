@@ -5,7 +5,7 @@ use switchboard_schemas::{ids::EventId, time::Timestamp};
 
 use super::{Subject, Talk, TalkTurn, noon_and, object, replied};
 use crate::store::{
-    SessionLink,
+    ReplyState, SessionLink,
     deletion::{ConversationDeletion, HistoryState},
     listing::ListQuery,
 };
@@ -67,7 +67,10 @@ async fn assert_gone(subject: &Subject, talk: &Talk, turn: &TalkTurn) {
     let (store, link) = (&subject.store, link(talk, turn));
     assert_eq!(store.conversation(&talk.org, &talk.id).await.unwrap(), None);
     assert_eq!(subject.page(talk, 0, 10).await, []);
-    assert_eq!(subject.read_known_reply(talk, turn).await, None);
+    assert_eq!(
+        subject.read_known_reply(talk, turn).await,
+        Some(ReplyState::Deleted)
+    );
     assert_eq!(
         store
             .linked_conversations(&talk.org, &link.agent_id, &link.session_id)

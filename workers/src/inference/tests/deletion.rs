@@ -65,3 +65,21 @@ async fn deletion_works_without_the_relay() {
     assert!(finished(&world.run_deletion(&world.deletion(&job)).await));
     assert_eq!(world.messages(&job).await, []);
 }
+
+#[tokio::test]
+async fn repeated_record_of_a_deleted_turn_is_not_answered_again() {
+    for relay_is_down in [false, true] {
+        let world = World::new(vec![says("one"), says("two")], false).await;
+        let job = world.job("hi");
+        assert!(finished(&world.run(&job).await));
+        assert!(finished(&world.run_deletion(&world.deletion(&job)).await));
+        world.lose_relay_data();
+        world.relay.faults.set_down(relay_is_down);
+        assert!(finished(&world.run_inherited(&job).await));
+        world.relay.faults.set_down(false);
+        assert_eq!(world.provider.bodies().len(), 1);
+        assert_eq!(world.messages(&job).await, []);
+        // The event of the deletion alone is left.
+        assert_eq!(world.events(1).await[0]["deleted"], json!(true));
+    }
+}
