@@ -32,9 +32,10 @@ use super::{
     embedded_deletion, embedded_erasures,
     embedded_facts::put_fact,
     listing::{ListQuery, ListRange, ListedConversation, parse_listed},
+    reply_rows::{accepted_cell, known_reply},
     rows::{
-        EndRows, MetadataChange, StartRows, TurnProgress, accepted_cell, known_reply, latest_first,
-        page_range, position_column, read_page,
+        EndRows, MetadataChange, StartRows, TurnProgress, latest_first, page_range,
+        position_column, read_page,
     },
     turns::SettledTurn,
 };

@@ -12,7 +12,8 @@ use super::{
     },
     embedded::rows::{PUT_ORIGIN, head, put_progress, put_reply},
     embedded_facts::put_fact,
-    rows::{ConversationOrigin, deleted_cell, position_column, tombstone_rows},
+    reply_rows::deleted_cell,
+    rows::{ConversationOrigin, position_column, tombstone_rows},
 };
 use crate::{error::StoreError, sqlite::SqliteDatabase};
 

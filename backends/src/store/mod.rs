@@ -32,6 +32,7 @@ mod erasures;
 pub(crate) mod fixtures;
 pub mod listing;
 mod replies;
+mod reply_rows;
 pub(crate) mod rows;
 pub mod scylla;
 mod scylla_deletion;

@@ -1,7 +1,7 @@
 //! Rows of the conversation store. Both backends write these texts with these stamps and combine
 //! them in the same way.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -14,11 +14,10 @@ use switchboard_schemas::{
 };
 
 use super::{
-    AcceptedReply, ReplyRecord, ReplyState, TurnEnd, TurnStart,
+    TurnEnd, TurnStart,
     deletion::{HistoryState, Tombstone, moment_behind, places_before},
     listing::ListRow,
-    replies::DELETED_FOR,
-    stamp::{ACCEPTANCE_STAMP, TurnPhase, history_stamp, result_stamp},
+    stamp::{TurnPhase, history_stamp, result_stamp},
 };
 use crate::{
     analytics::facts::{FactWrite, TurnFact},
@@ -59,17 +58,6 @@ pub(super) struct EndRows {
     pub(super) progress: StampedCell,
     pub(super) record: StampedCell,
     pub(super) fact: FactWrite,
-}
-
-/// The row of a reply id: an acceptance until the final state replaces it, and a mark after the
-/// deletion of both.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ReplyRow {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    accepted: Option<AcceptedReply>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    deleted_at: Option<Timestamp>,
 }
 
 /// Keys to set with their JSON texts, and keys to clear.
@@ -332,44 +320,6 @@ impl HeadRow {
             metadata: metadata.collect::<Result<_, StoreError>>()?,
         }))
     }
-}
-
-/// Returns the cell that [`super::ReplyStateStore::record_acceptance`] writes.
-pub(super) fn accepted_cell(accepted: &AcceptedReply) -> Result<StampedCell, StoreError> {
-    let row = ReplyRow {
-        accepted: Some(accepted.clone()),
-        ..ReplyRow::default()
-    };
-    Ok(StampedCell {
-        body: encode(&row)?,
-        stamp: ACCEPTANCE_STAMP,
-    })
-}
-
-/// Returns the cell that marks a deleted reply.
-pub(super) fn deleted_cell(deleted_at: Timestamp, stamp: i64) -> Result<StampedCell, StoreError> {
-    let row = ReplyRow {
-        deleted_at: Some(deleted_at),
-        ..ReplyRow::default()
-    };
-    Ok(StampedCell {
-        body: encode(&row)?,
-        stamp,
-    })
-}
-
-/// Parses the row of a reply id. The mark of an old deletion counts no more.
-pub(super) fn known_reply(body: &str) -> Result<Option<ReplyState>, StoreError> {
-    let row = decode::<ReplyRow>(body)?;
-    if let Some(accepted) = row.accepted {
-        return Ok(Some(ReplyState::Accepted(accepted)));
-    }
-    let Some(deleted_at) = row.deleted_at else {
-        let record = decode::<ReplyRecord>(body)?;
-        return Ok(Some(ReplyState::Final(Box::new(record))));
-    };
-    let age = Duration::from_millis(Timestamp::now().millis_since(deleted_at));
-    Ok((age < DELETED_FOR).then_some(ReplyState::Deleted))
 }
 
 /// Returns the half-open range of positions of a page, limited to counted messages, or `None` if it

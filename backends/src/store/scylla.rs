@@ -29,9 +29,10 @@ use super::{
     TurnWriter,
     deletion::{ConversationDeletion, HistoryState, moment_behind},
     listing::{ListQuery, ListRange, ListRow, ListedConversation},
+    reply_rows::{accepted_cell, known_reply},
     rows::{
-        EndRows, HeadRow, MetadataChange, StampedCell, StartRows, TurnProgress, accepted_cell,
-        known_reply, latest_first, page_range, position_column, read_page,
+        EndRows, HeadRow, MetadataChange, StampedCell, StartRows, TurnProgress, latest_first,
+        page_range, position_column, read_page,
     },
     scylla_facts::FactStatements,
     turns::SettledTurn,
