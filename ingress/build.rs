@@ -36,8 +36,11 @@ fn embed(name: &str, folder: &Path, out: &Path) -> io::Result<()> {
     files.sort();
     let mut table = String::from("&[\n");
     for (number, file) in files.iter().enumerate() {
-        let compressed = out.join(format!("{name}-{number}.gz"));
-        compress(file, &compressed)?;
+        let plain = fs::read(file)?;
+        let gzip = out.join(format!("{name}-{number}.gz"));
+        fs::write(&gzip, compress_gzip(&plain)?)?;
+        let brotli = out.join(format!("{name}-{number}.br"));
+        fs::write(&brotli, compress_brotli(&plain)?)?;
         let path = file
             .strip_prefix(folder)
             .unwrap_or(file)
@@ -46,7 +49,8 @@ fn embed(name: &str, folder: &Path, out: &Path) -> io::Result<()> {
         // Debug formatting escapes any path as a Rust literal.
         let _ = writeln!(
             table,
-            "    StaticFile {{ name: {path:?}, plain: include_bytes!({file:?}), gzip: include_bytes!({compressed:?}) }},"
+            "    StaticFile {{ name: {path:?}, plain: include_bytes!({file:?}), gzip: include_bytes!({gzip:?}), \
+             brotli: include_bytes!({brotli:?}) }},"
         );
     }
     table.push_str("]\n");
@@ -65,8 +69,14 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-fn compress(file: &Path, compressed: &Path) -> io::Result<()> {
-    let mut encoder = GzEncoder::new(fs::File::create(compressed)?, Compression::best());
-    encoder.write_all(&fs::read(file)?)?;
-    encoder.finish()?.flush()
+fn compress_gzip(plain: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(plain)?;
+    encoder.finish()
+}
+
+fn compress_brotli(mut plain: &[u8]) -> io::Result<Vec<u8>> {
+    let mut compressed = Vec::new();
+    brotli::BrotliCompress(&mut plain, &mut compressed, &Default::default())?;
+    Ok(compressed)
 }

@@ -14,7 +14,8 @@ mod terminal;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use rustix::fs::Mode;
 
 use crate::{
@@ -35,7 +36,11 @@ const EXIT_CONFIGURATION: u8 = 78;
 
 /// Hosts AI agents behind a public chat API.
 #[derive(Parser)]
-#[command(version, about)]
+#[command(
+    version,
+    about,
+    after_help = "Examples:\n  switchboard\n  switchboard --config switchboard.toml serve\n  switchboard apply -f organization.yaml --dry-run"
+)]
 struct CliArguments {
     /// TOML file that overrides the defaults; `switchboard config` prints the effective settings.
     #[arg(long, global = true, env = "SWITCHBOARD_CONFIG")]
@@ -47,33 +52,66 @@ struct CliArguments {
 #[derive(Subcommand)]
 enum CliCommand {
     /// Run the service or one of its roles (the default command).
+    #[command(
+        after_help = "Examples:\n  switchboard serve\n  SWITCHBOARD__PROFILE=cluster switchboard serve --role ingress"
+    )]
     Serve(ServeArguments),
     /// Create or update organizations, agents, teams and keys from a YAML or JSON file.
+    #[command(
+        after_help = "Examples:\n  switchboard apply -f organization.yaml --dry-run\n  switchboard apply -f organization.yaml\n  generate-document | switchboard apply -f - --url https://chat.example"
+    )]
     Apply(ApplyArguments),
     /// Create missing topics, keyspace and tables.
+    #[command(after_help = "Examples:\n  SWITCHBOARD__PROFILE=cluster switchboard migrate")]
     Migrate,
     /// Print the effective configuration with secrets hidden.
+    #[command(
+        after_help = "Examples:\n  switchboard config\n  switchboard --config switchboard.toml config"
+    )]
     Config,
     /// List, show and replay dead letters: records that could not be handled.
+    #[command(
+        after_help = "Examples:\n  switchboard dlq list\n  switchboard dlq show 3 1204\n  switchboard dlq replay 3 1204"
+    )]
     Dlq {
         #[command(subcommand)]
         command: DeadLetterCommand,
     },
     /// Replay recorded messages of a team and print routing decisions that would change.
+    #[command(
+        after_help = "Examples:\n  switchboard route --team front --replay\n  switchboard route --team front --replay -f changed-team.yaml"
+    )]
     Route(RouteReplayArguments),
     /// Commands for administrators, such as a sign-in link.
+    #[command(after_help = "Examples:\n  switchboard admin link")]
     Admin {
         #[command(subcommand)]
         command: AdminCommand,
     },
     /// Exit with status 0 if the local service is ready for traffic.
+    #[command(after_help = "Examples:\n  switchboard healthcheck && echo ready")]
     Healthcheck,
+    /// Print a completion script for a shell.
+    #[command(
+        after_help = "Examples:\n  switchboard completions bash > /etc/bash_completion.d/switchboard\n  switchboard completions zsh > \"${fpath[1]}/_switchboard\"\n  switchboard completions fish > ~/.config/fish/completions/switchboard.fish"
+    )]
+    Completions {
+        /// The shell that reads the script.
+        shell: Shell,
+    },
 }
 
 fn main() -> ExitCode {
     // Databases and secrets are readable by their owner only, also in a shared directory.
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
     let arguments = CliArguments::parse();
+    // Packages build the scripts where no service is configured.
+    if let Some(CliCommand::Completions { shell }) = arguments.command {
+        return exit_code(commands::completions::run(
+            &mut CliArguments::command(),
+            shell,
+        ));
+    }
     let config = match ServiceConfig::load(arguments.config.as_deref()) {
         Ok(config) => config,
         Err(error) => {
@@ -81,12 +119,19 @@ fn main() -> ExitCode {
             return ExitCode::from(EXIT_CONFIGURATION);
         }
     };
-    match run(
+    for warning in &config.warnings {
+        terminal::print_error(&format_args!("warning: {warning}"));
+    }
+    exit_code(run(
         arguments
             .command
             .unwrap_or(CliCommand::Serve(ServeArguments::default())),
         config,
-    ) {
+    ))
+}
+
+fn exit_code(outcome: anyhow::Result<()>) -> ExitCode {
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             terminal::print_error(&format!("{error:#}"));
@@ -119,6 +164,34 @@ fn run(command: CliCommand, config: ServiceConfig) -> anyhow::Result<()> {
         CliCommand::Admin {
             command: AdminCommand::Link(arguments),
         } => runtime.block_on(commands::admin_link::run(&config, &arguments)),
+        CliCommand::Completions { shell } => {
+            commands::completions::run(&mut CliArguments::command(), shell)
+        }
         CliCommand::Healthcheck => runtime.block_on(commands::healthcheck::run(&config)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_examples(command: &clap::Command, path: &str) {
+        let path = format!("{path} {}", command.get_name());
+        let help = command.get_after_help().map(ToString::to_string);
+        let help = help.unwrap_or_default();
+        let first = help.lines().nth(1).unwrap_or_default();
+        assert!(
+            help.starts_with("Examples:\n") && first.contains("switchboard"),
+            "{path} has no example: {help:?}"
+        );
+        for inner in command.get_subcommands() {
+            check_examples(inner, &path);
+        }
+    }
+
+    #[test]
+    fn help_of_every_command_has_examples() {
+        CliArguments::command().debug_assert();
+        check_examples(&CliArguments::command(), "");
     }
 }

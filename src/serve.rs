@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use switchboard_backends::{
     catalog::cache::CatalogCache, config::BackendProfile, vault::SecretVault,
 };
-use switchboard_ingress::{Ingress, IngressConfig, ProviderTest};
+use switchboard_ingress::{AddressCheck, AddressUsage, Ingress, IngressConfig, ProviderTest};
 use switchboard_schemas::provider::ProviderApi;
 use switchboard_workers::{
-    DefaultProvider, ProviderTester, RoutingWorker, WorkerContext,
+    AddressChecker, DefaultProvider, ProviderTester, RoutingWorker, WorkerContext,
     demo_model::{DEMO_MODEL, DemoModel},
     metrics::WorkerMetrics,
 };
@@ -124,7 +124,7 @@ async fn serve(config: ServiceConfig, role: ServiceRole, registry: Registry) -> 
     }
     let demo = demo_organization::prepare(&service.config, &service.installation).await?;
     if let Some(ports) = ports {
-        service.start_ingress(ports, demo.as_ref()).await?;
+        service.start_ingress(ports, demo.as_ref(), role).await?;
     }
     service.start_workers(role).await?;
     service.start_ops(ops, role, readiness.clone());
@@ -212,7 +212,11 @@ impl ServiceBuilder {
         &mut self,
         ports: ClientPorts,
         demo: Option<&DemoAccess>,
+        role: ServiceRole,
     ) -> anyhow::Result<()> {
+        // A process without the inference role does not know the model of the others.
+        let is_demo =
+            role.includes_role(ServiceRole::Inference) && self.config.model.base_url.is_empty();
         let ingress = Ingress::new(
             self.installation.backends.clone(),
             self.cache.clone(),
@@ -221,6 +225,7 @@ impl ServiceBuilder {
             IngressConfig {
                 dashboard_url: self.config.dashboard_url(),
                 public_url: self.config.public_url(),
+                is_demo,
                 ..self.config.ingress.clone()
             },
             &self.registry,
@@ -230,7 +235,9 @@ impl ServiceBuilder {
             Some(listener) => ingress.with_admin_listener(listener),
             None => ingress,
         };
-        let ingress = ingress.with_provider_test(self.provider_test()?);
+        let ingress = ingress
+            .with_provider_test(self.provider_test()?)
+            .with_address_check(self.address_check());
         let ingress = match demo {
             Some(demo) => ingress.with_demo_page(demo.shop_id.clone()),
             None => ingress,
@@ -239,6 +246,21 @@ impl ServiceBuilder {
         self.supervisor
             .start_role("ingress", budget, |stop| ingress.serve(ports.public, stop));
         Ok(())
+    }
+
+    /// Returns the check of addresses that organizations save.
+    fn address_check(&self) -> AddressCheck {
+        let config = &self.config.workers;
+        let checker = AddressChecker::new(config, &config.products);
+        Arc::new(move |usage, url| {
+            let checker = checker.clone();
+            Box::pin(async move {
+                match usage {
+                    AddressUsage::Provider => checker.refusal_of_provider(&url).await,
+                    AddressUsage::Feed => checker.refusal_of_feed(&url).await,
+                }
+            })
+        })
     }
 
     /// Returns the test of providers for the dashboard.
@@ -297,6 +319,7 @@ impl ServiceBuilder {
                 model: model.name.clone(),
                 api: model.api,
                 continues_prefix: model.continues_prefix,
+                is_demo: false,
                 fallback: None,
             });
         }
@@ -309,6 +332,7 @@ impl ServiceBuilder {
             model: DEMO_MODEL.into(),
             api: ProviderApi::ChatCompletions,
             continues_prefix: true,
+            is_demo: true,
             fallback: None,
         };
         self.demo_model = Some(demo);

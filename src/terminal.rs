@@ -96,9 +96,7 @@ pub(crate) fn print_summary(facts: &StartSummary<'_>) {
 fn sign_in_lines(link: Option<&str>) -> String {
     match link {
         Some(link) => format!("\nSign in to the dashboard (works once):\n\n  {link}\n"),
-        None => {
-            "\nCreate a sign-in link with: switchboard admin link --organization SLUG\n".to_owned()
-        }
+        None => "\nCreate a sign-in link with: switchboard admin link\n".to_owned(),
     }
 }
 

@@ -57,6 +57,10 @@ pub struct IngressConfig {
     /// Base URL of the public API, for a dashboard on its own port; set from another section.
     #[serde(skip)]
     pub public_url: String,
+    /// True if agents without a provider are answered by the built-in demo model; set from another
+    /// section.
+    #[serde(skip)]
+    pub is_demo: bool,
     /// Timeout for a request head, and for the first byte of a new connection.
     pub header_timeout_ms: u64,
     /// Idle time without a new request after which a connection is closed; open requests may
@@ -130,6 +134,7 @@ impl Default for IngressConfig {
             sign_ins_per_address: 100,
             trials_per_minute: 60,
             public_url: String::new(),
+            is_demo: false,
             header_timeout_ms: 10_000,
             idle_timeout_ms: 60_000,
             body_timeout_ms: 10_000,

@@ -30,4 +30,8 @@ pub mod fuzzing;
 #[cfg(test)]
 mod testing;
 
-pub use self::{config::IngressConfig, server::Ingress, state::ProviderTest};
+pub use self::{
+    config::IngressConfig,
+    server::Ingress,
+    state::{AddressCheck, AddressUsage, ProviderTest},
+};

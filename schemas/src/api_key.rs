@@ -47,6 +47,17 @@ pub enum KeyScope {
     Conversations,
 }
 
+impl KeyScope {
+    /// Returns the name in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Config => "config",
+            Self::Conversations => "conversations",
+        }
+    }
+}
+
 /// The stored form of an API key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

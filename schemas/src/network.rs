@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct IpNetwork(IpNet);
 
-/// The error for a text that is neither an address nor a network.
+/// The error for a text that is neither an address nor a network, with the text.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("not an address or a network such as 10.0.0.0/8")]
-pub struct InvalidNetwork;
+#[error("{0:?} is not an address or a network such as 10.0.0.0/8")]
+pub struct InvalidNetwork(String);
 
 impl IpNetwork {
     /// Returns `true` if the network contains `address`. An IPv4-mapped IPv6 address is not part of
@@ -31,7 +31,7 @@ impl FromStr for IpNetwork {
         text.parse()
             .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
             .map(Self)
-            .map_err(|_| InvalidNetwork)
+            .map_err(|_| InvalidNetwork(text.to_owned()))
     }
 }
 
@@ -78,7 +78,10 @@ mod tests {
             "example.org",
             "10.0.0.0/-1",
         ] {
-            assert_eq!(text.parse::<IpNetwork>(), Err(InvalidNetwork), "{text}");
+            assert_eq!(
+                text.parse::<IpNetwork>(),
+                Err(InvalidNetwork(text.to_owned()))
+            );
         }
     }
 

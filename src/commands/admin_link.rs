@@ -12,7 +12,7 @@ use switchboard_backends::catalog::{CatalogEntry, EntryKind};
 use switchboard_ingress::accounts::link::LinkMaker;
 use switchboard_schemas::{
     email::EmailAddress,
-    ids::OrgId,
+    organization::Organization,
     user::{User, UserState},
 };
 
@@ -26,15 +26,18 @@ use crate::{
 #[derive(Subcommand)]
 pub(crate) enum AdminCommand {
     /// Print a link that signs in to the dashboard once.
+    #[command(
+        after_help = "Examples:\n  switchboard admin link\n  switchboard admin link --organization acme --email you@example.com"
+    )]
     Link(LinkArguments),
 }
 
 /// Arguments of `admin link`: the organization and the account.
 #[derive(Args)]
 pub(crate) struct LinkArguments {
-    /// Slug or id of the organization.
+    /// Slug or id of the organization. Optional if there is only one.
     #[arg(long)]
-    organization: String,
+    organization: Option<String>,
     /// Email address of the account. An unknown address becomes an owner. Optional if the
     /// organization has exactly one owner.
     #[arg(long)]
@@ -48,15 +51,13 @@ pub(crate) async fn run(config: &ServiceConfig, arguments: &LinkArguments) -> an
         accounts,
         secret,
     } = installation::open_account_stores(config).await?;
-    let org = match arguments.organization.parse::<OrgId>() {
-        Ok(id) => id,
-        Err(_) => OrgId::derive(&secret, &arguments.organization),
-    };
-    let Some(CatalogEntry::Organization(organization)) =
-        catalog.get(EntryKind::Organization, org.as_str()).await?
-    else {
-        bail!("organization {} does not exist", arguments.organization);
-    };
+    let entries = catalog.list(EntryKind::Organization, None).await?;
+    let organizations = entries.into_iter().filter_map(|entry| match entry {
+        CatalogEntry::Organization(organization) => Some(organization),
+        _ => None,
+    });
+    let organization =
+        choose_organization(organizations.collect(), arguments.organization.as_deref())?;
     let maker = LinkMaker {
         catalog,
         accounts,
@@ -72,6 +73,34 @@ pub(crate) async fn run(config: &ServiceConfig, arguments: &LinkArguments) -> an
     terminal::print_output(&format!("{link}\n"))
 }
 
+/// Returns the organization with this slug or id, or the only one.
+fn choose_organization(
+    mut organizations: Vec<Organization>,
+    wanted: Option<&str>,
+) -> anyhow::Result<Organization> {
+    let slugs: Vec<_> = organizations.iter().map(|org| org.slug.clone()).collect();
+    let found = match wanted {
+        Some(name) => organizations
+            .iter()
+            .position(|org| org.slug == name || org.id.as_str() == name),
+        None => (organizations.len() == 1).then_some(0),
+    };
+    match (found, wanted) {
+        (Some(index), _) => Ok(organizations.swap_remove(index)),
+        _ if slugs.is_empty() => {
+            bail!("there is no organization yet: create one with switchboard apply -f FILE")
+        }
+        (None, Some(name)) => bail!(
+            "organization {name} does not exist; there are: {}",
+            slugs.join(", ")
+        ),
+        (None, None) => bail!(
+            "there are several organizations: choose one with --organization: {}",
+            slugs.join(", ")
+        ),
+    }
+}
+
 fn only_owner(owners: Vec<User>) -> anyhow::Result<EmailAddress> {
     let mut owners = owners
         .into_iter()
@@ -82,5 +111,43 @@ fn only_owner(owners: Vec<User>) -> anyhow::Result<EmailAddress> {
         (Some(_), Some(_)) => {
             bail!("the organization has several owners: choose the account with --email")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use switchboard_schemas::{ids::OrgId, secret::InstallationSecret};
+
+    use super::*;
+
+    fn organizations(slugs: &[&str]) -> Vec<Organization> {
+        let secret = InstallationSecret::parse(&"s".repeat(64)).unwrap();
+        let organization = |slug: &&str| Organization {
+            id: OrgId::derive(&secret, slug),
+            slug: (*slug).to_owned(),
+            name: String::new(),
+        };
+        slugs.iter().map(organization).collect()
+    }
+
+    #[test]
+    fn only_organization_is_the_default_and_others_are_listed() {
+        let chosen = |slugs: &[&str], wanted: Option<&str>| {
+            let chosen = choose_organization(organizations(slugs), wanted);
+            chosen
+                .map(|org| org.slug)
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(chosen(&["demo"], None), Ok("demo".to_owned()));
+        let id = organizations(&["acme"])[0].id.to_string();
+        assert_eq!(chosen(&["demo", "acme"], Some(&id)), Ok("acme".to_owned()));
+        for (slugs, wanted) in [
+            (&["demo", "acme"][..], None),
+            (&["demo", "acme"], Some("x")),
+        ] {
+            let error = chosen(slugs, wanted).unwrap_err();
+            assert!(error.ends_with(": demo, acme"), "{error}");
+        }
+        assert!(chosen(&[], None).unwrap_err().contains("switchboard apply"));
     }
 }

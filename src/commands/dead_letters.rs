@@ -33,11 +33,14 @@ const SOURCE_TOPIC: &str = "dlq-topic";
 #[derive(Subcommand)]
 pub(crate) enum DeadLetterCommand {
     /// List dead letters: partition and offset, time, key, reason.
+    #[command(after_help = "Examples:\n  switchboard dlq list")]
     List,
     /// Print one record in full.
+    #[command(after_help = "Examples:\n  switchboard dlq show 3 1204")]
     Show(RecordPosition),
     /// Publish one record to its original topic again; a message answered meanwhile is not answered
     /// twice.
+    #[command(after_help = "Examples:\n  switchboard dlq replay 3 1204")]
     Replay(RecordPosition),
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod admin_link;
 pub(crate) mod apply;
+pub(crate) mod completions;
 pub(crate) mod dead_letters;
 pub(crate) mod healthcheck;
 pub(crate) mod migrate;

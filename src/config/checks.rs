@@ -29,6 +29,9 @@ pub(super) fn check_top_level(top: &TopLevelConfig, errors: &mut Vec<String>) {
         }
         None => {}
     }
+    if let Err(reason) = check_public_url(&top.public_url) {
+        errors.push(format!("public_url: {:?} {reason}", top.public_url));
+    }
     let is_plain = top
         .namespace
         .bytes()
@@ -37,6 +40,31 @@ pub(super) fn check_top_level(top: &TopLevelConfig, errors: &mut Vec<String>) {
         errors.push(format!(
             "namespace: at most {NAMESPACE_CHARACTERS_MAX} letters, digits and hyphens"
         ));
+    }
+}
+
+/// Checks the base URL that links are built from; empty stands for the default.
+fn check_public_url(text: &str) -> Result<(), String> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let has_scheme = ["http://", "https://"]
+        .iter()
+        .any(|scheme| text.to_ascii_lowercase().starts_with(scheme));
+    if !has_scheme {
+        let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+        return Err(format!(
+            "must begin with http:// or https://, for example https://{}",
+            rest.trim_start_matches('/')
+        ));
+    }
+    let is_base = |url: &reqwest::Url| {
+        let is_bare = url.username().is_empty() && url.password().is_none();
+        url.has_host() && is_bare && url.query().is_none() && url.fragment().is_none()
+    };
+    match reqwest::Url::parse(text) {
+        Ok(url) if is_base(&url) => Ok(()),
+        _ => Err("is not a base URL such as https://chat.example".to_owned()),
     }
 }
 

@@ -8,10 +8,14 @@ use std::{collections::BTreeMap, path::Path};
 
 use toml::{Table, Value};
 
+use super::suggestions::{did_you_mean, setting_paths, variable_of};
+
 /// Prefix of all environment variables of the service; `__` separates sections from keys.
 const ENVIRONMENT_PREFIX: &str = "SWITCHBOARD__";
 /// Suffix of a variable that names a file containing the value, for mounted secrets.
 const FILE_SUFFIX: &str = "_FILE";
+/// End of the error for a setting that does not exist.
+const UNKNOWN_KEY: &str = ": unknown key";
 /// Tables that accept any key, because another program defines them.
 const FREE_TABLES: [&str; 1] = ["bus.properties"];
 
@@ -23,16 +27,31 @@ pub(super) fn merge_layers(
     environment: &BTreeMap<String, String>,
     errors: &mut Vec<String>,
 ) -> Table {
-    merge_table(&mut defaults, file, "", errors);
+    let known = setting_paths(&defaults);
+    merge_table(&mut defaults, file, "", &known, errors);
     for (name, text) in environment {
         if let Some(path) = name.strip_prefix(ENVIRONMENT_PREFIX) {
+            let before = errors.len();
             apply_variable(&mut defaults, name, path, text, errors);
+            if let Some(error) = errors
+                .get_mut(before)
+                .filter(|error| error.ends_with(UNKNOWN_KEY))
+            {
+                let variables: Vec<_> = known.iter().map(|path| variable_of(path)).collect();
+                error.push_str(&did_you_mean(name, &variables));
+            }
         }
     }
     defaults
 }
 
-fn merge_table(base: &mut Table, over: Table, prefix: &str, errors: &mut Vec<String>) {
+fn merge_table(
+    base: &mut Table,
+    over: Table,
+    prefix: &str,
+    known: &[String],
+    errors: &mut Vec<String>,
+) {
     for (key, value) in over {
         let path = if prefix.is_empty() {
             key.clone()
@@ -41,7 +60,7 @@ fn merge_table(base: &mut Table, over: Table, prefix: &str, errors: &mut Vec<Str
         };
         match (base.get_mut(&key), value) {
             (Some(Value::Table(base)), Value::Table(over)) => {
-                merge_table(base, over, &path, errors)
+                merge_table(base, over, &path, known, errors);
             }
             (Some(slot), value) if has_same_type(slot, &value) => *slot = value,
             (Some(slot), value) => {
@@ -54,7 +73,7 @@ fn merge_table(base: &mut Table, over: Table, prefix: &str, errors: &mut Vec<Str
             (None, value) if FREE_TABLES.contains(&prefix) => {
                 base.insert(key, value);
             }
-            (None, _) => errors.push(format!("{path}: unknown key")),
+            (None, _) => errors.push(format!("{path}{UNKNOWN_KEY}{}", did_you_mean(&path, known))),
         }
     }
 }
@@ -75,7 +94,7 @@ fn apply_variable(base: &mut Table, name: &str, path: &str, text: &str, errors: 
             Err(error) => errors.push(format!("{name}: cannot read the file it names: {error}")),
         }
     } else {
-        errors.push(format!("{name}: unknown key"));
+        errors.push(format!("{name}{UNKNOWN_KEY}"));
     }
 }
 
@@ -93,6 +112,13 @@ fn find_value<'a>(table: &'a mut Table, keys: &[String]) -> Option<&'a mut Value
 
 /// Parses `text` as the type of the shipped default; lists are comma-separated.
 fn set_from_text(slot: &mut Value, name: &str, text: &str, errors: &mut Vec<String>) {
+    // Values of lists are addresses and networks, which contain none of these.
+    if slot.is_array() && text.contains(['[', ']', '"', '\'']) {
+        errors.push(format!(
+            "{name}: {text} is not a comma-separated list such as 10.0.0.0/8,::1 (without brackets and quotes)"
+        ));
+        return;
+    }
     let parsed = match slot {
         Value::String(_) => Some(Value::String(text.to_owned())),
         Value::Integer(_) => text.trim().parse().ok().map(Value::Integer),
@@ -158,7 +184,7 @@ mod tests {
             errors,
             [
                 "bus.partitions: expected integer, found string",
-                "demmo: unknown key",
+                "demmo: unknown key; did you mean demo?",
                 "ingres: unknown key",
                 "SWITCHBOARD__BUS__PARTITIONS: expected integer",
                 "SWITCHBOARD__NO__SUCH: unknown key",
@@ -180,6 +206,16 @@ mod tests {
             Some(2)
         );
         assert_eq!(table["demo"].as_bool(), Some(false));
+    }
+
+    #[test]
+    fn list_in_brackets_is_refused_with_its_value() {
+        let list = r#"["127.0.0.0/8"]"#;
+        let (_, errors) = merged("", &[("SWITCHBOARD__INGRESS__PROXIES", list)]);
+        assert!(
+            errors[0].contains(list) && errors[0].contains("comma-separated"),
+            "{errors:?}"
+        );
     }
 
     #[test]

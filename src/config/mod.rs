@@ -2,6 +2,7 @@
 
 mod checks;
 mod layers;
+mod suggestions;
 
 use std::{
     collections::BTreeMap,
@@ -59,6 +60,8 @@ pub(crate) struct ServiceConfig {
     pub(crate) workers: WorkersConfig,
     /// Settings of logs and traces.
     pub(crate) telemetry: TelemetryConfig,
+    /// Mistakes that do not prevent a start, for the operator.
+    pub(crate) warnings: Vec<String>,
     table: Table,
 }
 
@@ -151,14 +154,18 @@ impl ServiceConfig {
         let file = file
             .map(|path| read_file(path, &mut errors))
             .unwrap_or_default();
-        let defaults = DEFAULTS
+        let defaults: Table = DEFAULTS
             .parse()
             .map_err(|error| ConfigError(vec![format!("shipped defaults: {error}")]))?;
+        let settings = suggestions::setting_paths(&defaults);
         let mut table = layers::merge_layers(defaults, file, environment, &mut errors);
         apply_openai_variables(&mut table, environment);
         let config = Self::from_table(table, &mut errors);
         match config {
-            Some(config) if errors.is_empty() => Ok(config),
+            Some(config) if errors.is_empty() => Ok(Self {
+                warnings: suggestions::unknown_variables(environment, &settings),
+                ..config
+            }),
             _ => Err(ConfigError(errors)),
         }
     }
@@ -216,6 +223,7 @@ impl ServiceConfig {
                 ..workers?
             },
             telemetry: telemetry?,
+            warnings: Vec::new(),
             table,
         })
     }

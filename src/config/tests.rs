@@ -157,3 +157,35 @@ fn secrets_are_hidden_in_the_printed_configuration() {
         "{printed}"
     );
 }
+
+#[test]
+fn public_url_without_scheme_is_refused_with_an_example() {
+    for (text, example) in [
+        ("chat.example", "for example https://chat.example"),
+        ("localhost:8080", "for example https://localhost:8080"),
+        ("//chat.example/x", "for example https://chat.example/x"),
+        ("ftp://chat.example", "for example https://chat.example"),
+        ("https://", "is not a base URL"),
+        ("https://chat.example/?a=b", "is not a base URL"),
+    ] {
+        let errors = loaded(&[("SWITCHBOARD__PUBLIC_URL", text)]).unwrap_err();
+        let errors = errors.to_string();
+        assert!(
+            errors.contains("public_url") && errors.contains(example),
+            "{errors}"
+        );
+    }
+    assert!(loaded(&[("SWITCHBOARD__PUBLIC_URL", "HTTPS://chat.example/below/")]).is_ok());
+}
+
+#[test]
+fn invalid_network_is_quoted_with_its_setting() {
+    let errors = loaded(&[(
+        "SWITCHBOARD__WORKERS__PROVIDER_PRIVATE_NETWORKS",
+        "10.0.0.0/8,intranet",
+    )]);
+    let errors = errors.unwrap_err().to_string();
+    for part in ["\"intranet\"", "provider_private_networks"] {
+        assert!(errors.contains(part), "{part} is missing in {errors}");
+    }
+}

@@ -1,8 +1,10 @@
 //! The first start of a fresh clone: the printed commands work when pasted.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::{Profile, Reply, TestService};
+use crate::support::{
+    Organization, PATIENCE, Profile, Reply, Script, TestService, eventually, unique,
+};
 
 /// Returns URL, key and body of each `curl` command in the start-up output.
 fn curl_lines(log: &str) -> Vec<(String, String, Value)> {
@@ -63,4 +65,40 @@ async fn printed_commands_talk_to_the_guide_and_show_products() {
     nothing["message"] = "Do you sell sofas?".into();
     let nothing = ask(&(address, key, nothing)).await;
     assert!(nothing.header("x-ui-spec").is_none() && !nothing.complete().is_empty());
+}
+
+#[tokio::test]
+async fn added_provider_replaces_the_demo_without_a_restart() {
+    let service = TestService::start_as(Profile::Embedded, &[]).await;
+    let scripted = Organization::with_agent(&service, Script::says("From the provider.")).await;
+    let slug = unique("bare-");
+    let document = json!({"organizations": [{
+        "slug": slug, "name": "Bare", "agents": [{"slug": "shop", "name": "Shop"}], "keys": [{"name": "all"}]
+    }]});
+    let applied = service.apply(&document).await;
+    applied.assert_status(200);
+    let applied = applied.json()["organizations"][0].clone();
+    let client = service
+        .client()
+        .with_key(applied["keys"][0]["value"].as_str().unwrap());
+    let agent = applied["agents"][0]["id"].as_str().unwrap();
+    let demo = client.chat(agent, "s", "hi").await;
+    assert_eq!(demo.required_header("x-model"), "demo");
+    let path = format!(
+        "/api/admin/organizations/{}/providers",
+        applied["id"].as_str().unwrap()
+    );
+    let provider = &scripted.document["organizations"][0]["providers"][0];
+    service
+        .admin()
+        .post(&path, provider)
+        .await
+        .assert_status(201);
+    let text = eventually("the provider answers", PATIENCE, async || {
+        let reply = client.chat(agent, "s", "hi").await;
+        let is_demo = reply.required_header("x-model") == "demo";
+        (!is_demo).then(|| reply.complete().to_owned())
+    })
+    .await;
+    assert_eq!(text, "From the provider.");
 }

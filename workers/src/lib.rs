@@ -38,7 +38,10 @@ use std::sync::Arc;
 use switchboard_backends::{Backends, catalog::cache::CatalogCache, vault::SecretVault};
 use tokio_util::sync::CancellationToken;
 
-pub use self::model::{connection_test::ProviderTester, providers::DefaultProvider};
+pub use self::{
+    model::{connection_test::ProviderTester, providers::DefaultProvider},
+    outgoing::AddressChecker,
+};
 use crate::{config::WorkersConfig, job_loop::JobLoop, metrics::WorkerMetrics};
 
 /// Dependencies of a worker role.

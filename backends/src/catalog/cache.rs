@@ -34,6 +34,7 @@ pub struct CatalogCache {
     keys: FreshValues<ApiKeyHash, ApiKey>,
     keys_by_id: FreshValues<KeyId, ApiKey>,
     providers: FreshValues<ProviderId, SealedProvider>,
+    first_providers: FreshValues<OrgId, SealedProvider>,
     organizations: FreshValues<OrgId, Organization>,
 }
 
@@ -61,6 +62,7 @@ impl CatalogCache {
             keys: FreshValues::new(clock),
             keys_by_id: FreshValues::new(clock),
             providers: FreshValues::new(clock),
+            first_providers: FreshValues::new(clock),
             organizations: FreshValues::new(clock),
         }
     }
@@ -121,6 +123,29 @@ impl CatalogCache {
         });
         let sealed = self.providers.get(id.clone(), read).await?;
         Ok(sealed.filter(|sealed| sealed.provider.org_id == *org))
+    }
+
+    /// Returns the organization's provider whose slug comes first.
+    pub async fn first_provider(
+        &self,
+        org: &OrgId,
+    ) -> Result<Option<Arc<SealedProvider>>, StoreError> {
+        let read = async {
+            let entries = self.catalog.list(EntryKind::Provider, Some(org)).await?;
+            let providers = entries.into_iter().filter_map(|entry| match entry {
+                CatalogEntry::Provider {
+                    provider,
+                    sealed_key,
+                } => Some(SealedProvider {
+                    provider,
+                    sealed_key,
+                }),
+                _ => None,
+            });
+            let slug = |sealed: &SealedProvider| sealed.provider.slug.clone();
+            Ok(providers.min_by_key(slug))
+        };
+        self.first_providers.get(org.clone(), read).await
     }
 
     /// Returns the organization with this id.

@@ -69,10 +69,14 @@ pub(crate) struct SessionUser {
 }
 
 #[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct SessionOrganization {
     pub(super) id: OrgId,
     pub(super) slug: String,
     pub(super) name: String,
+    /// False while neither the installation nor the organization has a language model, so that the
+    /// built-in demo replies. A new provider changes that without a restart.
+    pub(super) has_model: bool,
 }
 
 #[derive(Serialize, ToSchema)]

@@ -16,7 +16,7 @@ use switchboard_backends::{
 use switchboard_schemas::{
     audit::{AuditAction, AuditActor, FieldChange},
     email::EmailAddress,
-    ids::UserId,
+    ids::{OrgId, UserId},
     user::{LinkPurpose, UserAccount, UserState},
 };
 
@@ -281,6 +281,7 @@ async fn session_view(
             id: organization.id.clone(),
             slug: organization.slug.clone(),
             name: organization.name.clone(),
+            has_model: has_model(state, &organization.id).await?,
         },
         rights: rights_of(user.role),
         session: SessionTimes {
@@ -289,6 +290,15 @@ async fn session_view(
             idle_ms: state.config.session_idle_ms,
         },
     })
+}
+
+/// Returns true if a language model can reply for the organization.
+async fn has_model(state: &AppState, org: &OrgId) -> ApiResult<bool> {
+    if !state.config.is_demo {
+        return Ok(true);
+    }
+    let providers = state.backends.catalog.list(EntryKind::Provider, Some(org));
+    Ok(!providers.await?.is_empty())
 }
 
 /// Reads the body of a request from our own pages.

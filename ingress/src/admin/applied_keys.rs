@@ -51,12 +51,7 @@ pub(super) async fn apply_keys(
     let stored = context.catalog.list(EntryKind::Key, Some(org)).await?;
     let (mut applied, mut written) = (Vec::with_capacity(documents.len()), Vec::new());
     for fields in documents {
-        let same_name = stored.iter().filter_map(|entry| match entry {
-            CatalogEntry::Key { key, hash } if key.name == fields.name => Some((key, *hash)),
-            _ => None,
-        });
-        // A rotated key and its successor have the same name; the document means the successor.
-        let latest = same_name.max_by_key(|(key, _)| key.created_at);
+        let latest = latest_key(&stored, &fields.name);
         let existing = latest.map(|(key, hash)| (key.clone(), hash));
         let text = ApiKeyText::generate();
         let key = new_key(context, org, fields.clone(), &text);
@@ -96,6 +91,19 @@ pub(super) async fn apply_keys(
         }
     }
     Ok((applied, written))
+}
+
+/// Returns the key that a document means by this name: of a rotated key and its successor, the
+/// successor.
+pub(super) fn latest_key<'a>(
+    stored: &'a [CatalogEntry],
+    name: &str,
+) -> Option<(&'a ApiKey, [u8; 32])> {
+    let same_name = stored.iter().filter_map(|entry| match entry {
+        CatalogEntry::Key { key, hash } if key.name == name => Some((key, *hash)),
+        _ => None,
+    });
+    same_name.max_by_key(|(key, _)| key.created_at)
 }
 
 /// Returns the key of this name that another process has just created. On `None` the caller creates

@@ -4,6 +4,7 @@
 
 use axum::Json;
 use serde::Serialize;
+use serde_json::Value;
 use switchboard_backends::{
     StoreError,
     catalog::{CatalogEntry, EntryKind},
@@ -20,14 +21,15 @@ use super::{
     document::{ApplyDocument, OrganizationDocument},
     entries::{WrittenEntry, label},
     errors::ValidateFields,
+    mistakes::{all_mistakes, mistakes_error},
     permissions::ManageOrganizations,
-    planner::{ChangeAuthor, EntryPlanner},
+    planner::{ChangeAuthor, EntryPlanner, ReferenceChecks},
     resources::{
         agents::AgentResource, providers::ProviderResource, resource::Resource, teams::TeamResource,
     },
 };
-use crate::http::ApiResult;
 pub use crate::state::apply_context::ApplyContext;
+use crate::{http::ApiResult, state::AppState};
 
 /// The ids of the resources of an applied document. Contains the texts of new keys and must not be
 /// logged.
@@ -71,7 +73,12 @@ pub(super) async fn apply_document(
     admin: Admin<ManageOrganizations, InstallationSubject>,
     body: JsonBody<ApplyDocument>,
 ) -> ApiResult<Json<AppliedDocument>> {
-    let applied = apply(&admin.state.apply, body.parse(&admin.state).await?).await?;
+    let context = &admin.state.apply;
+    let applied = {
+        let _write_lock = context.write_lock.lock().await;
+        let planned = parse_document(&admin.state, body).await?;
+        write_document(context, planned).await?
+    };
     for WrittenEntry { before, after } in &applied.written {
         let is_new = before.is_none();
         let action = if is_new {
@@ -92,18 +99,71 @@ pub async fn apply(
     document: ApplyDocument,
 ) -> Result<AppliedDocument, ApplyError> {
     let _write_lock = context.write_lock.lock().await;
-    document.validate()?;
-    let mut planned = Vec::new();
-    for (index, organization) in document.organizations.iter().enumerate() {
-        let entries = plan_organization(context, organization).await;
-        planned.push(entries.map_err(|error| error.below(&format!("organizations[{index}]")))?);
+    let planned = plan(context, document, ReferenceChecks::All).await?;
+    write_document(context, planned).await
+}
+
+/// A valid document with the entries of each of its organizations, which are not written yet.
+pub(super) struct PlannedDocument {
+    pub(super) document: ApplyDocument,
+    pub(super) entries: Vec<Vec<CatalogEntry>>,
+}
+
+/// Parses and plans the document of a request.
+///
+/// # Errors
+/// 400 with all mistakes of the document.
+pub(super) async fn parse_document(
+    state: &AppState,
+    body: JsonBody<ApplyDocument>,
+) -> ApiResult<PlannedDocument> {
+    let document = Value::from(body.fields(state).await?);
+    match check_document(&state.apply, document.clone(), ReferenceChecks::All).await {
+        Err(ApplyError::Invalid(_)) => {
+            Err(mistakes_error(&all_mistakes(&state.apply, document).await))
+        }
+        planned => Ok(planned?),
     }
+}
+
+/// Parses and plans a document.
+///
+/// # Errors
+/// Its first mistake.
+pub(super) async fn check_document(
+    context: &ApplyContext,
+    document: Value,
+    references: ReferenceChecks,
+) -> Result<PlannedDocument, ApplyError> {
+    plan(context, ApplyDocument::from_json(document)?, references).await
+}
+
+async fn plan(
+    context: &ApplyContext,
+    document: ApplyDocument,
+    references: ReferenceChecks,
+) -> Result<PlannedDocument, ApplyError> {
+    document.validate()?;
+    let mut entries = Vec::new();
+    if references == ReferenceChecks::All {
+        for (index, organization) in document.organizations.iter().enumerate() {
+            let planned = plan_organization(context, organization).await;
+            entries.push(planned.map_err(|error| error.below(&format!("organizations[{index}]")))?);
+        }
+    }
+    Ok(PlannedDocument { document, entries })
+}
+
+async fn write_document(
+    context: &ApplyContext,
+    PlannedDocument { document, entries }: PlannedDocument,
+) -> Result<AppliedDocument, ApplyError> {
     let mut written = Vec::new();
-    for entry in planned.iter().flatten() {
+    for entry in entries.iter().flatten() {
         written.extend(write_if_changed(context, entry).await?);
     }
     let mut organizations = Vec::new();
-    for (organization, entries) in document.organizations.into_iter().zip(planned) {
+    for (organization, entries) in document.organizations.into_iter().zip(entries) {
         let id = OrgId::derive(&context.secret, &organization.slug);
         let (keys, written_keys) = apply_keys(context, &id, &organization.keys).await?;
         written.extend(written_keys);
@@ -136,6 +196,7 @@ async fn plan_organization(
         org: &org,
         author: ChangeAuthor::Operator,
         declared: document.declared_slugs(),
+        is_draft: false,
     };
     let mut entries = vec![planner.organization(&document.slug, &document.name)];
     entries.extend(plan_all::<ProviderResource>(&planner, &document.providers).await?);

@@ -132,3 +132,106 @@ async fn document_may_exceed_the_public_body_limit() {
     .await;
     assert_eq!(answer.status, 200);
 }
+
+#[tokio::test]
+async fn all_mistakes_of_a_document_are_reported_at_once() {
+    let world = World::new().await;
+    let organization = json!({
+        "slug": "acme",
+        "name": " ",
+        "providers": [{ "slug": "main", "baseUrl": "ftp://x", "temprature": 1 }],
+        "agents": [
+            { "slug": "a", "name": "A", "temperature": 9, "allowedDomains": ["*", "shop.example", "b c"] },
+            { "slug": "b", "limits": { "maxMessageLength": 0 }, "provider": "none", "status": "sk-secret" },
+        ],
+        "teams": [{ "slug": "t", "name": "T", "members": [{ "agent": "a" }, { "agent": "x" }, { "agent": "y" }] }],
+        "keys": [{ "name": "k", "scopes": ["chat", "sk-secret"] }],
+    });
+    let answer = apply(&world, &organization).await;
+    let problem = answer.expect(400);
+    let errors = problem["details"]["errors"].as_array().unwrap();
+    let mut params: Vec<_> = errors
+        .iter()
+        .map(|error| error["param"].as_str().unwrap())
+        .collect();
+    params.sort_unstable();
+    let expected = [
+        "agents[0].allowedDomains[0]",
+        "agents[0].allowedDomains[2]",
+        "agents[0].temperature",
+        "agents[1].limits.maxMessageLength",
+        "agents[1].name",
+        "agents[1].provider",
+        "agents[1].status",
+        "keys[0].scopes[1]",
+        "name",
+        "providers[0].baseUrl",
+        "providers[0].temprature",
+        "teams[0].members[1].agent",
+        "teams[0].members[2].agent",
+    ];
+    assert_eq!(
+        params,
+        expected.map(|path| format!("organizations[0].{path}")),
+        "{errors:#?}"
+    );
+    assert!(!answer.text.contains("sk-secret"));
+    assert_eq!(problem["param"], errors[0]["param"]);
+}
+
+#[tokio::test]
+async fn plan_of_a_document_shows_changes_without_secrets() {
+    let world = World::new().await;
+    let plan = async |organization: &Value| {
+        let document = json!({ "organizations": [organization] });
+        let answer = world
+            .admin("POST", "/api/admin/apply/plan", &[], document)
+            .await;
+        assert!(!answer.text.contains("sk-"), "{}", answer.text);
+        answer.expect(200)
+    };
+    let mut organization = acme(Some("sk-first"));
+    let first = plan(&organization).await;
+    let names = |plan: &Value| {
+        let changes = plan["changes"].as_array().unwrap().clone();
+        let name =
+            |change: Value| format!("{} {}", change["action"], change["name"]).replace('"', "");
+        changes.into_iter().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        names(&first),
+        [
+            "update acme",
+            "create main",
+            "update shop",
+            "create front",
+            "create site"
+        ]
+    );
+    assert_eq!(world.catalog_entries().await.len(), 3, "nothing is written");
+    apply(&world, &organization).await;
+    assert_eq!(
+        plan(&organization).await,
+        json!({ "changes": [], "unchanged": 5 })
+    );
+    organization["providers"][0]["apiKey"] = "sk-second".into();
+    organization["agents"][0]["instructions"] = "Be brief.".into();
+    organization["teams"][0]["defaultAgent"] = Value::Null;
+    organization["keys"][0]["scopes"] = json!([]);
+    let changes = plan(&organization).await["changes"].clone();
+    let fields: Vec<_> = changes
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|change| &change["fields"])
+        .collect();
+    assert_eq!(
+        json!(fields),
+        json!([
+            [{ "field": "apiKey" }],
+            [{ "field": "instructions", "before": "You are a helpful assistant.", "after": "Be brief." }],
+            [{ "field": "defaultAgent", "before": "shop" }],
+            [{ "field": "scopes", "before": ["chat"], "after": [] }],
+        ])
+    );
+}

@@ -55,15 +55,7 @@ impl<P, S> Admin<P, S> {
 
 /// Returns all fields of an entry that can change.
 fn compared(entry: &CatalogEntry) -> JsonObject {
-    let fields = match entry {
-        CatalogEntry::Organization(_) => configured_fields::<OrganizationResource>(entry),
-        CatalogEntry::Provider { .. } => configured_fields::<ProviderResource>(entry),
-        CatalogEntry::Agent(_) => configured_fields::<AgentResource>(entry),
-        CatalogEntry::Team(_) => configured_fields::<TeamResource>(entry),
-        CatalogEntry::Key { .. } => configured_fields::<KeyResource>(entry),
-        CatalogEntry::User(_) => None,
-    };
-    let mut fields = fields.unwrap_or_default();
+    let mut fields = configured(entry, &ResourceReferences::default());
     let more = match entry {
         CatalogEntry::Organization(_) => json!({}),
         CatalogEntry::Provider { sealed_key, .. } => json!({ "apiKey": sealed_key }),
@@ -89,6 +81,22 @@ fn compared(entry: &CatalogEntry) -> JsonObject {
     fields
 }
 
-fn configured_fields<R: Resource>(entry: &CatalogEntry) -> Option<JsonObject> {
-    fields_of(&R::fields(entry, &ResourceReferences::default())?).ok()
+/// Returns the fields of an entry in the form of a request, with the slugs of `references`.
+pub(super) fn configured(entry: &CatalogEntry, references: &ResourceReferences) -> JsonObject {
+    let fields = match entry {
+        CatalogEntry::Organization(_) => resource_fields::<OrganizationResource>(entry, references),
+        CatalogEntry::Provider { .. } => resource_fields::<ProviderResource>(entry, references),
+        CatalogEntry::Agent(_) => resource_fields::<AgentResource>(entry, references),
+        CatalogEntry::Team(_) => resource_fields::<TeamResource>(entry, references),
+        CatalogEntry::Key { .. } => resource_fields::<KeyResource>(entry, references),
+        CatalogEntry::User(_) => None,
+    };
+    fields.unwrap_or_default()
+}
+
+fn resource_fields<R: Resource>(
+    entry: &CatalogEntry,
+    references: &ResourceReferences,
+) -> Option<JsonObject> {
+    fields_of(&R::fields(entry, references)?).ok()
 }

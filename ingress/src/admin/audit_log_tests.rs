@@ -30,8 +30,10 @@ async fn log(world: &World, query: &str) -> Vec<Value> {
     answer.expect(200)["items"].as_array().unwrap().clone()
 }
 
-/// Returns every route that changes something. A playground run (`…/try`) and the test of a
-/// provider (`…/test`) change nothing.
+/// Ends of paths that change nothing: playground runs, tests of providers, plans of documents.
+const HARMLESS: [&str; 3] = ["/try", "/test", "/plan"];
+
+/// Returns every route that changes something.
 async fn changing_routes(world: &World) -> BTreeSet<(String, String)> {
     let document = admin_document();
     let paths = document["paths"].as_object().unwrap().iter();
@@ -40,9 +42,7 @@ async fn changing_routes(world: &World) -> BTreeSet<(String, String)> {
         methods.map(move |method| (method.to_uppercase(), path.clone()))
     });
     let mut found: BTreeSet<_> = operations
-        .filter(|(method, path)| {
-            method != "GET" && !path.ends_with("/try") && !path.ends_with("/test")
-        })
+        .filter(|(method, path)| method != "GET" && !HARMLESS.iter().any(|end| path.ends_with(end)))
         .collect();
     for path in DASHBOARD_ROUTES
         .split('"')

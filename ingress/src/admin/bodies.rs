@@ -96,7 +96,8 @@ impl<F, const IS_PATCH: bool> JsonBody<ChangeBody<F, IS_PATCH>> {
 }
 
 impl<T> JsonBody<T> {
-    async fn fields(self, state: &AppState) -> ApiResult<JsonObject> {
+    /// Reads the body without parsing its fields.
+    pub(super) async fn fields(self, state: &AppState) -> ApiResult<JsonObject> {
         let (parts, body) = self.request.into_parts();
         let limits = BodyLimits::admin(&state.config);
         body::parse_object(&body::read_body(&parts.headers, body, limits).await?)
@@ -116,7 +117,7 @@ pub(super) fn parse_value<T: DeserializeOwned>(value: Value) -> Result<T, Valida
     serde_path_to_error::deserialize(StrictValue(value)).map_err(|error| {
         let path = error.path().to_string();
         let path = if path == "." { String::new() } else { path };
-        ValidationError::new(path, without_quotes(&error.into_inner().to_string()))
+        ValidationError::new(path, without_values(&error.into_inner().to_string()))
     })
 }
 
@@ -148,8 +149,14 @@ pub(super) fn parse_checked<T: DeserializeOwned>(
     })
 }
 
-/// Returns an error text of serde with an ellipsis in place of each quoted value.
-fn without_quotes(text: &str) -> String {
+/// Returns an error text of serde with an ellipsis in place of each quoted value. Names of unknown
+/// fields stay, names of unknown variants are values.
+fn without_values(text: &str) -> String {
+    if let Some(rest) = text.strip_prefix("unknown variant `")
+        && let Some((_, expected)) = rest.rsplit_once("`, expected ")
+    {
+        return format!("must be {expected}");
+    }
     let mut is_quoted = false;
     let mut kept = String::with_capacity(text.len());
     for character in text.chars() {

@@ -6,15 +6,14 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
-    bodies::{JsonObject, RequestBody, parse_value},
+    bodies::parse_value,
     errors::{ValidateFields, ValidationError},
-    planner::DeclaredSlugs,
+    planner::{DeclaredAgent, DeclaredSlugs},
     resources::{
         agents::AgentFields, keys::KeyFields, providers::ProviderFields, teams::TeamFields,
     },
     validation::{check_name, check_slug, check_unique},
 };
-use crate::http::ApiResult;
 
 /// The desired configuration of organizations. Resources that are not in the document stay
 /// unchanged.
@@ -69,12 +68,6 @@ impl ApplyDocument {
     }
 }
 
-impl RequestBody for ApplyDocument {
-    fn from_fields(fields: JsonObject) -> ApiResult<Self> {
-        Ok(Self::from_json(fields.into())?)
-    }
-}
-
 impl OrganizationDocument<Value> {
     fn parse_agents(self, index: usize) -> Result<OrganizationDocument, ValidationError> {
         let agents = self.agents.into_iter().enumerate().map(|(number, agent)| {
@@ -113,7 +106,11 @@ impl ValidateFields for OrganizationDocument {
         } = self;
         let declared = self.declared_slugs();
         check_unique(declared.providers.into_iter(), "providers", "slug")?;
-        check_unique(declared.agents.into_iter(), "agents", "slug")?;
+        check_unique(
+            declared.agents.iter().map(|agent| agent.slug),
+            "agents",
+            "slug",
+        )?;
         check_unique(teams.iter().map(|it| it.slug.as_str()), "teams", "slug")?;
         check_unique(keys.iter().map(|it| it.name.as_str()), "keys", "name")?;
         validate_each(providers, "providers")?;
@@ -138,7 +135,10 @@ impl OrganizationDocument {
             agents: self
                 .agents
                 .iter()
-                .map(|it| it.names.slug.as_str())
+                .map(|it| DeclaredAgent {
+                    slug: &it.names.slug,
+                    settings: &it.settings,
+                })
                 .collect(),
         }
     }

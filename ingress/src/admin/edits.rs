@@ -83,7 +83,10 @@ pub(super) async fn drafted<R: Resource>(
     id: &str,
     draft: Option<JsonObject>,
 ) -> ApiResult<CatalogEntry> {
-    let planner = EntryPlanner::of_one(&state.apply, org, ChangeAuthor::Member);
+    let planner = EntryPlanner {
+        is_draft: true,
+        ..EntryPlanner::of_one(&state.apply, org, ChangeAuthor::Member)
+    };
     if id == UNSAVED {
         let draft = draft.ok_or_else(|| {
             ApiError::field(

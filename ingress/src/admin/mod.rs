@@ -3,9 +3,9 @@
 //!
 //! Start with `routes`. `authorization` admits callers; `bodies`, `validation` and `errors` check
 //! requests; `responses` and `pages` are the results; `entries` finds what is stored; `operations`
-//! and `api_document` describe all of it. `document` and `apply` write whole documents, `resources`
-//! and `edits` single resources; `planner` resolves their references. `playground` runs drafts
-//! before they are saved.
+//! and `api_document` describe all of it. `document`, `document_plan` and `apply` plan and write
+//! whole documents, of which `mistakes` finds all faults; `resources` and `edits` write single
+//! resources; `planner` resolves their references. `playground` runs drafts before they are saved.
 
 pub mod apply;
 pub mod document;
@@ -21,9 +21,11 @@ mod authorization;
 mod bodies;
 mod conversations;
 mod csv;
+mod document_plan;
 mod edits;
 mod entries;
 mod errors;
+mod mistakes;
 mod operations;
 mod pages;
 mod planner;

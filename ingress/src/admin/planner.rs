@@ -7,6 +7,7 @@ use switchboard_backends::{
     vault::UnsealError,
 };
 use switchboard_schemas::{
+    agent::AgentSettings,
     ids::{AgentId, OrgId, ProviderId},
     organization::Organization,
 };
@@ -14,7 +15,7 @@ use switchboard_schemas::{
 use super::errors::ValidationError;
 use crate::{
     http::{ApiError, ErrorCode},
-    state::apply_context::ApplyContext,
+    state::{AddressUsage, apply_context::ApplyContext},
 };
 
 /// A failure to apply a document or to change a resource. Only [`ApplyError::Store`] can leave a
@@ -57,13 +58,28 @@ impl From<ApplyError> for ApiError {
     }
 }
 
+/// The references of a document that are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReferenceChecks {
+    All,
+    /// None, because a resource that others may refer to was refused.
+    None,
+}
+
 /// Slugs of the resources of one document.
 #[derive(Default)]
 pub(super) struct DeclaredSlugs<'a> {
     /// Slugs of its providers.
     pub(super) providers: Vec<&'a str>,
-    /// Slugs of its agents.
-    pub(super) agents: Vec<&'a str>,
+    /// Its agents.
+    pub(super) agents: Vec<DeclaredAgent<'a>>,
+}
+
+/// An agent of a document.
+#[derive(Clone, Copy)]
+pub(super) struct DeclaredAgent<'a> {
+    pub(super) slug: &'a str,
+    pub(super) settings: &'a AgentSettings,
 }
 
 /// The author of a change of the configuration.
@@ -84,6 +100,8 @@ pub(super) struct EntryPlanner<'a> {
     pub(super) author: ChangeAuthor,
     /// Resources that can be referred to before they are written.
     pub(super) declared: DeclaredSlugs<'a>,
+    /// True for a draft, which is tried and not saved.
+    pub(super) is_draft: bool,
 }
 
 impl<'a> EntryPlanner<'a> {
@@ -94,6 +112,7 @@ impl<'a> EntryPlanner<'a> {
             org,
             author,
             declared: DeclaredSlugs::default(),
+            is_draft: false,
         }
     }
 
@@ -122,10 +141,52 @@ impl<'a> EntryPlanner<'a> {
     /// Returns the id of the agent with this slug; `path` is the field that refers to it.
     pub(super) async fn find_agent(&self, slug: &str, path: &str) -> Result<AgentId, ApplyError> {
         let id = AgentId::derive(&self.context.secret, self.org, slug);
-        let is_declared = self.declared.agents.contains(&slug);
+        let is_declared = self.declared_agent(slug).is_some();
         self.check_exists(is_declared, EntryKind::Agent, id.as_str(), path)
             .await?;
         Ok(id)
+    }
+
+    /// Returns the agent with this slug of the document, if it is in there.
+    pub(super) fn declared_agent(&self, slug: &str) -> Option<&DeclaredAgent<'a>> {
+        self.declared.agents.iter().find(|agent| agent.slug == slug)
+    }
+
+    /// Returns true if the agent with this slug meets a condition, as the document or the catalog
+    /// has it.
+    pub(super) async fn agent_is(
+        &self,
+        slug: &str,
+        condition: impl Fn(&AgentSettings) -> bool,
+    ) -> Result<bool, ApplyError> {
+        if let Some(declared) = self.declared_agent(slug) {
+            return Ok(condition(declared.settings));
+        }
+        let id = AgentId::derive(&self.context.secret, self.org, slug);
+        let stored = self.context.catalog.get(EntryKind::Agent, id.as_str());
+        Ok(match stored.await? {
+            Some(CatalogEntry::Agent(agent)) => condition(&agent.settings),
+            _ => false,
+        })
+    }
+
+    /// Fails if the workers may not connect to an address; `path` is its field.
+    pub(super) async fn check_address(
+        &self,
+        usage: AddressUsage,
+        address: &str,
+        path: &str,
+    ) -> Result<(), ApplyError> {
+        if self.is_draft {
+            return Ok(());
+        }
+        let Some(check) = self.context.address_check.get() else {
+            return Ok(());
+        };
+        match check(usage, address.to_owned()).await {
+            Some(reason) => Err(ValidationError::new(path, reason).into()),
+            None => Ok(()),
+        }
     }
 
     async fn check_exists(

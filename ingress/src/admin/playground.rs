@@ -203,7 +203,9 @@ async fn parse_and_draft<R: Resource>(
 async fn store_run(state: &AppState, run_id: &MessageId, input: &impl Serialize) -> ApiResult<()> {
     let text = serde_json::to_string(input).map_err(|error| ApiError::internal(&error))?;
     if text.len() > PLAYGROUND_RUN_BYTES_MAX {
-        let detail = "the draft is too large to be tried";
+        let detail = format!(
+            "the draft and its history are larger than the {PLAYGROUND_RUN_BYTES_MAX} bytes of a test"
+        );
         let details = json!({ "max": PLAYGROUND_RUN_BYTES_MAX });
         return Err(ApiError::new(ErrorCode::PayloadTooLarge, detail).details(details));
     }

@@ -77,7 +77,8 @@ fn check_history(body: &mut JsonObject) -> ApiResult<()> {
     let messages: Vec<Value> = check_field(body, HISTORY, "must be a list")?.unwrap_or_default();
     if messages.len() > HISTORY_MAX {
         let details = json!({ "max": HISTORY_MAX, "actual": messages.len() });
-        return Err(ApiError::field(HISTORY, "has too many messages").details(details));
+        let fault = format!("has more than {HISTORY_MAX} messages");
+        return Err(ApiError::field(HISTORY, fault).details(details));
     }
     let rule = "must have `role`, `content`, and nothing but `agentId` and `uiSpec` beside them";
     let is_valid = |message| parse_value::<EarlierMessage>(message).is_ok();

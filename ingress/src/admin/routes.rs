@@ -6,6 +6,7 @@ use super::{
     analytics,
     apply::apply_document,
     audit_log, conversations,
+    document_plan::plan_document,
     operations::AdminRoutes,
     playground, product_items, products, provider_test,
     resources::{
@@ -28,6 +29,7 @@ pub(super) fn admin_routes() -> AdminRoutes {
     let mut routes = AdminRoutes::default();
     add_operations! { routes, "/api/admin";
         Post "/apply" "applyDocument" "Create or update resources from a document" apply_document;
+        Post "/apply/plan" "planDocument" "Show what a document would change" plan_document;
         Get "/organizations" "listOrganizations" "List organizations" organization_handlers::list;
         Post "/organizations" "createOrganization" "Create an organization" organization_handlers::create;
     }

@@ -1,6 +1,7 @@
 //! Tests of single resources over embedded backends: responses, errors and concurrent editors.
 
 mod keys;
+mod saved_addresses;
 
 use http::header;
 use serde_json::{Value, json};

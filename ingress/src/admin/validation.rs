@@ -45,8 +45,12 @@ pub(super) fn check_settings(settings: &AgentSettings) -> Result<(), ValidationE
 
 /// Checks only the form of the URL, because a worker checks its network address with each fetch.
 fn check_feed(feed: &ProductFeed) -> Result<(), ValidationError> {
-    if !is_web_address(&feed.url) || feed.url.len() > FEED_URL_BYTES_MAX {
+    if !is_web_address(&feed.url) {
         return Err(ValidationError::new("url", WEB_ADDRESS_RULE));
+    }
+    if feed.url.len() > FEED_URL_BYTES_MAX {
+        let reason = format!("must have at most {FEED_URL_BYTES_MAX} bytes");
+        return Err(ValidationError::new("url", reason));
     }
     if has_credentials(&feed.url) {
         let reason = "must not contain a user or a password, because responses show it";

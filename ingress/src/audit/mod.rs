@@ -51,6 +51,9 @@ const FIELDS_MAX: usize = 200;
 const RETRIES_MAX: u32 = 30;
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
+/// Fields whose values are shown to nobody.
+const SECRETS: [&str; 4] = ["apiKey", "value", "password", "link"];
+
 /// Origin of a request: its truncated address and its id.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AuditTrail {
@@ -136,6 +139,24 @@ pub(crate) fn differences(
     before: Option<&Map<String, Value>>,
     after: Option<&Map<String, Value>>,
 ) -> Vec<FieldChange> {
+    differences_with(before, after, recordable_value)
+}
+
+/// Returns the fields in which two resources differ, with all values but secrets, for the author of
+/// the change. The log does not keep them.
+pub(crate) fn differences_in_full(
+    before: Option<&Map<String, Value>>,
+    after: Option<&Map<String, Value>>,
+) -> Vec<FieldChange> {
+    let shown = |name: &str, value: &Value| (!SECRETS.contains(&name)).then(|| value.clone());
+    differences_with(before, after, shown)
+}
+
+fn differences_with(
+    before: Option<&Map<String, Value>>,
+    after: Option<&Map<String, Value>>,
+    shown: impl Fn(&str, &Value) -> Option<Value>,
+) -> Vec<FieldChange> {
     let (old, new) = (flatten_fields(before), flatten_fields(after));
     let is_whole = before.is_none() || after.is_none();
     let names = old
@@ -146,12 +167,8 @@ pub(crate) fn differences(
         .filter(|name| !is_whole || is_recordable(name));
     let changes = changed.map(|name| FieldChange {
         field: name.clone(),
-        before: old
-            .get(name)
-            .and_then(|value| recordable_value(name, value)),
-        after: new
-            .get(name)
-            .and_then(|value| recordable_value(name, value)),
+        before: old.get(name).and_then(|value| shown(name, value)),
+        after: new.get(name).and_then(|value| shown(name, value)),
     });
     changes.take(FIELDS_MAX).collect()
 }

@@ -15,7 +15,10 @@ use switchboard_schemas::{
 };
 use utoipa::IntoParams;
 
-use super::caller::{AccessPolicy, AuthorizedCaller};
+use super::{
+    caller::{AccessPolicy, AuthorizedCaller},
+    id_hints,
+};
 use crate::{
     http::{ApiError, ApiResult, ErrorCode, origin},
     limits::RateLimitBucket,
@@ -152,9 +155,9 @@ async fn read_path<T: DeserializeOwned + Send>(parts: &mut Parts) -> ApiResult<T
 
 /// Returns the agent with this id, of any organization, or `AGENT_NOT_FOUND`.
 pub(crate) async fn existing_agent(id: &str, state: &AppState) -> ApiResult<Arc<Agent>> {
-    let not_found = || ApiError::new(ErrorCode::AgentNotFound, "no agent has this id");
-    let id: AgentId = id.parse().map_err(|_| not_found())?;
-    state.catalog.agent(&id).await?.ok_or_else(not_found)
+    let not_found = || ApiError::new(ErrorCode::AgentNotFound, id_hints::no_agent(id));
+    let agent_id: AgentId = id.parse().map_err(|_| not_found())?;
+    state.catalog.agent(&agent_id).await?.ok_or_else(not_found)
 }
 
 /// Rejects callers of other organizations.

@@ -9,7 +9,10 @@ use serde::Deserialize;
 use switchboard_schemas::{agent::ActivationStatus, api_key::KeyScope, ids::TeamId, team::Team};
 use utoipa::IntoParams;
 
-use super::caller::{AccessPolicy, AuthorizedCaller};
+use super::{
+    caller::{AccessPolicy, AuthorizedCaller},
+    id_hints,
+};
 use crate::{
     http::{ApiError, ApiResult},
     limits::RateLimitBucket,
@@ -37,7 +40,9 @@ impl FromRequestParts<AppState> for AuthorizedTeam {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
         let caller = AuthorizedCaller::<TeamChat>::from_request_parts(parts, state).await?;
         let path = Path::<TeamPath>::from_request_parts(parts, state).await;
-        let Path(TeamPath { team_id }) = path.map_err(|_| not_found())?;
+        let text = path.map_or_else(|_| String::new(), |Path(path)| path.team_id);
+        let not_found = || ApiError::uncoded(StatusCode::NOT_FOUND, id_hints::no_team(&text));
+        let team_id: TeamId = text.parse().map_err(|_| not_found())?;
         let team = state.catalog.team(&team_id).await?;
         let team = team.ok_or_else(not_found)?;
         if team.org_id != *caller.org_id()
@@ -50,16 +55,13 @@ impl FromRequestParts<AppState> for AuthorizedTeam {
     }
 }
 
-/// The team of a path.
+/// The team of a path; empty in a path without its segment.
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 #[into_params(parameter_in = Path)]
 pub(crate) struct TeamPath {
     /// The id of the team.
-    #[param(value_type = String, example = "team_77777777777777777777777777")]
-    team_id: TeamId,
-}
-
-fn not_found() -> ApiError {
-    ApiError::uncoded(StatusCode::NOT_FOUND, "no team has this id")
+    #[serde(default)]
+    #[param(example = "team_77777777777777777777777777")]
+    team_id: String,
 }

@@ -5,8 +5,9 @@ use std::marker::PhantomData;
 
 use axum::extract::FromRequestParts;
 use http::{HeaderMap, request::Parts};
+use serde_json::json;
 use switchboard_schemas::{
-    api_key::KeyScope,
+    api_key::{ApiKey, KeyScope},
     client_text::{SessionId, VisitorId},
     ids::{AgentId, ConversationId, KeyId, OrgId},
     turn::MessageSource,
@@ -150,19 +151,53 @@ impl<P: AccessPolicy> FromRequestParts<AppState> for AuthorizedCaller<P> {
 }
 
 fn check_scope<P: AccessPolicy>(credential: &CallerCredential) -> ApiResult<()> {
-    let (allowed, detail) = match credential {
-        CallerCredential::Key(key) => (
-            P::SCOPES.iter().any(|scope| key.has_scope(*scope)),
-            "the API key lacks the scope of this endpoint",
-        ),
-        CallerCredential::Visitor(visitor) => (
-            P::OPEN_TO_VISITORS && visitor.key_may_chat(),
-            "visitor tokens are not accepted by this endpoint",
-        ),
+    match credential {
+        CallerCredential::Key(key) => check_key_scope(key, P::SCOPES),
+        CallerCredential::Visitor(visitor) if P::OPEN_TO_VISITORS && visitor.key_may_chat() => {
+            Ok(())
+        }
+        CallerCredential::Visitor(_) => {
+            let detail = "visitor tokens are not accepted by this endpoint";
+            Err(ApiError::new(ErrorCode::InsufficientScope, detail))
+        }
+    }
+}
+
+/// Rejects a key that has none of the scopes of a route, with the needed and the held ones.
+pub(super) fn check_key_scope(key: &ApiKey, needed: &[KeyScope]) -> ApiResult<()> {
+    if needed.iter().any(|scope| key.has_scope(*scope)) {
+        return Ok(());
+    }
+    let names = |scopes: &[KeyScope], word: &str| {
+        let names: Vec<_> = scopes.iter().map(|scope| scope.name()).collect();
+        names.join(word)
     };
-    if allowed {
-        Ok(())
-    } else {
-        Err(ApiError::new(ErrorCode::InsufficientScope, detail))
+    let detail = format!(
+        "the API key needs the scope {} and has {}",
+        names(needed, " or "),
+        names(&key.scopes, " and "),
+    );
+    let details = json!({ "neededScopes": needed, "heldScopes": key.scopes });
+    Err(ApiError::new(ErrorCode::InsufficientScope, detail).details(details))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::World;
+
+    #[tokio::test]
+    async fn missing_scope_is_named_with_those_held() {
+        let world = World::new().await;
+        let scopes = serde_json::json!({ "name": "some", "scopes": ["chat", "conversations"] });
+        let key = world.new_key("acme", scopes).await;
+        let answer = world
+            .send_with("GET", &World::agent_path(""), &[("x-api-key", &key)], "")
+            .await;
+        let problem = answer.expect(403);
+        assert_eq!(
+            problem["detail"],
+            "the API key needs the scope config and has chat and conversations"
+        );
+        assert_eq!(problem["code"], "INSUFFICIENT_SCOPE");
     }
 }

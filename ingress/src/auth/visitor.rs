@@ -22,7 +22,7 @@ use switchboard_schemas::{
 };
 use utoipa::ToSchema;
 
-use super::credential::CallerCredential;
+use super::{caller::check_key_scope, credential::CallerCredential};
 use crate::{
     http::{ApiError, ApiResult, ErrorCode, RateLimitAddress, fields, origin},
     limits::RateLimitHeaders,
@@ -97,13 +97,13 @@ impl FromRequestParts<AppState> for TokenRequester {
                 limit_headers,
                 address,
             }),
-            Some(CallerCredential::Key(key)) if key.has_scope(KeyScope::Chat) => Ok(Self {
-                key: Some(key),
-                limit_headers,
-                address,
-            }),
-            Some(CallerCredential::Key(_)) => {
-                Err(insufficient("the API key lacks the scope of this endpoint"))
+            Some(CallerCredential::Key(key)) => {
+                check_key_scope(&key, &[KeyScope::Chat])?;
+                Ok(Self {
+                    key: Some(key),
+                    limit_headers,
+                    address,
+                })
             }
             // Otherwise a leaked token could be renewed forever.
             Some(CallerCredential::Visitor(_)) => {

@@ -201,17 +201,19 @@ fn check_length(message: &str, chars_max: u32) -> ApiResult<()> {
         return Ok(());
     }
     let details = json!({ "max": chars_max, "actual": actual });
-    Err(ApiError::field("message", "is longer than the agent allows").details(details))
+    let fault = format!("is longer than the {chars_max} characters that the agent allows");
+    Err(ApiError::field("message", fault).details(details))
 }
 
 fn parse_visitor(body: &ChatRequest) -> ApiResult<Visitor> {
     let id = fields::text_value("visitorId", &body.visitor_id)?;
     let email = fields::text_value("visitorEmail", &body.visitor_email)?;
     let name = fields::text_value("visitorName", &body.visitor_name)?;
-    if name.is_some_and(|name| name.len() > VISITOR_NAME_BYTES_MAX) {
-        return Err(ApiError::field("visitorName", "is too long")
-            .details(json!({ "max": VISITOR_NAME_BYTES_MAX })));
-    }
+    fields::check_bytes(
+        "visitorName",
+        name.unwrap_or_default(),
+        VISITOR_NAME_BYTES_MAX,
+    )?;
     Ok(Visitor {
         id: id
             .map(|id| fields::client_text::<VisitorId>("visitorId", id))
@@ -270,10 +272,10 @@ mod tests {
     fn message_length_counts_scalar_values() {
         assert!(parse(&json!({"message": "🦀🦀🦀🦀🦀", "sessionId": "s"})).is_ok());
         let error = parse_body(&json!({"message": "aaaaaa", "sessionId": "s"}));
-        assert_eq!(
-            error.unwrap_err().into_parts().details,
-            Some(json!({"max": 5, "actual": 6}))
-        );
+        let error = error.unwrap_err().into_parts();
+        assert_eq!(error.details, Some(json!({"max": 5, "actual": 6})));
+        let detail = "message is longer than the 5 characters that the agent allows";
+        assert_eq!(error.detail, detail);
     }
 
     #[test]

@@ -94,16 +94,34 @@ pub(crate) fn parse_object(body: &[u8]) -> ApiResult<Map<String, Value>> {
             ErrorCode::InvalidRequestData,
             "the body must be a JSON object",
         )),
-        Err(_) => Err(ApiError::new(
+        Err(error) => Err(ApiError::new(
             ErrorCode::InvalidJson,
-            "the body is not valid JSON",
+            syntax_fault(body, &error),
         )),
     }
 }
 
+/// Describes malformed JSON by its position. The text of `error` can quote the body.
+fn syntax_fault(body: &[u8], error: &serde_json::Error) -> String {
+    if body.trim_ascii().is_empty() {
+        return "the body is empty".to_owned();
+    }
+    let (line, column) = (error.line(), error.column());
+    let rows = body.split(|byte| *byte == b'\n');
+    let row = rows.into_iter().nth(line.saturating_sub(1));
+    let offender = row.and_then(|row| row.get(column.saturating_sub(1)));
+    let hint = match offender {
+        _ if error.is_eof() => ": it ends too early",
+        Some(b'\'') => ": use double quotes",
+        _ => "",
+    };
+    format!("the body is not valid JSON at line {line}, column {column}{hint}")
+}
+
 fn too_large(bytes_max: usize) -> ApiError {
     let details = serde_json::json!({ "max": bytes_max });
-    ApiError::new(ErrorCode::PayloadTooLarge, "the body is too large").details(details)
+    let detail = format!("the body is larger than {bytes_max} bytes");
+    ApiError::new(ErrorCode::PayloadTooLarge, detail).details(details)
 }
 
 /// Returns the size that the client announced.
@@ -251,6 +269,33 @@ mod tests {
             assert_eq!(code(text), Some(ErrorCode::InvalidRequestData), "{text}");
         }
         assert_eq!(code(" {\"a\":1} "), None);
+    }
+
+    #[test]
+    fn malformed_json_is_described_by_its_position_alone() {
+        for (text, detail) in [
+            ("", "the body is empty"),
+            (" \r\n", "the body is empty"),
+            (
+                "{'message': 1}",
+                "the body is not valid JSON at line 1, column 2: use double quotes",
+            ),
+            (
+                "{\n  \"message\": hi\n}",
+                "the body is not valid JSON at line 2, column 14",
+            ),
+            (
+                "{\"message\": \"h",
+                "the body is not valid JSON at line 1, column 14: it ends too early",
+            ),
+            (
+                r#"{"$serde_json::private::RawValue": 4711}"#,
+                "the body is not valid JSON at line 1, column 39",
+            ),
+        ] {
+            let error = parse_object(text.as_bytes()).unwrap_err().into_parts();
+            assert_eq!(error.detail, detail, "{text}");
+        }
     }
 
     proptest! {

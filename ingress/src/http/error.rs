@@ -75,6 +75,13 @@ codes! {
     Internal = "INTERNAL", INTERNAL_SERVER_ERROR, "Internal error";
 }
 
+impl ErrorCode {
+    /// Returns the name in the address of its description, such as `agent-not-found`.
+    pub(crate) fn slug(self) -> String {
+        self.name().to_ascii_lowercase().replace('_', "-")
+    }
+}
+
 /// Error response of a request. Boxed, because results of this type travel through every function
 /// of the crate.
 #[derive(Debug)]
@@ -206,7 +213,7 @@ impl From<StoreError> for ApiError {
     }
 }
 
-/// The outermost layer writes the body, because it knows the request id.
+/// [`super::unknown_routes::write_problems`] writes the body, because it knows the request id.
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = self.0.status.into_response();

@@ -106,19 +106,25 @@ pub(crate) fn check_bytes(name: &'static str, text: &str, bytes_max: usize) -> A
     if text.len() <= bytes_max {
         return Ok(());
     }
-    Err(ApiError::field(name, "is too long")
-        .details(json!({ "max": bytes_max, "actual": text.len() })))
+    let fault = format!("is longer than {bytes_max} bytes");
+    Err(ApiError::field(name, fault).details(json!({ "max": bytes_max, "actual": text.len() })))
 }
 
 fn check_size(metadata: &Map<String, Value>) -> ApiResult<()> {
-    let too_much = |detail, max: usize| {
-        Err(ApiError::field("metadata", detail).details(json!({ "max": max })))
+    let too_much = |fault: String, max: usize| {
+        Err(ApiError::field("metadata", fault).details(json!({ "max": max })))
     };
     if metadata.len() > METADATA_KEYS_MAX {
-        return too_much("has too many keys", METADATA_KEYS_MAX);
+        return too_much(
+            format!("has more than {METADATA_KEYS_MAX} keys"),
+            METADATA_KEYS_MAX,
+        );
     }
     if serde_json::to_vec(metadata).map_or(usize::MAX, |text| text.len()) > METADATA_BYTES_MAX {
-        return too_much("is too large", METADATA_BYTES_MAX);
+        return too_much(
+            format!("is larger than {METADATA_BYTES_MAX} bytes"),
+            METADATA_BYTES_MAX,
+        );
     }
     Ok(())
 }
@@ -182,10 +188,21 @@ mod tests {
             Value::Object(keys)
         };
         assert!(parse_metadata(&many(METADATA_KEYS_MAX)).is_ok());
-        assert!(parse_metadata(&many(METADATA_KEYS_MAX + 1)).is_err());
         let sized = |bytes: usize| json!({ "k": "x".repeat(bytes - r#"{"k":""}"#.len()) });
         assert!(parse_metadata(&sized(METADATA_BYTES_MAX)).is_ok());
-        assert!(parse_metadata(&sized(METADATA_BYTES_MAX + 1)).is_err());
+        for (given, fault) in [
+            (
+                many(METADATA_KEYS_MAX + 1),
+                "metadata has more than 50 keys",
+            ),
+            (
+                sized(METADATA_BYTES_MAX + 1),
+                "metadata is larger than 16384 bytes",
+            ),
+        ] {
+            let error = parse_metadata(&given).unwrap_err().into_parts();
+            assert_eq!(error.detail, fault);
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub(crate) use self::{
 
 pub(crate) mod body;
 pub(crate) mod client_address;
+pub(crate) mod compression;
 pub(crate) mod cors;
 pub(crate) mod error;
 pub(crate) mod fields;
@@ -19,3 +20,4 @@ pub(crate) mod query;
 pub(crate) mod security_headers;
 pub(crate) mod strict_value;
 pub(crate) mod trace_context;
+pub(crate) mod unknown_routes;

@@ -1,5 +1,4 @@
-//! Outermost layer: assigns a request id, opens a span, logs and measures the request, and writes
-//! error bodies.
+//! Outermost layer of routes: assigns a request id, opens a span, logs and measures the request.
 
 use axum::{
     extract::{MatchedPath, Request, State},
@@ -11,7 +10,7 @@ use switchboard_schemas::ids::RequestId;
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use super::{problem::with_problem_body, trace_context::continue_trace};
+use super::trace_context::continue_trace;
 use crate::metrics::IngressMetrics;
 
 const REQUEST_ID_HEADER: &str = "x-request-id";
@@ -50,8 +49,8 @@ pub(crate) async fn observe<S: AsRef<IngressMetrics>>(
     request.extensions_mut().insert(request_id.clone());
     request.extensions_mut().insert(ArrivedAt(arrived));
 
-    let response = next.run(request).instrument(span.clone()).await;
-    let mut response = with_problem_body(response, &request_id);
+    let mut response = next.run(request).instrument(span.clone()).await;
+    response.extensions_mut().insert(request_id.clone());
     if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {
         response.headers_mut().insert(REQUEST_ID_HEADER, value);
     }

@@ -15,7 +15,9 @@ const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Problem<'a> {
-    /// The URI of the kind of problem; `about:blank` without a code.
+    /// The kind of problem, as the address of its description on this service; `about:blank`
+    /// without a code.
+    #[schema(format = "uri-reference")]
     r#type: String,
     /// The kind of problem, for people; the text may change.
     title: &'a str,
@@ -96,12 +98,10 @@ pub(crate) fn problem_json(facts: &ErrorParts, request_id: &RequestId) -> Vec<u8
     serde_json::to_vec(&problem).unwrap_or_default()
 }
 
-/// Returns the type URN of a code. A URN, because installations have no common domain.
+/// Returns the address of a code's section on the page of errors. It has no host, because
+/// installations have no common domain.
 fn problem_type(code: ErrorCode) -> String {
-    format!(
-        "urn:switchboard:problem:{}",
-        code.name().to_ascii_lowercase().replace('_', "-")
-    )
+    format!("/docs/errors#{}", code.slug())
 }
 
 #[cfg(test)]

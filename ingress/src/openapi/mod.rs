@@ -11,7 +11,6 @@ pub(crate) mod problems;
 #[cfg(test)]
 mod tests;
 
-use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -28,7 +27,7 @@ use utoipa::{
     },
 };
 
-use crate::http::problem::Problem;
+use crate::http::{compression::CompressedText, problem::Problem};
 
 const DESCRIPTION: &str = include_str!("description.md");
 const TAGS: [(&str, &str); 6] = [
@@ -50,7 +49,7 @@ const ETAG_CHARS: usize = 32;
 /// The document as it is served.
 pub(crate) struct PublishedDocument {
     /// The document as JSON.
-    pub(crate) body: Bytes,
+    pub(crate) body: CompressedText,
     /// The entity tag of this version.
     pub(crate) etag: String,
 }
@@ -58,12 +57,13 @@ pub(crate) struct PublishedDocument {
 impl PublishedDocument {
     /// Serializes a document and derives its entity tag.
     pub(crate) fn new(document: &impl Serialize) -> Self {
-        let body = Bytes::from(serde_json::to_vec(document).unwrap_or_default());
-        let mut hash = HEXLOWER.encode(&Sha256::digest(&body));
+        let body = CompressedText::new(serde_json::to_vec(document).unwrap_or_default());
+        let mut hash = HEXLOWER.encode(&Sha256::digest(body.plain()));
         hash.truncate(ETAG_CHARS);
+        // Weak, because it stands for the plain and the compressed bytes.
         Self {
             body,
-            etag: format!("\"{hash}\""),
+            etag: format!("W/\"{hash}\""),
         }
     }
 }

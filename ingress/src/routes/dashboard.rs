@@ -18,7 +18,7 @@ use super::{
     static_files::{IMMUTABLE, StaticFile},
 };
 use crate::{
-    http::{ApiError, ErrorCode, origin::url_origin},
+    http::{ApiError, ErrorCode, compression::respond_with_text, origin::url_origin},
     state::AppState,
 };
 
@@ -41,7 +41,7 @@ pub(crate) fn routes(public_api: Option<&str>) -> Router<AppState> {
             .unwrap_or_default()
             .into_boxed_str(),
     );
-    let page = get(async move || serve_page(public_api));
+    let page = get(async move |headers: HeaderMap| serve_page(public_api, &headers));
     Router::new()
         .route("/dashboard", page.clone())
         // Redirect to the canonical address without a trailing slash.
@@ -54,7 +54,7 @@ pub(crate) fn routes(public_api: Option<&str>) -> Router<AppState> {
         .merge(preview::routes(public_api))
 }
 
-fn serve_page(public_api: &str) -> Response {
+fn serve_page(public_api: &str, request: &HeaderMap) -> Response {
     let nonce = format!("{:032x}", rand::rng().random::<u128>());
     let policy = format!(
         "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' https: data:; \
@@ -64,20 +64,14 @@ fn serve_page(public_api: &str) -> Response {
         return ApiError::internal(&"invalid content security policy").into_response();
     };
     let headers = [
-        (
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("text/html; charset=utf-8"),
-        ),
         (header::CONTENT_SECURITY_POLICY, policy),
         // A cached page would contain a nonce that no longer matches its policy.
         (header::CACHE_CONTROL, NO_STORE),
     ];
-    (
-        headers,
-        PAGE.replace(NONCE_MARK, &nonce)
-            .replace(PUBLIC_API_MARK, public_api),
-    )
-        .into_response()
+    let page = PAGE.replace(NONCE_MARK, &nonce);
+    let page = page.replace(PUBLIC_API_MARK, public_api);
+    let response = respond_with_text("text/html; charset=utf-8", &page, request);
+    (headers, response).into_response()
 }
 
 /// Serves a built file. A missing file is an error and never the page, which a browser would run as

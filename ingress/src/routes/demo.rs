@@ -10,10 +10,10 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
     routing::get,
 };
-use http::{HeaderValue, header};
+use http::{HeaderMap, HeaderValue, header};
 
 use crate::{
-    http::{ApiError, ErrorCode},
+    http::{ApiError, ErrorCode, compression::respond_with_text},
     state::AppState,
 };
 
@@ -39,17 +39,19 @@ pub(crate) fn routes() -> Router<AppState> {
         .route("/demo/", get(async || Redirect::permanent("../demo")))
         .route(
             "/demo/demo.css",
-            get(async || asset_response("text/css; charset=utf-8", STYLE.to_owned())),
+            get(async |headers: HeaderMap| {
+                asset_response("text/css; charset=utf-8", STYLE, &headers)
+            }),
         )
 }
 
-async fn serve_page(State(state): State<AppState>) -> Response {
+async fn serve_page(State(state): State<AppState>, headers: HeaderMap) -> Response {
     match state.demo_agent.get() {
         Some(agent) => {
             let page = PAGE
                 .replace(AGENT_MARK, agent.as_str())
                 .replace(SERVICE_MARK, &state.config.public_url);
-            asset_response("text/html; charset=utf-8", page)
+            asset_response("text/html; charset=utf-8", &page, &headers)
         }
         None => ApiError::new(
             ErrorCode::NotFound,
@@ -59,11 +61,10 @@ async fn serve_page(State(state): State<AppState>) -> Response {
     }
 }
 
-fn asset_response(media_type: &'static str, text: String) -> Response {
+fn asset_response(media_type: &'static str, text: &str, request: &HeaderMap) -> Response {
     let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::CACHE_CONTROL, CACHE_CONTROL),
     ];
-    (headers, text).into_response()
+    (headers, respond_with_text(media_type, text, request)).into_response()
 }

@@ -12,6 +12,7 @@ pub(crate) mod docs;
 pub(crate) mod message;
 pub(crate) mod openapi;
 mod preview;
+pub(crate) mod root;
 mod static_files;
 pub(crate) mod team_chat;
 pub(crate) mod visitor_token;

@@ -4,7 +4,6 @@ use std::sync::LazyLock;
 
 use axum::{
     Extension,
-    body::Body,
     response::{IntoResponse, Response},
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -39,17 +38,10 @@ pub(crate) async fn get_document(
 
 /// Returns a document, or 304 if the client has this version.
 pub(crate) fn serve_document(document: &PublishedDocument, headers: &HeaderMap) -> Response {
-    let own = [
-        (
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("application/json"),
-        ),
-        (header::CACHE_CONTROL, CACHE_CONTROL),
-    ];
     let mut response = if IfNoneMatchHeader::from_headers(headers).matches(&document.etag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        (own, Body::from(document.body.clone())).into_response()
+        document.body.respond("application/json", headers)
     };
     response
         .headers_mut()
@@ -83,6 +75,7 @@ impl IfNoneMatchHeader {
     /// proxies mark tags as weak.
     fn matches(&self, etag: &str) -> bool {
         let mut tags = self.tags.iter();
+        let etag = etag.trim_start_matches("W/");
         tags.any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag)
     }
 }
@@ -96,7 +89,7 @@ mod tests {
         let has = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::IF_NONE_MATCH, value.parse().unwrap());
-            IfNoneMatchHeader::from_headers(&headers).matches("\"a\"")
+            IfNoneMatchHeader::from_headers(&headers).matches("W/\"a\"")
         };
         assert!(has("\"a\"") && has("\"b\", \"a\"") && has("W/\"a\"") && has("*"));
         assert!(!has("\"b\"") && !has("a") && !has(""));

@@ -9,9 +9,12 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 
-use crate::{http::ApiError, state::AppState};
+use crate::{
+    http::{ApiError, compression::respond_with_text},
+    state::AppState,
+};
 
 const PAGE: &str = include_str!("../assets/preview.html");
 const STYLE: &str = include_str!("../assets/preview.css");
@@ -30,19 +33,23 @@ pub(super) fn routes(public_api: &'static str) -> Router<AppState> {
     Router::new()
         .route(
             "/dashboard/preview",
-            get(async move || serve_page(public_api)),
+            get(async move |headers: HeaderMap| serve_page(public_api, &headers)),
         )
         .route(
             "/dashboard/preview/preview.css",
-            get(async || asset_response("text/css; charset=utf-8", STYLE)),
+            get(async |headers: HeaderMap| {
+                asset_response("text/css; charset=utf-8", STYLE, &headers)
+            }),
         )
         .route(
             "/dashboard/preview/preview.js",
-            get(async || asset_response("text/javascript; charset=utf-8", SCRIPT)),
+            get(async |headers: HeaderMap| {
+                asset_response("text/javascript; charset=utf-8", SCRIPT, &headers)
+            }),
         )
 }
 
-fn serve_page(public_api: &str) -> Response {
+fn serve_page(public_api: &str, headers: &HeaderMap) -> Response {
     let policy = format!(
         "default-src 'none'; script-src 'self' {public_api}; style-src 'self'; base-uri 'none'; form-action 'none'; \
          frame-ancestors 'self'; sandbox allow-scripts; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -52,7 +59,8 @@ fn serve_page(public_api: &str) -> Response {
     };
     let mut response = asset_response(
         "text/html; charset=utf-8",
-        PAGE.replace(PUBLIC_API_MARK, public_api),
+        &PAGE.replace(PUBLIC_API_MARK, public_api),
+        headers,
     );
     response
         .headers_mut()
@@ -60,11 +68,7 @@ fn serve_page(public_api: &str) -> Response {
     response
 }
 
-fn asset_response(media_type: &'static str, text: impl IntoResponse) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
-        (header::CACHE_CONTROL, NO_CACHE),
-        OF_ANY_PAGE,
-    ];
-    (headers, text).into_response()
+fn asset_response(media_type: &'static str, text: &str, request: &HeaderMap) -> Response {
+    let headers = [(header::CACHE_CONTROL, NO_CACHE), OF_ANY_PAGE];
+    (headers, respond_with_text(media_type, text, request)).into_response()
 }

@@ -1,7 +1,9 @@
-//! Files of the web builds, embedded in the binary both plain and compressed with gzip.
+//! Files of the web builds, embedded in the binary plain and compressed.
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
+
+use crate::http::compression::ContentCoding;
 
 /// Cache policy of files whose names contain a hash of their content.
 pub(super) const IMMUTABLE: HeaderValue =
@@ -13,39 +15,23 @@ pub(super) struct StaticFile {
     pub(super) name: &'static str,
     pub(super) plain: &'static [u8],
     pub(super) gzip: &'static [u8],
+    pub(super) brotli: &'static [u8],
 }
 
 impl StaticFile {
-    /// Creates the response in the encoding that the client accepts.
+    /// Creates the response in the coding that the client prefers.
     pub(super) fn respond(&self, request: &HeaderMap) -> Response {
-        let common = [
-            (
-                header::CONTENT_TYPE,
-                HeaderValue::from_static(media_type(self.name)),
-            ),
-            (header::VARY, HeaderValue::from_static("accept-encoding")),
-        ];
-        if accepts_gzip(request) {
-            let encoding = [(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))];
-            (common, encoding, self.gzip).into_response()
-        } else {
-            (common, self.plain).into_response()
-        }
+        let media_type = HeaderValue::from_static(media_type(self.name));
+        let coding = ContentCoding::preferred(request);
+        let body = match coding {
+            ContentCoding::Brotli => self.brotli,
+            ContentCoding::Gzip => self.gzip,
+            ContentCoding::Identity => self.plain,
+        };
+        let mut response = ([(header::CONTENT_TYPE, media_type)], body).into_response();
+        coding.add_headers(&mut response);
+        response
     }
-}
-
-fn accepts_gzip(request: &HeaderMap) -> bool {
-    let named = request
-        .get_all(header::ACCEPT_ENCODING)
-        .iter()
-        .filter_map(|value| value.to_str().ok());
-    named.flat_map(|text| text.split(',')).any(|coding| {
-        let mut parts = coding.split(';').map(str::trim);
-        let is_gzip = parts
-            .next()
-            .is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
-        is_gzip && !parts.any(|weight| matches!(weight, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
-    })
 }
 
 fn media_type(name: &str) -> &'static str {
@@ -73,22 +59,11 @@ mod tests {
             assert_ne!(media_type, "application/octet-stream", "{}", file.name);
             assert_eq!(file.gzip[..2], [0x1f, 0x8b], "{}", file.name);
         }
-    }
-
-    #[test]
-    fn gzip_is_sent_only_if_accepted() {
-        for (text, accepts) in [
-            ("gzip", true),
-            ("br, GZIP;q=0.5", true),
-            ("deflate", false),
-            ("", false),
-            ("gzip;q=0", false),
-            ("x-gzip", false),
-        ] {
-            let headers =
-                HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(text))]);
-            assert_eq!(accepts_gzip(&headers), accepts, "{text}");
-        }
-        assert!(!accepts_gzip(&HeaderMap::new()));
+        let (brotli, gzip) = dashboard::FILES
+            .iter()
+            .fold((0, 0), |(brotli, gzip), file| {
+                (brotli + file.brotli.len(), gzip + file.gzip.len())
+            });
+        assert!(brotli < gzip, "{brotli} and {gzip} bytes");
     }
 }

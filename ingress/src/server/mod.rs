@@ -50,7 +50,7 @@ use crate::{
     limits::RateLimits,
     metrics::IngressMetrics,
     state::{
-        AppState, ProviderTest, StateFields,
+        AddressCheck, AppState, ProviderTest, StateFields,
         apply_context::ApplyContext,
         key_uses::{self, KeyUseLog},
         passwords::PasswordHashing,
@@ -156,6 +156,13 @@ impl Ingress {
     #[must_use]
     pub fn with_provider_test(self, test: ProviderTest) -> Self {
         let _ = self.state.provider_test.set(test);
+        self
+    }
+
+    /// Enables the check of addresses that are saved.
+    #[must_use]
+    pub fn with_address_check(self, check: AddressCheck) -> Self {
+        let _ = self.state.apply.address_check.set(check);
         self
     }
 

@@ -12,12 +12,18 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     admin,
-    http::{ApiError, ErrorCode, cors::cors, observe::observe, security_headers::security_headers},
+    http::{
+        ApiError,
+        cors::cors,
+        observe::observe,
+        security_headers::security_headers,
+        unknown_routes::{answer_unknown_route, unsupported_method, write_problems},
+    },
     limits::write_limit_headers,
     openapi::{PublishedDocument, document},
     routes::{
         agent, agent_chat, conversation, dashboard, demo, docs, message, openapi as openapi_route,
-        team_chat, visitor_token, widget, widget_script,
+        root, team_chat, visitor_token, widget, widget_script,
     },
     state::AppState,
 };
@@ -26,26 +32,36 @@ use crate::{
 static PUBLIC_DOCUMENT: LazyLock<PublishedDocument> =
     LazyLock::new(|| PublishedDocument::new(&document(public_routes().into_openapi())));
 
+/// Page for people, where the dashboard is served.
+const DASHBOARD: &str = "dashboard";
+/// Page for people, where it is not.
+const DOCS: &str = "docs";
+
 /// Returns both APIs and the dashboard, for a shared port.
 pub(crate) fn router(state: AppState) -> Router {
     with_layers(
         public_part()
             .merge(admin::routes())
-            .merge(dashboard::routes(None)),
+            .merge(dashboard::routes(None))
+            .merge(root::routes(DASHBOARD)),
         state,
     )
 }
 
 /// Returns the public API, for installations with a separate admin port.
 pub(crate) fn public_router(state: AppState) -> Router {
-    with_layers(public_part(), state)
+    // The address of the admin port is nobody's business here.
+    with_layers(public_part().merge(root::routes(DOCS)), state)
 }
 
 /// Returns the admin API and the dashboard, for the admin port.
 pub(crate) fn admin_router(state: AppState) -> Router {
     let dashboard = dashboard::routes(Some(&state.config.public_url));
     with_layers(
-        admin::routes().merge(docs::routes()).merge(dashboard),
+        admin::routes()
+            .merge(docs::routes())
+            .merge(dashboard)
+            .merge(root::routes(DASHBOARD)),
         state,
     )
 }
@@ -61,14 +77,9 @@ fn public_part() -> Router<AppState> {
 
 /// Adds the layers and fallbacks that apply to all routes, including unknown ones.
 fn with_layers(routes: Router<AppState>, state: AppState) -> Router {
-    routes
-        .method_not_allowed_fallback(async || {
-            ApiError::new(
-                ErrorCode::MethodNotAllowed,
-                "this path does not support the method",
-            )
-        })
-        .fallback(async || ApiError::new(ErrorCode::NotFound, "no route has this path"))
+    let routes = routes
+        .method_not_allowed_fallback(unsupported_method)
+        .fallback(answer_unknown_route)
         .layer(CatchPanicLayer::custom(panic_response))
         .layer(middleware::from_fn(write_limit_headers))
         .layer(middleware::from_fn(cors))
@@ -77,7 +88,10 @@ fn with_layers(routes: Router<AppState>, state: AppState) -> Router {
             state.clone(),
             observe::<AppState>,
         ))
-        .with_state(state)
+        .with_state(state);
+    Router::new()
+        .fallback_service(routes)
+        .layer(middleware::from_fn(write_problems))
 }
 
 /// Returns the public routes with their OpenAPI documentation, so that no route is undocumented.

@@ -1,12 +1,14 @@
 //! Dependencies that catalog changes share, and their write lock.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use switchboard_backends::{
     Backends, bus::MessageBus, catalog::CatalogStore, relay::KeyValueMemory, vault::SecretVault,
 };
 use switchboard_schemas::secret::InstallationSecret;
 use tokio::sync::Mutex;
+
+use super::AddressCheck;
 
 /// Dependencies of a change to the catalog, and the lock that serializes changes within a process.
 pub struct ApplyContext {
@@ -15,6 +17,8 @@ pub struct ApplyContext {
     pub(crate) relay: Arc<dyn KeyValueMemory>,
     pub(crate) secret: InstallationSecret,
     pub(crate) vault: SecretVault,
+    /// Checks addresses of providers and feeds; none in commands and tests.
+    pub(crate) address_check: OnceLock<AddressCheck>,
     /// Serializes changes within a process: otherwise two requests could both create the same new
     /// key.
     pub(crate) write_lock: Mutex<()>,
@@ -36,6 +40,7 @@ impl ApplyContext {
             relay,
             vault: SecretVault::new(&secret),
             secret,
+            address_check: OnceLock::new(),
             write_lock: Mutex::new(()),
         }
     }

@@ -34,6 +34,19 @@ pub type ProviderTest = Arc<
     dyn Fn(Provider, Option<SecretString>) -> BoxFuture<'static, ProviderTestReport> + Send + Sync,
 >;
 
+/// The use of an address that an organization configures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressUsage {
+    /// The base URL of a model provider.
+    Provider,
+    /// The URL of a product feed.
+    Feed,
+}
+
+/// Returns the reason for which workers may not connect to an address.
+pub type AddressCheck =
+    Arc<dyn Fn(AddressUsage, String) -> BoxFuture<'static, Option<String>> + Send + Sync>;
+
 /// Cheaply cloneable handle to the state of one process.
 #[derive(Clone)]
 pub(crate) struct AppState(Arc<StateFields>);

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Person;
-use crate::support::{Organization, Script, TestService, shop_saying, unique};
+use crate::support::{Answer, Organization, Script, TestService, shop_saying, unique};
 
 /// Returns the base URL that the operator has chosen, with another host.
 fn base_url(organization: &Organization, host: &str) -> String {
@@ -22,23 +22,18 @@ async fn run_events(organization: &Organization, person: &Person, draft: Value) 
     answer.await.text
 }
 
-/// Returns the events of a playground run with a new provider of a member.
-async fn run_events_at(organization: &Organization, person: &Person, host: &str) -> String {
-    let slug = unique("own-");
+/// Saves a new provider of a member.
+async fn saved_at(organization: &Organization, person: &Person, slug: &str, host: &str) -> Answer {
     let provider = json!({ "slug": slug, "baseUrl": base_url(organization, host), "model": "m" });
     let path = organization.admin_path("/providers");
     let answer = person.browser.send(Method::POST, &path, Some(&provider));
-    answer.await.assert_status(201);
-    run_events(organization, person, json!({ "provider": slug })).await
+    answer.await
 }
 
 #[tokio::test]
-async fn member_cannot_reach_private_networks() {
+async fn member_cannot_save_private_addresses() {
     let organization = shop_saying("Inside.").await;
     let person = Person::new(organization.service(), &organization, "editor").await;
-    let events = run_events(&organization, &person, json!({})).await;
-    assert!(events.contains("Inside."), "{events}");
-    let calls = organization.requests().len();
     for host in [
         "127.0.0.1",
         "2130706433",
@@ -47,11 +42,15 @@ async fn member_cannot_reach_private_networks() {
         "localhost",
         "[::ffff:127.0.0.1]",
     ] {
-        // The same code as for a closed port, so that ports cannot be scanned.
-        let events = run_events_at(&organization, &person, host).await;
-        assert!(events.contains(r#""UNAVAILABLE""#), "{host}: {events}");
+        let answer = saved_at(&organization, &person, &unique("own-"), host).await;
+        let problem = answer.assert_problem(400, Some("INVALID_REQUEST_DATA"));
+        assert_eq!(problem["param"], "baseUrl", "{host}");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(
+            detail.contains("workers.provider_private_networks"),
+            "{host}: {detail}"
+        );
     }
-    assert_eq!(organization.requests().len(), calls);
 }
 
 #[tokio::test]
@@ -60,6 +59,9 @@ async fn member_reaches_private_networks_that_the_operator_allows() {
     let service = TestService::start_with(&[(setting, "127.0.0.0/8")]).await;
     let organization = Organization::with_agent(&service, Script::says("Hi.")).await;
     let person = Person::new(&service, &organization, "editor").await;
-    let events = run_events_at(&organization, &person, "2130706433").await;
+    let slug = unique("own-");
+    let saved = saved_at(&organization, &person, &slug, "2130706433").await;
+    saved.assert_status(201);
+    let events = run_events(&organization, &person, json!({ "provider": slug })).await;
     assert!(events.contains("event: done"), "{events}");
 }

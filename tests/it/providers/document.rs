@@ -25,7 +25,8 @@ organizations:
 ```
 
 `OPENAI_BASE_URL`, `OPENAI_API_KEY` and `OPENAI_MODEL` set the provider of agents that name none (`SWITCHBOARD__MODEL__API=responses` its
-dialect).
+dialect). While none of them is set, such agents use the first provider of their organization by slug, and without one the built-in
+demo model. A new provider is used at once.
 
 - **Base URL**: as in the table. A `/` or `/chat/completions` at its end is accepted; without its path the provider answers 404. An
   address in a private network must be applied by the operator, or allowed for members with

@@ -4,13 +4,13 @@ use super::conversation::{DemoConversation, LISTED_MAX, QuestionTopic, quote_lin
 
 /// Added to the first reply of a conversation and where it helps, so that nobody takes the demo for
 /// a language model.
-const NOTICE: &str = "*No language model is configured: this is the built-in demo. Set `OPENAI_API_KEY` and \
-    `OPENAI_MODEL` (and `OPENAI_BASE_URL` for other providers) and restart to talk to a real one.*";
+const NOTICE: &str =
+    "*This assistant is not connected to a language model yet. A built-in demo answers.*";
 const TIPS: [&str; 5] = [
     "tell me *my name is …* and ask for it later: the history of this conversation comes back with every message.",
     "ask *what did I say?* to see what the service keeps of this conversation.",
     "ask for *a table* or *a list* to see how markdown is shown.",
-    "ask *how do I configure a model?* for the three variables that replace me with a real model.",
+    "ask *how do I configure a model?* to learn what replaces me with a real model.",
     "reload the page while I write: the reply continues where you left it.",
 ];
 
@@ -155,10 +155,8 @@ fn table_phrase(conversation: &DemoConversation) -> String {
 }
 
 fn setup_phrase() -> String {
-    "Any endpoint that speaks the OpenAI protocol will do, hosted or on your own machine:\n\n```sh\n\
-     export OPENAI_BASE_URL=https://api.example.com/v1\nexport OPENAI_API_KEY=your-key\n\
-     export OPENAI_MODEL=the-model-you-like\n```\n\nStart the service again and your agents answer with it. An \
-     organization can also bring its own provider with `switchboard apply`."
+    "Any endpoint that speaks the OpenAI protocol will do. Those who manage this assistant add it in the dashboard \
+     under **Settings → Providers**; from then on it answers in my place, without a restart."
         .into()
 }
 

@@ -17,7 +17,7 @@ use super::ModelEndpoint;
 use crate::outgoing::AddressReach;
 
 /// The installation's own model endpoint.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DefaultProvider {
     /// Base URL of the OpenAI-compatible API.
     pub base_url: String,
@@ -29,6 +29,8 @@ pub struct DefaultProvider {
     pub api: ProviderApi,
     /// True if the endpoint continues an unfinished assistant message.
     pub continues_prefix: bool,
+    /// True for the built-in demo model.
+    pub is_demo: bool,
     /// Provider to call if this one fails before the first token.
     pub fallback: Option<Box<DefaultProvider>>,
 }
@@ -56,13 +58,31 @@ impl ProviderResolver {
                 self.configured_endpoint(agent, id, agent.settings.model.as_deref())
                     .await?,
             ),
-            None => endpoints.extend(self.default_endpoints(agent.settings.model.as_deref())),
+            None => endpoints.extend(self.endpoints_without_provider(agent).await?),
         }
         if let Some(id) = &agent.fallback_provider {
             // The agent's model is a name at its own provider; the fallback has its own model.
             endpoints.extend(self.configured_endpoint(agent, id, None).await?);
         }
         Ok(endpoints)
+    }
+
+    /// Returns the endpoints of an agent that names no provider: those of the installation, or of
+    /// the first provider of its organization while the installation has no model. So a provider
+    /// that is added replaces the demo model at once.
+    async fn endpoints_without_provider(
+        &self,
+        agent: &Agent,
+    ) -> Result<Vec<ModelEndpoint>, StoreError> {
+        let model = agent.settings.model.as_deref();
+        if self.installed.is_demo || self.installed.base_url.is_empty() {
+            let sealed = self.catalog.first_provider(&agent.org_id).await?;
+            let endpoint = sealed.and_then(|sealed| self.open_endpoint(agent, &sealed, model));
+            if let Some(endpoint) = endpoint {
+                return Ok(vec![endpoint]);
+            }
+        }
+        Ok(self.default_endpoints(model))
     }
 
     /// Returns the embedding model of the agent's provider, if it has one.

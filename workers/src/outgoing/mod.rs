@@ -3,8 +3,10 @@
 //! networks that only this machine can reach.
 
 mod address;
+mod address_check;
 mod resolver;
 
+pub use self::address_check::AddressChecker;
 pub(crate) use self::{
     address::{AddressReach, UrlRefusal, check_feed_url, check_host, may_reach},
     resolver::{CheckedResolver, HostLookup, SystemLookup},

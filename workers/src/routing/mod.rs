@@ -74,6 +74,18 @@ pub(crate) struct RoutingHandler {
     metrics: Arc<WorkerMetrics>,
 }
 
+/// Stage in the metrics of messages that no agent can answer.
+const NO_AGENT: &str = "none";
+
+/// The result of routing a message.
+enum RouteChoice {
+    Agent(RoutingDecision),
+    /// The team has no active agent.
+    NoAgent,
+    /// The team was deleted, or belongs to another organization.
+    NoTeam,
+}
+
 #[derive(Debug, thiserror::Error)]
 enum RoutingError {
     #[error(transparent)]
@@ -113,24 +125,28 @@ impl RoutingHandler {
                 tracing::warn!(%error, "recorded decisions unavailable");
                 RecordedDecisions::default()
             });
-        let decision = match known.own {
-            Some(decision) => Some(decision),
+        let route = match known.own {
+            Some(decision) => RouteChoice::Agent(decision),
             None => self.decide(job, known.last).await?,
         };
-        let Some(decision) = decision else {
-            return Ok(no_route::fail(&self.backends, job)
-                .await?
-                .unwrap_or_else(|| {
-                    let reason = "the team is gone or has nobody".to_owned();
-                    JobEnd::DeadLetter(DeadLetterCause {
-                        class: "no-route",
-                        reason,
-                        attempts: 1,
-                    })
-                }));
+        let end = match route {
+            RouteChoice::Agent(decision) => {
+                self.forward(job, decision).await?;
+                return Ok(JobEnd::Finished);
+            }
+            // Nothing is broken and nothing can be replayed: the team needs an active agent.
+            RouteChoice::NoAgent => {
+                tracing::warn!("no active agent in the team, the reply fails");
+                self.metrics.routed.with_label_values(&[NO_AGENT]).inc();
+                JobEnd::Finished
+            }
+            RouteChoice::NoTeam => JobEnd::DeadLetter(DeadLetterCause {
+                class: "no-route",
+                reason: "the team is gone".to_owned(),
+                attempts: 1,
+            }),
         };
-        self.forward(job, decision).await?;
-        Ok(JobEnd::Finished)
+        Ok(no_route::fail(&self.backends, job).await?.unwrap_or(end))
     }
 
     /// Decides and records the decision, which a redelivered job reads back. If the relay is
@@ -140,13 +156,15 @@ impl RoutingHandler {
         &self,
         job: &TeamMessageJob,
         last: Option<RoutingDecision>,
-    ) -> Result<Option<RoutingDecision>, RoutingError> {
+    ) -> Result<RouteChoice, RoutingError> {
         let team = self
             .catalog
             .team(&job.team_id)
             .await?
             .filter(|team| team.org_id == job.turn.org_id);
-        let Some(team) = team else { return Ok(None) };
+        let Some(team) = team else {
+            return Ok(RouteChoice::NoTeam);
+        };
         let candidates = RoutingCandidates::load(&self.catalog, &team).await?;
         let last = last.map(|decision| decision.agent_id);
         let past = self.past(job, team.routing, last.is_some()).await?;
@@ -165,9 +183,11 @@ impl RoutingHandler {
             ),
             RoutingStep::NoAgent => None,
         };
-        let Some(made) = made else { return Ok(None) };
+        let Some(made) = made else {
+            return Ok(RouteChoice::NoAgent);
+        };
         self.record_metrics(&made);
-        Ok(Some(
+        Ok(RouteChoice::Agent(
             self.backends
                 .relay
                 .record_decision(&job.turn.message_id, &made)

@@ -1,8 +1,7 @@
 //! Fails the reply to a message for which no agent can answer, so that waiting clients receive an
 //! error.
 //!
-//! No analytics event is published, because events name an agent. The record goes to the DLQ for an
-//! operator instead.
+//! No analytics event is published, because events name an agent.
 
 use switchboard_backends::{
     Backends,

@@ -128,12 +128,8 @@ async fn context(dir: &std::path::Path) -> WorkerContext {
         accounts: std::sync::Arc::new(EmbeddedAccounts::open(&dir.join("accounts.db")).unwrap()),
     };
     let default_provider = DefaultProvider {
-        base_url: String::new(),
-        api_key: None,
         model: "m".into(),
-        api: switchboard_schemas::provider::ProviderApi::ChatCompletions,
-        continues_prefix: false,
-        fallback: None,
+        ..DefaultProvider::default()
     };
     WorkerContext {
         backends,
@@ -411,6 +407,7 @@ async fn organizations_do_not_route_to_each_other() {
     };
     let entry = CatalogEntry::Agent(Box::new(foreign));
     context.backends.catalog.put(&entry).await.unwrap();
+    let store = context.backends.store.clone();
     let routing = RoutingHandler::new(context).unwrap();
     let mut of_another = job("front", None);
     of_another.turn.org_id = other;
@@ -418,25 +415,28 @@ async fn organizations_do_not_route_to_each_other() {
         let end = routing
             .run_job(message(&job), &CancellationToken::new())
             .await;
-        let JobEnd::DeadLetter(cause) = end else {
-            panic!("routed to another organization: {end:?}")
-        };
-        assert_eq!(cause.class, "no-route");
+        let record = store
+            .final_record(&job.turn.org_id, &job.turn.reply_id())
+            .await
+            .unwrap();
+        let failure = record.and_then(|record| record.end.failure);
+        assert_eq!(failure, Some(ReplyFailure::NoRoute), "{end:?}");
     }
 }
 
 #[tokio::test]
-async fn team_of_inactive_agents_has_no_route() {
+async fn team_of_inactive_agents_fails_without_a_dead_letter() {
     let dir = tempfile::tempdir().unwrap();
-    let routing = RoutingHandler::new(context(dir.path()).await).unwrap();
+    let context = context(dir.path()).await;
+    let (store, metrics) = (context.backends.store.clone(), context.metrics.clone());
+    let routing = RoutingHandler::new(context).unwrap();
+    let job = job("absent", None);
     let end = routing
-        .run_job(message(&job("absent", None)), &CancellationToken::new())
+        .run_job(message(&job), &CancellationToken::new())
         .await;
-    assert!(matches!(
-        end,
-        JobEnd::DeadLetter(DeadLetterCause {
-            class: "no-route",
-            ..
-        })
-    ));
+    assert!(matches!(end, JobEnd::Finished), "{end:?}");
+    let record = store.final_record(&org(), &job.turn.reply_id()).await;
+    let failure = record.unwrap().unwrap().end.failure;
+    assert_eq!(failure, Some(ReplyFailure::NoRoute));
+    assert_eq!(metrics.routed.with_label_values(&["none"]).get(), 1);
 }

@@ -1,5 +1,7 @@
 //! Management of users, and what a role decides beyond its permissions.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use switchboard_backends::catalog::CatalogEntry;
 
@@ -146,4 +148,59 @@ async fn provider_address_is_the_operators_if_the_operator_chose_it() {
             .expect(200);
         assert_eq!(is_operators().await, expected, "{change}");
     }
+}
+
+#[tokio::test]
+async fn private_provider_address_of_a_member_is_refused() {
+    let world = World::with(unthrottled()).await;
+    let (editor, _) = person(&world, "editor@example.org", "editor").await;
+    world.check_addresses(Arc::new(|_, url| {
+        let reason = url.contains("127.0.0.1").then(|| "is private".to_owned());
+        Box::pin(async move { reason })
+    }));
+    let provider =
+        |slug: &str, host: &str| json!({ "slug": slug, "baseUrl": format!("http://{host}/v1") });
+    let created = editor
+        .send(
+            "POST",
+            &of("/providers"),
+            provider("own", "127.0.0.1:11434"),
+        )
+        .await
+        .expect(400);
+    assert_eq!(
+        (&created["param"], &created["detail"]),
+        (&json!("baseUrl"), &json!("is private"))
+    );
+    // The operator may choose any address, and members may change the rest of that provider.
+    let local = provider("local", "127.0.0.1:11434");
+    let local = admin(&world, "POST", "/providers", local).await.expect(201);
+    let path = of(&format!("/providers/{}", local["id"].as_str().unwrap()));
+    for (change, status) in [
+        (json!({ "model": "other" }), 200),
+        (json!({ "baseUrl": "http://127.0.0.1:11435/v1" }), 400),
+        (json!({ "baseUrl": "https://models.example/v1" }), 200),
+    ] {
+        let answer = editor.send("PATCH", &path, change.clone()).await;
+        assert_eq!(answer.status, status, "{change}");
+    }
+}
+
+#[tokio::test]
+async fn session_tells_that_no_model_is_configured() {
+    let config = IngressConfig {
+        is_demo: true,
+        ..unthrottled()
+    };
+    let world = World::with(config).await;
+    let (editor, _) = person(&world, "editor@example.org", "editor").await;
+    let has_model = async || {
+        let session = editor.send("GET", super::SESSION, Value::Null).await;
+        session.expect(200)["organization"]["hasModel"].clone()
+    };
+    assert_eq!(has_model().await, false);
+    let provider = json!({ "slug": "own" });
+    let created = editor.send("POST", &of("/providers"), provider).await;
+    created.expect(201);
+    assert_eq!(has_model().await, true);
 }

@@ -24,6 +24,7 @@ use crate::{
         validation::{check_name, check_settings, check_slug},
     },
     http::ApiResult,
+    state::AddressUsage,
 };
 
 pub(in crate::admin) struct AgentResource;
@@ -134,11 +135,20 @@ impl Resource for AgentResource {
         AgentFields { names, settings }: &AgentFields,
         _: Option<&CatalogEntry>,
     ) -> Result<CatalogEntry, ApplyError> {
+        let id = AgentId::derive(&planner.context.secret, planner.org, &names.slug);
+        if let Some(feed) = &settings.ecommerce.feed
+            && !has_feed(planner, &id, &feed.url).await?
+        {
+            let path = "ecommerce.feed.url";
+            planner
+                .check_address(AddressUsage::Feed, &feed.url, path)
+                .await?;
+        }
         let (provider, fallback) = (&names.provider, &names.fallback_provider);
         let provider = planner.find_provider(provider.as_deref(), "provider");
         let fallback = planner.find_provider(fallback.as_deref(), "fallbackProvider");
         Ok(CatalogEntry::Agent(Box::new(Agent {
-            id: AgentId::derive(&planner.context.secret, planner.org, &names.slug),
+            id,
             org_id: planner.org.clone(),
             slug: names.slug.clone(),
             name: names.name.clone(),
@@ -160,4 +170,15 @@ impl Resource for AgentResource {
         }
         Ok(Vec::new())
     }
+}
+
+/// Returns true if the stored agent has this feed already: the networks that may be reached can
+/// change, and other changes must not fail because of that.
+async fn has_feed(planner: &EntryPlanner<'_>, id: &AgentId, url: &str) -> Result<bool, ApplyError> {
+    let stored = planner.context.catalog.get(EntryKind::Agent, id.as_str());
+    let Some(CatalogEntry::Agent(stored)) = stored.await? else {
+        return Ok(false);
+    };
+    let feed = stored.settings.ecommerce.feed.as_ref();
+    Ok(feed.is_some_and(|feed| feed.url == url))
 }

@@ -19,12 +19,15 @@ use super::{
     references::ResourceReferences,
     resource::{Resource, ResourceIdentity},
 };
-use crate::admin::{
-    bodies::JsonObject,
-    errors::{ValidateFields, ValidationError},
-    permissions::Configure,
-    planner::{ApplyError, ChangeAuthor, EntryPlanner},
-    validation::{WEB_ADDRESS_RULE, check_slug, has_credentials, is_web_address},
+use crate::{
+    admin::{
+        bodies::JsonObject,
+        errors::{ValidateFields, ValidationError},
+        permissions::Configure,
+        planner::{ApplyError, ChangeAuthor, EntryPlanner},
+        validation::{WEB_ADDRESS_RULE, check_slug, has_credentials, is_web_address},
+    },
+    state::AddressUsage,
 };
 
 /// Bounds of a provider's own limit for the first token, in milliseconds.
@@ -183,7 +186,12 @@ impl Resource for ProviderResource {
             Some(CatalogEntry::Provider { provider, .. }) if provider.base_url == base_url => {
                 provider.chosen_by_operator
             }
-            _ => *author == ChangeAuthor::Operator,
+            _ if *author == ChangeAuthor::Operator => true,
+            _ => {
+                let usage = AddressUsage::Provider;
+                planner.check_address(usage, base_url, "baseUrl").await?;
+                false
+            }
         };
         let provider = Provider {
             id,

@@ -4,7 +4,11 @@ use std::collections::HashMap;
 
 use serde_json::json;
 use switchboard_backends::catalog::{CatalogEntry, EntryKind};
-use switchboard_schemas::{ids::OrgId, time::Timestamp};
+use switchboard_schemas::{
+    agent::AgentSettings,
+    ids::{AgentId, OrgId},
+    time::Timestamp,
+};
 
 use crate::{
     admin::entries::label,
@@ -19,6 +23,7 @@ const SHOWN_REFERENCES_MAX: usize = 20;
 #[derive(Default)]
 pub(in crate::admin) struct ResourceReferences {
     slugs: HashMap<String, String>,
+    agents: HashMap<AgentId, AgentSettings>,
     last_uses: HashMap<String, Timestamp>,
 }
 
@@ -37,8 +42,12 @@ impl ResourceReferences {
         };
         if let Some(referenced) = referenced {
             let entries = context.catalog.list(referenced, Some(org)).await?;
-            let slug = |entry: &CatalogEntry| (entry.id().to_owned(), label(entry).to_owned());
-            references.slugs = entries.iter().map(slug).collect();
+            references.add_slugs(&entries);
+            let agents = entries.into_iter().filter_map(|entry| match entry {
+                CatalogEntry::Agent(agent) => Some((agent.id, agent.settings)),
+                _ => None,
+            });
+            references.agents = agents.collect();
         }
         if kind == EntryKind::Key {
             let uses = context.catalog.key_uses(org).await?.into_iter();
@@ -48,9 +57,20 @@ impl ResourceReferences {
         Ok(references)
     }
 
+    /// Adds the slugs of resources that others may refer to.
+    pub(in crate::admin) fn add_slugs(&mut self, entries: &[CatalogEntry]) {
+        let slug = |entry: &CatalogEntry| (entry.id().to_owned(), label(entry).to_owned());
+        self.slugs.extend(entries.iter().map(slug));
+    }
+
     /// Returns the slug of the resource with this id.
     pub(in crate::admin) fn slug(&self, id: &str) -> Option<String> {
         self.slugs.get(id).cloned()
+    }
+
+    /// Returns the settings of the agent with this id; only for the views of teams.
+    pub(in crate::admin) fn agent(&self, id: &AgentId) -> Option<&AgentSettings> {
+        self.agents.get(id)
     }
 
     /// Returns the recorded time of the last use of the key with this id.

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use switchboard_backends::catalog::{CatalogEntry, EntryKind};
 use switchboard_schemas::{
-    agent::ActivationStatus,
-    ids::TeamId,
+    agent::{ActivationStatus, AgentSettings},
+    ids::{AgentId, TeamId},
     team::{RoutingStrategy, Team, TeamMember},
 };
 use utoipa::ToSchema;
@@ -45,9 +45,11 @@ pub(in crate::admin) struct TeamFields {
     /// `true` if API keys may chat with it.
     #[serde(default = "default_public")]
     pub(in crate::admin) public: bool,
-    /// Only active teams reply.
-    #[serde(default = "default_status")]
-    pub(in crate::admin) status: ActivationStatus,
+    /// Only active teams reply. By default, a team is active if one of its agents can reply, and a
+    /// draft otherwise.
+    #[serde(default)]
+    #[schema(value_type = ActivationStatus, required = false)]
+    pub(in crate::admin) status: Option<ActivationStatus>,
 }
 
 /// A member of a team.
@@ -68,6 +70,9 @@ pub(in crate::admin) struct TeamView {
     identity: ResourceIdentity,
     #[serde(flatten)]
     fields: TeamFields,
+    /// `true` if an agent can reply: an active and public member, or an active default agent.
+    /// Messages to an active team without one fail.
+    answerable: bool,
 }
 
 const fn default_routing() -> RoutingStrategy {
@@ -76,10 +81,6 @@ const fn default_routing() -> RoutingStrategy {
 
 const fn default_public() -> bool {
     true
-}
-
-const fn default_status() -> ActivationStatus {
-    ActivationStatus::Active
 }
 
 impl ValidateFields for TeamFields {
@@ -99,6 +100,7 @@ impl Resource for TeamResource {
     const KIND: EntryKind = EntryKind::Team;
     const NAME: &'static str = "Team";
     const COLLECTION: &'static str = "teams";
+    const VOLATILE_FIELDS: &'static [&'static str] = &["answerable"];
     type Change = Configure;
     type Delete = Configure;
     type Fields = TeamFields;
@@ -123,17 +125,29 @@ impl Resource for TeamResource {
             default_agent: default_agent.and_then(|agent| references.slug(agent.as_str())),
             members: members.collect(),
             public: team.public,
-            status: team.status,
+            status: Some(team.status),
         })
     }
 
     fn view(
         identity: ResourceIdentity,
         fields: TeamFields,
-        _: &CatalogEntry,
-        _: &ResourceReferences,
+        entry: &CatalogEntry,
+        references: &ResourceReferences,
     ) -> Option<TeamView> {
-        Some(TeamView { identity, fields })
+        let CatalogEntry::Team(team) = entry else {
+            return None;
+        };
+        let settings = |id: &AgentId| references.agent(id);
+        let mut members = team.members.iter();
+        let default_agent = team.default_agent.as_ref().and_then(settings);
+        let answerable = default_agent.is_some_and(can_reply_by_default)
+            || members.any(|member| settings(&member.agent).is_some_and(can_reply_as_member));
+        Some(TeamView {
+            identity,
+            fields,
+            answerable,
+        })
     }
 
     async fn plan(
@@ -153,7 +167,7 @@ impl Resource for TeamResource {
             Some(slug) => Some(planner.find_agent(slug, "defaultAgent").await?),
             None => None,
         };
-        Ok(CatalogEntry::Team(Team {
+        let mut team = Team {
             id: TeamId::derive(&planner.context.secret, planner.org, &fields.slug),
             org_id: planner.org.clone(),
             slug: fields.slug.clone(),
@@ -163,7 +177,69 @@ impl Resource for TeamResource {
             default_agent,
             members,
             public: fields.public,
-            status: fields.status,
-        }))
+            status: fields.status.unwrap_or(ActivationStatus::Active),
+        };
+        if team.status == ActivationStatus::Active && !is_answerable(planner, fields).await? {
+            if fields.status.is_none() {
+                team.status = ActivationStatus::Draft;
+            } else if !planner.is_draft && !was_accepted(planner, fields, &team).await? {
+                let reason = "an active team needs an active, public member or an active default agent: \
+                              nobody could reply";
+                return Err(ValidationError::new("members", reason).into());
+            }
+        }
+        Ok(CatalogEntry::Team(team))
     }
+}
+
+/// Members are skipped by the routing unless they are public as well.
+fn can_reply_as_member(agent: &AgentSettings) -> bool {
+    agent.status == ActivationStatus::Active && agent.public
+}
+
+/// The default agent need not be public, because the team is.
+fn can_reply_by_default(agent: &AgentSettings) -> bool {
+    agent.status == ActivationStatus::Active
+}
+
+async fn is_answerable(
+    planner: &EntryPlanner<'_>,
+    fields: &TeamFields,
+) -> Result<bool, ApplyError> {
+    if let Some(slug) = &fields.default_agent
+        && planner.agent_is(slug, can_reply_by_default).await?
+    {
+        return Ok(true);
+    }
+    for member in &fields.members {
+        if planner.agent_is(&member.agent, can_reply_as_member).await? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns true if the stored team is active with the same agents, which have become inactive since
+/// then: other changes of it are accepted.
+async fn was_accepted(
+    planner: &EntryPlanner<'_>,
+    fields: &TeamFields,
+    team: &Team,
+) -> Result<bool, ApplyError> {
+    let mut slugs = fields.members.iter().map(|member| &member.agent);
+    if slugs.any(|slug| planner.declared_agent(slug).is_some()) {
+        return Ok(false);
+    }
+    let stored = planner
+        .context
+        .catalog
+        .get(EntryKind::Team, team.id.as_str());
+    let Some(CatalogEntry::Team(stored)) = stored.await? else {
+        return Ok(false);
+    };
+    let agents = |team: &Team| -> Vec<AgentId> {
+        let members = team.members.iter().map(|member| &member.agent);
+        members.chain(&team.default_agent).cloned().collect()
+    };
+    Ok(stored.status == ActivationStatus::Active && agents(&stored) == agents(team))
 }

@@ -21,11 +21,19 @@ use switchboard_schemas::{
 
 use super::World;
 use crate::{
-    state::refused_publishes,
+    state::{AddressCheck, refused_publishes},
     testing::{agent_id, end_of, org_id},
 };
 
 impl World {
+    /// Sets the check of addresses that are saved.
+    pub(crate) fn check_addresses(&self, check: AddressCheck) {
+        assert!(
+            self.state.apply.address_check.set(check).is_ok(),
+            "set once"
+        );
+    }
+
     /// Changes the agent in the catalog.
     pub(crate) async fn edit_agent(&self, edit: impl FnOnce(&mut Agent)) {
         let catalog = self.catalog.inner();

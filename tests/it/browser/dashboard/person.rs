@@ -59,7 +59,7 @@ impl Person {
             secret,
         };
         let mut person = Self::with_link(service, account).await;
-        let who = "await control('Agents'); return (await (await fetch('/api/dashboard/session')).json()).user;";
+        let who = "await press('Not now'); await control('Agents'); return (await (await fetch('/api/dashboard/session')).json()).user;";
         let user = person.does(who).await;
         (person.id, person.email) = (text(&user, "id"), text(&user, "email"));
         person

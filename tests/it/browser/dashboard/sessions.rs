@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::{PASSWORD, Person, invited};
-use crate::support::{OrganizationDocument, shop_saying};
+use super::{PASSWORD, Person, invited, person::secret_of};
+use crate::support::{OrganizationDocument, shop_saying, unique};
 
 const SIGNS_IN: &str =
     "await type('Email', input[0]); await type('Password', input[1]); await press('Sign in');";
@@ -81,6 +81,33 @@ async fn sign_in_link_asks_for_a_password_and_hides_its_secret() {
     person.goes_to(&link).await;
     person.does(again).await;
     person.in_another_browser(&link).await.does(again).await;
+}
+
+#[tokio::test]
+async fn signed_in_by_link_is_reminded_of_a_password() {
+    let organization = OrganizationDocument::new().apply_to_shared().await;
+    let service = organization.service();
+    let slug = organization.document["organizations"][0]["slug"]
+        .as_str()
+        .unwrap();
+    let email = format!("{}@people.example", unique("linked"));
+    let arguments = ["admin", "link", "--organization", slug, "--email", &email];
+    let (status, output) = service.command(&arguments);
+    assert!(status.success(), "{output}");
+    // The link offers a password, which may be put off.
+    let person = Person::with_link_that_signs_in(service, secret_of(&output).unwrap()).await;
+    person
+        .does("await shows('You have no password yet'); await openAccountMenu(); await press('Sign out'); await shows('Sign out without a password?');")
+        .await;
+    let dialog = "
+        const dialog = await until('the dialog', () => document.querySelector('[role=dialog]'));
+        hit([...dialog.querySelectorAll('button')].find(button => button.textContent === 'Choose a password'));
+        await type('New password', input); await press('Save'); await shows('Password set');
+        await until('no reminder', () => !document.body.innerText.includes('You have no password yet'));";
+    person.does_with(dialog, json!(PASSWORD)).await;
+    person.does(SIGNS_OUT).await;
+    person.does_with(SIGNS_IN, json!([email, PASSWORD])).await;
+    person.does("await control('Agents');").await;
 }
 
 #[tokio::test]

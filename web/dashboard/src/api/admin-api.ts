@@ -924,6 +924,13 @@ export interface components {
             /** @description Tokens that were used. */
             tokens: components["schemas"]["TokenCounts"];
         };
+        /** @description The changes that a document would make. */
+        DocumentPlan: {
+            /** @description The changes, in the order in which they would be made. */
+            changes: components["schemas"]["PlannedChange"][];
+            /** @description The number of resources that the document names and that would stay as they are. */
+            unchanged: number;
+        };
         /** @description An earlier message of a playground run. */
         EarlierMessage: {
             agentId?: components["schemas"]["AgentId"] | null;
@@ -1502,6 +1509,19 @@ export interface components {
             /** @description The number of items in the whole list. */
             total: number;
         };
+        /** @description A change that a document would make to one resource. */
+        PlannedChange: {
+            /** @description `create` or `update`. */
+            action: components["schemas"]["AuditAction"];
+            /** @description The fields that would change. Secrets are named without their values. */
+            fields: components["schemas"]["FieldChange"][];
+            /** @description The kind of the resource, for instance `agent`. */
+            kind: string;
+            /** @description Its slug, or the name of a key. */
+            name: string;
+            /** @description The slug of the organization. */
+            organization: string;
+        };
         /** @description A member of a team in a playground run. */
         PlaygroundMemberView: {
             /** @description The agent. */
@@ -1561,7 +1581,11 @@ export interface components {
             status: number;
             /** @description The kind of problem, for people; the text may change. */
             title: string;
-            /** @description The URI of the kind of problem; `about:blank` without a code. */
+            /**
+             * Format: uri-reference
+             * @description The kind of problem, as the address of its description on this service; `about:blank`
+             *     without a code.
+             */
             type: string;
         };
         /** @description A product as the widget shows it (specification: Rich UI). */
@@ -1924,6 +1948,11 @@ export interface components {
         /** @description Text of the client's own: 1 to 256 bytes of UTF-8, not blank, no control characters; compared byte for byte. */
         SessionId: string;
         SessionOrganization: {
+            /**
+             * @description False while neither the installation nor the organization has a language model, so that the
+             *     built-in demo replies. A new provider changes that without a restart.
+             */
+            hasModel: boolean;
             id: components["schemas"]["OrgId"];
             name: string;
             slug: string;
@@ -2003,7 +2032,10 @@ export interface components {
             routing?: components["schemas"]["RoutingStrategy"];
             /** @description The name in references, from which the id is derived; never changes. */
             slug: string;
-            /** @description Only active teams reply. */
+            /**
+             * @description Only active teams reply. By default, a team is active if one of its agents can reply, and a
+             *     draft otherwise.
+             */
             status?: components["schemas"]["ActivationStatus"];
         };
         /** @description The fields of a change, and the version that it applies to. */
@@ -2022,7 +2054,10 @@ export interface components {
             routing?: components["schemas"]["RoutingStrategy"];
             /** @description The name in references, from which the id is derived; never changes. */
             slug: string;
-            /** @description Only active teams reply. */
+            /**
+             * @description Only active teams reply. By default, a team is active if one of its agents can reply, and a
+             *     draft otherwise.
+             */
             status?: components["schemas"]["ActivationStatus"];
             /** @description The version that was read; the response is 409 if the resource has another one. */
             version?: string | null;
@@ -2080,6 +2115,11 @@ export interface components {
         };
         /** @description A team in a response. */
         TeamView: {
+            /**
+             * @description `true` if an agent can reply: an active and public member, or an active default agent.
+             *     Messages to an active team without one fail.
+             */
+            answerable: boolean;
             /** @description The slug of the agent that replies when no member matches. */
             defaultAgent: string | null;
             /** @description The purpose of the team; not shown to visitors. */
@@ -2098,7 +2138,10 @@ export interface components {
             routing: components["schemas"]["RoutingStrategy"];
             /** @description The name in references, from which the id is derived; never changes. */
             slug: string;
-            /** @description Only active teams reply. */
+            /**
+             * @description Only active teams reply. By default, a team is active if one of its agents can reply, and a
+             *     draft otherwise.
+             */
             status: components["schemas"]["ActivationStatus"];
             /** @description The version of the resource, also in `ETag`; absent in lists. */
             version?: string;

@@ -5,6 +5,7 @@ import {
   Avatar,
   Box,
   Burger,
+  Button,
   Center,
   Group,
   Loader,
@@ -42,6 +43,8 @@ import { RIGHTS, type Right } from '../rights';
 import { HeldSession, useHeldSession } from '../use-held-session';
 import { Confirm } from './Confirm';
 import { ErrorAlert, NotForThisRole, notifyError } from './ErrorAlert';
+import { NoModelBanner } from './NoModelBanner';
+import { PasswordReminder } from './PasswordReminder';
 
 const ChangePassword = lazy(() => import('./ChangePassword').then((module) => ({ default: module.ChangePassword })));
 const SignInAgain = lazy(() => import('./SignInAgain').then((module) => ({ default: module.SignInAgain })));
@@ -159,6 +162,8 @@ function Frame() {
       </AppShell.Navbar>
       <Notifications position="bottom-left" autoClose={5000} className="toasts" />
       <AppShell.Main id="main" tabIndex={-1}>
+        <PasswordReminder />
+        <NoModelBanner />
         {isAllowed ? <Outlet /> : <NotForThisRole />}
       </AppShell.Main>
     </AppShell>
@@ -198,7 +203,9 @@ function AccountMenu() {
   const held = useContext(HeldSession);
   const [isChangingPassword, changingPassword] = useDisclosure(false);
   const [isConfirming, confirming] = useDisclosure(false);
-  const signOut = () => (held?.isAtStake ? confirming.open() : void end().catch(notifyError));
+  const lacksPassword = user.hasPassword === false;
+  const isAtStake = held?.isAtStake === true;
+  const signOut = () => (isAtStake || lacksPassword ? confirming.open() : void end().catch(notifyError));
   return (
     <>
       <Menu position="top-start" width={236} shadow="md">
@@ -234,7 +241,7 @@ function AccountMenu() {
           </Menu.RadioGroup>
           <Menu.Divider />
           <Menu.Item leftSection={<IconLock size={16} aria-hidden />} onClick={changingPassword.open}>
-            {user.hasPassword === false ? 'Set a password' : 'Change password'}
+            {lacksPassword ? 'Set a password' : 'Change password'}
           </Menu.Item>
           <Menu.Item leftSection={<IconLogout size={16} aria-hidden />} onClick={signOut}>
             Sign out
@@ -248,12 +255,28 @@ function AccountMenu() {
       )}
       {isConfirming && (
         <Confirm
-          title="Sign out without saving?"
-          action="Discard and sign out"
-          onConfirm={async () => held?.leave(end)}
+          title={lacksPassword ? 'Sign out without a password?' : 'Sign out without saving?'}
+          action={isAtStake ? 'Discard and sign out' : 'Sign out'}
+          onConfirm={async () => (isAtStake ? held?.leave(end) : end())}
           onClose={confirming.close}
         >
-          Your changes are not saved.
+          {lacksPassword && (
+            <>
+              Your link worked once. To sign in again without a new one, choose a password first.
+              <Button
+                variant="light"
+                fullWidth
+                my="sm"
+                onClick={() => {
+                  confirming.close();
+                  changingPassword.open();
+                }}
+              >
+                Choose a password
+              </Button>
+            </>
+          )}
+          {isAtStake && 'Your changes are not saved.'}
         </Confirm>
       )}
     </>

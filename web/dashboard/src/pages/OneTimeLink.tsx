@@ -5,7 +5,8 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { Link as RouterLink, useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { findFieldError, Problem } from '../api/client';
-import { redeem, SESSION_KEY } from '../api/session';
+import { changePassword, redeem, SESSION_KEY } from '../api/session';
+import type { Session } from '../api/types';
 import { ErrorAlert } from '../components/ErrorAlert';
 import { PASSWORD_CHARS_MIN, validatePassword } from '../password';
 import { Welcome } from './Welcome';
@@ -30,13 +31,16 @@ export function Link() {
   const client = useQueryClient();
   const navigate = useNavigate();
   const [person, setPerson] = useState<ReturnType<typeof wanted>>();
+  const [newcomer, setNewcomer] = useState<Session['user']>();
+  const goOn = () => void navigate({ to: '/agents', replace: true });
   const redeeming = useMutation({
     mutationFn: (password: string | undefined) => redeem(held, password),
     meta: { isSignIn: true },
     onSuccess: (session) => {
       secret.current = '';
       client.setQueryData(SESSION_KEY, session);
-      void navigate({ to: '/agents', replace: true });
+      if (session.user.hasPassword === false) setNewcomer(session.user);
+      else goOn();
     },
     onError: (error) => setPerson((known) => wanted(error) ?? known),
   });
@@ -59,6 +63,7 @@ export function Link() {
     return (
       <Dead title="This link is incomplete" about="Open it exactly as it was sent to you, or ask for a new one." />
     );
+  if (newcomer !== undefined) return <OfferPassword user={newcomer} onDone={goOn} />;
   if (person !== undefined)
     return <ChoosePassword person={person} error={redeeming.error} isPending={redeeming.isPending} onChoose={mutate} />;
   if (redeeming.error instanceof Problem && redeeming.error.status === 401) {
@@ -92,25 +97,52 @@ function Dead({ title, about }: { title: string; about: string }) {
   );
 }
 
+/** Offers a password to a user who is signed in already, because the link does not work again. */
+function OfferPassword({ user, onDone }: { user: Session['user']; onDone: () => void }) {
+  const client = useQueryClient();
+  const choosing = useMutation({
+    mutationFn: (password: string) => changePassword(password),
+    meta: { isSignIn: true },
+    onSuccess: (session) => {
+      client.setQueryData(SESSION_KEY, session);
+      onDone();
+    },
+  });
+  return (
+    <ChoosePassword
+      person={{ name: user.name, email: user.email, purpose: 'sign-in' }}
+      error={choosing.error}
+      isPending={choosing.isPending}
+      onChoose={choosing.mutate}
+      onSkip={onDone}
+    />
+  );
+}
+
+const ABOUT: Record<string, string> = {
+  reset: 'Choose a new password. Your other sessions are signed out.',
+  'sign-in': 'You are signed in, but your link does not work again. Choose a password to come back without a new one.',
+};
+
 interface ChoosePasswordProps {
   person: { name: string; email: string; purpose: string };
   error: unknown;
   isPending: boolean;
   onChoose: (password: string) => void;
+  /** Goes on without a password; without it, one is required. */
+  onSkip?: () => void;
 }
 
-function ChoosePassword({ person, error, isPending, onChoose }: ChoosePasswordProps) {
+function ChoosePassword({ person, error, isPending, onChoose, onSkip }: ChoosePasswordProps) {
   const [password, setPassword] = useState('');
   const isSpent = error instanceof Problem && error.status === 401;
-  const refused = wanted(error) === undefined ? findFieldError(error, 'password') : undefined;
+  const field = onSkip === undefined ? 'password' : 'newPassword';
+  const refused = wanted(error) === undefined ? findFieldError(error, field) : undefined;
   const submit = (event: FormEvent) => {
     event.preventDefault();
     onChoose(password);
   };
-  const about =
-    person.purpose === 'reset'
-      ? 'Choose a new password. Your other sessions are signed out.'
-      : 'Choose a password to sign in.';
+  const about = ABOUT[person.purpose] ?? 'Choose a password to sign in.';
   return (
     <Welcome title={`Welcome, ${person.name}`} about={about}>
       <form onSubmit={submit}>
@@ -142,6 +174,11 @@ function ChoosePassword({ person, error, isPending, onChoose }: ChoosePasswordPr
           >
             Continue
           </Button>
+          {onSkip !== undefined && (
+            <Button variant="subtle" onClick={onSkip} fullWidth>
+              Not now
+            </Button>
+          )}
         </Stack>
       </form>
     </Welcome>

@@ -108,11 +108,9 @@ impl World {
             vault: SecretVault::new(&secret()),
             default_provider: DefaultProvider {
                 base_url: provider.base_url().into(),
-                api_key: None,
                 model: "m".into(),
-                api: switchboard_schemas::provider::ProviderApi::ChatCompletions,
                 continues_prefix,
-                fallback: None,
+                ..DefaultProvider::default()
             },
             config,
             metrics: Arc::new(WorkerMetrics::register(&Registry::new()).unwrap()),
