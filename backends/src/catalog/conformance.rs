@@ -15,7 +15,10 @@ use switchboard_schemas::{
     user::{LinkPurpose, OneTimeLink, PasswordHash, User, UserAccount, UserRole, UserState},
 };
 
-use super::{CatalogEntry, CatalogStore, EntryKind, KeyUse, embedded::EmbeddedCatalog};
+use super::{
+    CatalogEntry, CatalogStore, EntryKind, KeyUse, PageSighting, embedded::EmbeddedCatalog,
+    page_sightings::PAGES_MAX,
+};
 
 /// A backend under test.
 pub(super) struct Subject {
@@ -34,6 +37,7 @@ conformance_tests! {
     organizations_are_listed_for_the_installation,
     key_is_found_by_its_current_hash_only,
     latest_key_use_is_kept_beside_the_key_until_removal,
+    latest_pages_of_an_agent_are_kept,
     account_address_belongs_to_one_organization,
     concurrent_puts_converge_in_every_table,
     concurrent_put_and_removal_converge_in_every_table,
@@ -387,6 +391,35 @@ async fn latest_key_use_is_kept_beside_the_key_until_removal(subject: Subject) {
     );
     subject.remove(&entry).await;
     assert_eq!(subject.catalog.key_uses(&org).await.unwrap(), []);
+}
+
+async fn latest_pages_of_an_agent_are_kept(subject: Subject) {
+    let (org, other) = (org(), org());
+    let agent: AgentId = AgentId::derive(&secret(), &org, "shop");
+    let seen = |host: u32, at| PageSighting {
+        org_id: org.clone(),
+        agent_id: agent.clone(),
+        origin: format!("https://{host:02}.example"),
+        at: Timestamp::from_micros(at),
+    };
+    for host in 0..PAGES_MAX + 5 {
+        let at = 1_000_000 * i64::from(host);
+        subject.catalog.record_page(&seen(host, at)).await.unwrap();
+    }
+    subject
+        .catalog
+        .record_page(&seen(7, 90_000_000))
+        .await
+        .unwrap();
+    subject
+        .catalog
+        .record_page(&seen(7, 80_000_000))
+        .await
+        .unwrap();
+    let pages = subject.catalog.pages(&org, &agent).await.unwrap();
+    assert_eq!(pages.len(), PAGES_MAX as usize);
+    assert_eq!(pages[..2], [seen(7, 90_000_000), seen(24, 24_000_000)]);
+    assert_eq!(subject.catalog.pages(&other, &agent).await.unwrap(), []);
 }
 
 fn unique_address() -> String {

@@ -6,11 +6,15 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use switchboard_schemas::{
     api_key::{ApiKey, ApiKeyHash},
-    ids::OrgId,
+    ids::{AgentId, OrgId},
     time::Timestamp,
 };
 
-use super::{CatalogEntry, CatalogEntryStore, EntryKind, KeyUse, KeyUseStore, VersionedEntry};
+use super::{
+    CatalogEntry, CatalogEntryStore, EntryKind, KeyUse, KeyUseStore, PageSighting,
+    PageSightingStore, VersionedEntry,
+    page_sightings::{PAGES_MAX, latest_first},
+};
 use crate::{
     error::StoreError,
     json::{decode, encode},
@@ -22,6 +26,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("embedded.sql"),
     include_str!("embedded_versions.sql"),
     include_str!("embedded_key_uses.sql"),
+    include_str!("embedded_page_sightings.sql"),
 ];
 
 /// Versions are clock times, as on Scylla. A replaced entry may have been written by a clock that
@@ -39,6 +44,12 @@ const PUT_USE: &str = "INSERT INTO key_uses VALUES (?1, ?2, ?3)
     ON CONFLICT DO UPDATE SET used_at = max(used_at, excluded.used_at)";
 const REMOVE_USE: &str = "DELETE FROM key_uses WHERE org_id = ?1 AND key_id = ?2";
 const LIST_USES: &str = "SELECT key_id, used_at FROM key_uses WHERE org_id = ?1";
+const PUT_PAGE: &str = "INSERT INTO page_sightings VALUES (?1, ?2, ?3, ?4)
+    ON CONFLICT DO UPDATE SET seen_at = max(seen_at, excluded.seen_at)";
+const REMOVE_OLD_PAGES: &str = "DELETE FROM page_sightings WHERE org_id = ?1 AND agent_id = ?2 AND origin NOT IN
+    (SELECT origin FROM page_sightings WHERE org_id = ?1 AND agent_id = ?2 ORDER BY seen_at DESC LIMIT ?3)";
+const LIST_PAGES: &str =
+    "SELECT origin, seen_at FROM page_sightings WHERE org_id = ?1 AND agent_id = ?2";
 
 /// Configuration in a local file.
 #[derive(Clone)]
@@ -214,6 +225,36 @@ impl KeyUseStore for EmbeddedCatalog {
             })
         };
         Ok(rows.into_iter().filter_map(read).collect())
+    }
+}
+
+#[async_trait]
+impl PageSightingStore for EmbeddedCatalog {
+    async fn record_page(&self, page: &PageSighting) -> Result<(), StoreError> {
+        let page = page.clone();
+        self.database
+            .write(move |connection| {
+                let (org, agent) = (page.org_id.as_str(), page.agent_id.as_str());
+                let row = params![org, agent, page.origin, page.at.micros()];
+                connection.prepare_cached(PUT_PAGE)?.execute(row)?;
+                let kept = params![org, agent, PAGES_MAX];
+                connection.prepare_cached(REMOVE_OLD_PAGES)?.execute(kept)?;
+                Ok(())
+            })
+            .await
+    }
+
+    async fn pages(&self, org: &OrgId, agent: &AgentId) -> Result<Vec<PageSighting>, StoreError> {
+        let key = [org.to_string(), agent.to_string()];
+        let rows: Vec<(String, i64)> = self
+            .database
+            .read(move |connection| {
+                let mut select = connection.prepare_cached(LIST_PAGES)?;
+                let rows = select.query_map(key, |row| Ok((row.get(0)?, row.get(1)?)))?;
+                Ok(rows.collect::<rusqlite::Result<_>>()?)
+            })
+            .await?;
+        Ok(latest_first((org, agent), rows))
     }
 }
 

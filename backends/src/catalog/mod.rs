@@ -1,12 +1,13 @@
 //! The catalog: the configuration of organizations, read on every request through a cache and
 //! written by the admin API.
 //!
-//! Two traits cover it, and one type per backend implements both: [`embedded::EmbeddedCatalog`] in
-//! a local file, [`scylla::ScyllaCatalog`] in a cluster. [`CatalogStore`] stands for both where
+//! Three traits cover it, and one type per backend implements them all: [`embedded::EmbeddedCatalog`] in
+//! a local file, [`scylla::ScyllaCatalog`] in a cluster. [`CatalogStore`] stands for all where
 //! they are opened and handed around.
 //!
 //! - [`CatalogEntryStore`]: organizations, agents, API keys and the other kinds of entries.
 //! - [`KeyUseStore`]: the last uses of API keys.
+//! - [`PageSightingStore`]: the pages on which widgets were seen.
 //!
 //! # Contract
 //! - **Visibility**: a read that begins after a write has returned sees the write, on any process.
@@ -21,11 +22,13 @@ pub mod embedded;
 mod entries;
 mod freshness;
 mod key_uses;
+mod page_sightings;
 pub mod scylla;
 
 pub use self::{
     entries::CatalogEntryStore,
     key_uses::{KeyUse, KeyUseStore},
+    page_sightings::{PageSighting, PageSightingStore},
 };
 
 use serde::{Deserialize, Serialize};
@@ -35,9 +38,9 @@ use switchboard_schemas::{
 };
 
 /// All parts of the catalog.
-pub trait CatalogStore: CatalogEntryStore + KeyUseStore {}
+pub trait CatalogStore: CatalogEntryStore + KeyUseStore + PageSightingStore {}
 
-impl<T> CatalogStore for T where T: CatalogEntryStore + KeyUseStore {}
+impl<T> CatalogStore for T where T: CatalogEntryStore + KeyUseStore + PageSightingStore {}
 
 /// An entry with its version.
 #[derive(Clone, Debug, PartialEq)]

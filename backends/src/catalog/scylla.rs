@@ -11,12 +11,16 @@ use async_trait::async_trait;
 use scylla::statement::batch::BatchType;
 use switchboard_schemas::{
     api_key::{ApiKey, ApiKeyHash},
-    ids::{KeyId, OrgId},
+    ids::{AgentId, KeyId, OrgId},
     time::Timestamp,
 };
 use tokio::sync::OnceCell;
 
-use super::{CatalogEntry, CatalogEntryStore, EntryKind, KeyUse, KeyUseStore, VersionedEntry};
+use super::{
+    CatalogEntry, CatalogEntryStore, EntryKind, KeyUse, KeyUseStore, PageSighting,
+    PageSightingStore, VersionedEntry,
+    page_sightings::{PAGES_MAX, latest_first},
+};
 use crate::{
     error::StoreError,
     json::{decode, encode},
@@ -53,6 +57,12 @@ statements! {
             "DELETE FROM switchboard.key_uses USING TIMESTAMP ? WHERE org_id = ? AND key_id = ?",
         prepare_read list_uses =
             "SELECT key_id, used_at FROM switchboard.key_uses WHERE org_id = ?",
+        prepare_write put_page = "INSERT INTO switchboard.page_sightings
+                (org_id, agent_id, origin, seen_at) VALUES (?, ?, ?, ?) USING TIMESTAMP ?",
+        prepare_write remove_page = "DELETE FROM switchboard.page_sightings USING TIMESTAMP ?
+                WHERE org_id = ? AND agent_id = ? AND origin = ?",
+        prepare_read list_pages = "SELECT origin, seen_at FROM switchboard.page_sightings
+                WHERE org_id = ? AND agent_id = ?",
     }
 }
 
@@ -237,6 +247,41 @@ impl KeyUseStore for ScyllaCatalog {
             .iter()
             .filter_map(|(key, at)| read_use(org, key, *at))
             .collect())
+    }
+}
+
+#[async_trait]
+impl PageSightingStore for ScyllaCatalog {
+    async fn record_page(&self, page: &PageSighting) -> Result<(), StoreError> {
+        let prepared = self.prepared_statements().await?;
+        let (org, agent, at) = (
+            page.org_id.as_str(),
+            page.agent_id.as_str(),
+            page.at.micros(),
+        );
+        let values = (org, agent, page.origin.as_str(), at, at);
+        self.link.write(&prepared.put_page, values).await?;
+        for old in self
+            .pages(&page.org_id, &page.agent_id)
+            .await?
+            .iter()
+            .skip(PAGES_MAX as usize)
+        {
+            let values = (old.at.micros(), org, agent, old.origin.as_str());
+            self.link.write(&prepared.remove_page, values).await?;
+        }
+        Ok(())
+    }
+
+    async fn pages(&self, org: &OrgId, agent: &AgentId) -> Result<Vec<PageSighting>, StoreError> {
+        let rows = self
+            .link
+            .query_rows::<(String, i64)>(
+                &self.prepared_statements().await?.list_pages,
+                (org.as_str(), agent.as_str()),
+            )
+            .await?;
+        Ok(latest_first((org, agent), rows))
     }
 }
 

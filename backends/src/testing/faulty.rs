@@ -23,7 +23,10 @@ use super::Faults;
 use crate::{
     accounts::{AccountActivityStore, DashboardSession},
     bus::{BusConsumer, BusError, MessageBus, OutgoingRecord},
-    catalog::{CatalogEntry, CatalogEntryStore, EntryKind, KeyUse, KeyUseStore, VersionedEntry},
+    catalog::{
+        CatalogEntry, CatalogEntryStore, EntryKind, KeyUse, KeyUseStore, PageSighting,
+        PageSightingStore, VersionedEntry,
+    },
     error::StoreError,
     limiter::{RateLimitOutcome, RateLimiter, RateLimiterError, RequestQuota},
     relay::{
@@ -169,6 +172,11 @@ faulty!(CatalogEntryStore {
 faulty!(KeyUseStore {
     record_key_uses(uses: &[KeyUse]) -> Result<(), StoreError>;
     key_uses(org: &OrgId) -> Result<Vec<KeyUse>, StoreError>;
+});
+
+faulty!(PageSightingStore {
+    record_page(page: &PageSighting) -> Result<(), StoreError>;
+    pages(org: &OrgId, agent: &AgentId) -> Result<Vec<PageSighting>, StoreError>;
 });
 
 faulty!(AccountActivityStore {

@@ -28,6 +28,7 @@ mod errors;
 mod mistakes;
 mod operations;
 mod pages;
+mod pages_with_widget;
 mod planner;
 mod playground;
 mod playground_requests;

@@ -137,7 +137,7 @@ impl<P: AccessPolicy> FromRequestParts<AppState> for AuthorizedCaller<P> {
         credential
             .check_expiry()
             .inspect_err(|_| credential.report_policy(P::BUCKET, &limit_headers))?;
-        credential.note_use(&state.key_uses);
+        credential.note_use(&state.recent_uses);
         credential
             .admit_request(&state.limits, P::BUCKET, &limit_headers)
             .await?;

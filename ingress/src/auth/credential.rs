@@ -16,7 +16,7 @@ use super::key_headers::{PresentedKey, presented_key};
 use crate::{
     http::{ApiError, ApiResult, ErrorCode, RateLimitAddress, origin},
     limits::{RateLimitBucket, RateLimitHeaders, RateLimits},
-    state::{AppState, key_uses::KeyUseLog},
+    state::{AppState, recent_uses::RecentUses},
 };
 
 /// A known credential, possibly expired.
@@ -106,9 +106,9 @@ impl CallerCredential {
     }
 
     /// Records the use of a key. Uses of visitor tokens are not attributed to their key.
-    pub(crate) fn note_use(&self, uses: &KeyUseLog) {
+    pub(crate) fn note_use(&self, uses: &RecentUses) {
         if let Self::Key(key) = self {
-            uses.record_use(key);
+            uses.keys.record((key.org_id.clone(), key.id.clone()));
         }
     }
 

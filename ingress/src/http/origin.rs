@@ -97,6 +97,12 @@ pub(crate) fn url_origin(url: &str) -> Option<String> {
     Some(format!("{}://{}", url.scheme_str()?, url.authority()?))
 }
 
+/// Returns the web origin of the page that sends the request.
+pub(crate) fn page_origin(headers: &HeaderMap) -> Option<String> {
+    let text = only_text(headers, header::ORIGIN)?;
+    WebOrigin::parse(text).map(|_| text.to_ascii_lowercase())
+}
+
 /// Returns true if the request has an `Origin` header.
 pub(crate) fn has_origin(headers: &HeaderMap) -> bool {
     headers.contains_key(header::ORIGIN)

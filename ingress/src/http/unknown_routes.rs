@@ -56,6 +56,8 @@ pub(crate) async fn write_problems(request: Request, next: Next) -> Response {
     };
     let allowed = response.headers().get(header::ALLOW);
     let allowed = allowed.and_then(|allowed| allowed.to_str().ok());
+    // A `HEAD` request is answered with the headers of a `GET`.
+    let used = if used == "HEAD" { "GET" } else { used };
     let detail = method_detail(used, allowed.unwrap_or_default());
     if let Some(error) = response.extensions_mut().get_mut::<ErrorParts>()
         && error.code == Some(ErrorCode::MethodNotAllowed)
@@ -69,7 +71,7 @@ fn method_detail(used: &str, allowed: &str) -> String {
     let allowed: Vec<_> = allowed
         .split(',')
         .map(str::trim)
-        .filter(|method| !method.is_empty() && (*method != "HEAD" || used == "HEAD"))
+        .filter(|method| !method.is_empty() && *method != "HEAD")
         .collect();
     match allowed.split_last() {
         None => format!("this path does not support {used}"),

@@ -25,7 +25,7 @@ use crate::{
         ApiError, ApiResult, ErrorCode,
         body::{self, BodyLimits},
         fields,
-        origin::OriginHeader,
+        origin::{OriginHeader, page_origin},
     },
     openapi::problems::VisitorTokenProblems,
     state::AppState,
@@ -113,6 +113,10 @@ pub(crate) async fn create_visitor_token(
     let admission = requester
         .issue_token(&agent, &parts.headers, &body, &state)
         .await?;
+    if let Some(origin) = page_origin(&parts.headers) {
+        let page = (agent.org_id.clone(), agent.id.clone(), origin);
+        state.recent_uses.pages.record(page);
+    }
     let is_active = agent.settings.status == ActivationStatus::Active;
     let view = VisitorTokenView {
         token: admission.token.expose(),

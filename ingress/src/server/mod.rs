@@ -52,9 +52,9 @@ use crate::{
     state::{
         AddressCheck, AppState, ProviderTest, StateFields,
         apply_context::ApplyContext,
-        key_uses::{self, KeyUseLog},
         passwords::PasswordHashing,
         pending_replies::{self, PendingReplies},
+        recent_uses::{self, RecentUses},
         refused_publishes::{self, RefusedPublishes},
     },
 };
@@ -108,7 +108,7 @@ impl Ingress {
                 &config,
                 metrics.clone(),
             ),
-            key_uses: KeyUseLog::default(),
+            recent_uses: RecentUses::default(),
             pending_replies: PendingReplies::new(config.reply_queue_frames_max, metrics.clone()),
             refused_publishes: RefusedPublishes::default(),
             ingress_id: IngressId::random(),
@@ -126,7 +126,7 @@ impl Ingress {
         });
         listen_for_replies(&state, &listening, stop.clone()).await;
         watch_limiter(&state, &listening, stop.clone());
-        write_key_uses(&state, &listening, stop.clone());
+        write_recent_uses(&state, &listening, stop.clone());
         void_refused_publishes(&state, &listening, stop.clone());
         Ok(Self {
             state,
@@ -271,12 +271,12 @@ fn void_refused_publishes(state: &AppState, tasks: &TaskTracker, stop: Cancellat
     });
 }
 
-fn write_key_uses(state: &AppState, tasks: &TaskTracker, stop: CancellationToken) {
+fn write_recent_uses(state: &AppState, tasks: &TaskTracker, stop: CancellationToken) {
     let state = state.clone();
     tasks.spawn(async move {
-        stop.run_until_cancelled(key_uses::write_periodically(&state))
+        stop.run_until_cancelled(recent_uses::write_periodically(&state))
             .await;
-        key_uses::write_remaining(&state).await;
+        recent_uses::write_remaining(&state).await;
     });
 }
 

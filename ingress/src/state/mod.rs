@@ -2,9 +2,9 @@
 
 pub(crate) mod advisory_lock;
 pub(crate) mod apply_context;
-pub(crate) mod key_uses;
 pub(crate) mod passwords;
 pub(crate) mod pending_replies;
+pub(crate) mod recent_uses;
 pub(crate) mod refused_publishes;
 pub(crate) mod shared_reads;
 
@@ -24,8 +24,8 @@ use switchboard_schemas::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
-    apply_context::ApplyContext, key_uses::KeyUseLog, passwords::PasswordHashing,
-    pending_replies::PendingReplies, refused_publishes::RefusedPublishes,
+    apply_context::ApplyContext, passwords::PasswordHashing, pending_replies::PendingReplies,
+    recent_uses::RecentUses, refused_publishes::RefusedPublishes,
 };
 use crate::{config::IngressConfig, limits::RateLimits, metrics::IngressMetrics};
 
@@ -63,8 +63,8 @@ pub(crate) struct StateFields {
     pub(crate) admin_token: Option<SecretString>,
     pub(crate) config: IngressConfig,
     pub(crate) limits: RateLimits,
-    /// Recent uses of API keys.
-    pub(crate) key_uses: KeyUseLog,
+    /// Recent uses of API keys, and of the widget on pages.
+    pub(crate) recent_uses: RecentUses,
     pub(crate) metrics: IngressMetrics,
     /// Requests that wait for replies.
     pub(crate) pending_replies: Arc<PendingReplies>,

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use crate::support::{Events, Organization, OrganizationDocument, Reply, front_desk};
+use crate::support::{
+    Events, Organization, OrganizationDocument, PATIENCE, Reply, eventually, front_desk,
+};
 
 async fn ask(organization: &Organization, session: &str, message: &str) -> Reply {
     let reply = organization
@@ -148,15 +150,23 @@ async fn unknown_non_public_or_inactive_team_is_404_without_a_code() {
 
 #[tokio::test]
 async fn internal_error_is_500_without_a_code() {
-    let nobody = json!({"routing": "round-robin", "members": []});
+    let members = json!({"routing": "round-robin", "members": [{"agent": "only"}]});
     let organization = OrganizationDocument::new()
-        .team("front", nobody)
+        .agent("only", json!({}))
+        .team("front", members)
         .apply_to_shared()
         .await;
-    let reply = organization
-        .team_reply(json!({"message": "hi", "sessionId": "s"}))
-        .await;
-    reply.into_answer().assert_problem(500, None);
+    let agent = organization.admin_path(&format!("/agents/{}", organization.agent("only")));
+    let admin = organization.service().admin();
+    let offline = admin.patch(&agent, &json!({"status": "inactive"})).await;
+    offline.assert_status(200);
+    let failed = eventually("its last member is offline", PATIENCE, async || {
+        let body = json!({"message": "hi", "sessionId": "s", "stream": false});
+        let reply = organization.team_reply(body).await.into_answer();
+        (reply.status != 200 && reply.status != 502).then_some(reply)
+    })
+    .await;
+    failed.assert_problem(500, None);
     let path = organization.team_path();
     let request = organization
         .client()

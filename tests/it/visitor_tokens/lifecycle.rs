@@ -322,3 +322,19 @@ async fn agent_limit_holds_for_each_visitor_of_its_pages() {
     );
     bob.chat("one", "hi").await.complete();
 }
+
+#[tokio::test]
+async fn page_that_asked_for_a_token_is_listed_for_its_owner() {
+    let organization = shop_saying("ok").await;
+    let service = organization.service();
+    let path = organization.admin_path(&format!("/agents/{}/pages", organization.shop()));
+    assert_eq!(service.admin().get(&path).await.json()["items"], json!([]));
+    Visitor::comes_to(&service.client(), &organization).await;
+    let listed = eventually("the page is listed", PATIENCE, async || {
+        let pages = service.admin().get(&path).await.json();
+        pages["items"].get(0).cloned()
+    })
+    .await;
+    assert_eq!(listed["origin"], PAGE);
+    assert!(listed["lastSeenAt"].is_string(), "{listed}");
+}

@@ -76,13 +76,16 @@ async fn first_link_to_first_widget_reply_takes_under_two_minutes() {
             json!(PASSWORD),
         )
         .await;
+    let begins = "await press('New agent'); await press('Shop'); await type('Name', 'Tea shop');";
     let configures = "
-        await press('New agent'); await press('Shop'); await type('Name', 'Tea shop'); await press('Create');
-        await press('Publish'); await press('Install it');
+        await press('Create'); await press('Publish'); await press('Install it');
         await type('Domain to allow', input); await press('Add'); await press('Save'); await shows('Saved.');
         return [sessionStorage.hits, (await until('the snippet', () => document.querySelector('pre'))).textContent];";
     owner.does("sessionStorage.hits = 0;").await;
+    owner.does(begins).await;
+    owner.browser.keep_picture("walk-1-new-agent").await;
     let made = owner.does_with(configures, json!(site.origin())).await;
+    owner.browser.keep_picture("walk-2-installed").await;
     let hits: usize = made[0].as_str().unwrap().parse().unwrap();
     // A visitor needs two more: to open the widget and to send.
     assert!(hits + 2 <= CLICKS_MAX, "{hits}");
@@ -96,7 +99,11 @@ async fn first_link_to_first_widget_reply_takes_under_two_minutes() {
             "!$('.send.stop') && all('.row.assistant').at(-1)?.innerText.includes('demo model')",
         )
         .await;
+    visitor.browser.keep_picture("walk-3-widget").await;
     assert!(began.elapsed() < ALL_MAX, "{:?}", began.elapsed());
+    owner
+        .does("await press('Install'); await shows('Last seen on 127.0.0.1');")
+        .await;
     // A page outside the list has no widget, and the new password signs in.
     visitor.browser.visit(&visitor.page.other_origin()).await;
     eventually("the page is refused", PATIENCE, async || {

@@ -52,3 +52,41 @@ async fn new_team_routes_a_message_to_its_member() {
     );
     assert_eq!(reply.complete(), "At your service.");
 }
+
+#[tokio::test]
+async fn team_without_an_agent_that_answers_is_not_published() {
+    let organization = OrganizationDocument::new()
+        .agent("wine", json!({"name": "Wine", "status": "active"}))
+        .apply_to_shared()
+        .await;
+    let person = Person::owner_at(&organization, "/teams").await;
+    person
+        .does("await press('New team'); await type('Name', 'Front desk'); await press('Create');")
+        .await;
+    person
+        .does(
+            "await press('Publish');
+             const bar = await until('the bar', () => document.querySelector('[aria-label=Changes]'));
+             await until('the field', () => bar.innerText.includes('“members”')); await shows('Draft');
+             await choose('Add a member', 'Wine'); await press('Publish'); await shows('Front desk is live');",
+        )
+        .await;
+    // Its last agent goes offline later.
+    let agent = organization.admin_path(&format!("/agents/{}", organization.agent("wine")));
+    let offline = json!({"status": "inactive"});
+    assert_eq!(
+        organization
+            .service()
+            .admin()
+            .patch(&agent, &offline)
+            .await
+            .status,
+        200
+    );
+    let path = person.does("return location.pathname;").await;
+    let path = path.as_str().unwrap().trim_start_matches("/dashboard");
+    person.goes_to(path).await;
+    person
+        .does("await shows('Nobody can answer'); await shows('gets no messages until it is published and public');")
+        .await;
+}

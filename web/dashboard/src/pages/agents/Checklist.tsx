@@ -1,10 +1,11 @@
 // Steps from a new agent to its first conversation, shown until all are done.
 import { Button, Group, Paper, Progress, Text, Title } from '@mantine/core';
 import { IconCircle, IconCircleCheckFilled } from '@tabler/icons-react';
-import { useInfiniteQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { conversationsQuery } from '../../api/conversations';
 import { useSession } from '../../api/session';
 import type { Agent } from '../../api/types';
+import { widgetPagesQuery } from '../../api/widget-pages';
 import type { AgentTab } from '../../router';
 import { isTried } from './tried';
 
@@ -18,7 +19,8 @@ interface Step {
 export function Checklist({ agent, onOpen }: { agent: Agent; onOpen: (tab: AgentTab) => void }) {
   const org = useSession().organization.id;
   const conversations = useInfiniteQuery(conversationsQuery(org, { agent: agent.id }));
-  if (conversations.data === undefined) return null;
+  const pages = useQuery(widgetPagesQuery(org, agent.id)).data;
+  if (conversations.data === undefined || pages === undefined) return null;
   const hasConversation = conversations.data.pages.some((page) => page.items.length > 0);
   const isLive = agent.status === 'active';
   const steps: Step[] = [
@@ -30,7 +32,7 @@ export function Checklist({ agent, onOpen }: { agent: Agent; onOpen: (tab: Agent
       open: () => document.querySelector<HTMLElement>('#try textarea')?.focus(),
     },
     { label: 'Publish it', isDone: isLive },
-    { label: 'Install it', isDone: hasConversation, open: () => onOpen('install') },
+    { label: 'Install it', isDone: pages.length > 0 || hasConversation, open: () => onOpen('install') },
     { label: 'First conversation', isDone: hasConversation },
   ];
   const done = steps.filter(({ isDone }) => isDone).length;

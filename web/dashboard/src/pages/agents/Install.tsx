@@ -1,12 +1,16 @@
 // Allowed domains of the agent, and code for pages and servers.
 import { ActionIcon, Alert, Anchor, Button, Group, List, Stack, Text, TextInput } from '@mantine/core';
-import { IconAlertTriangle, IconTrash, IconWorld } from '@tabler/icons-react';
+import { IconAlertTriangle, IconCircleCheckFilled, IconTrash, IconWorld } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { PUBLIC_ORIGIN } from '../../api/public-origin';
+import { useSession } from '../../api/session';
 import type { Agent } from '../../api/types';
+import { widgetPagesQuery } from '../../api/widget-pages';
 import { apiSnippets } from '../../components/api-snippets';
 import { Card } from '../../components/Card';
+import { When } from '../../components/formats';
 import { Snippets } from '../../components/Snippets';
 import { domainMeaning, validateDomain } from './domains';
 import type { SectionProps } from './section';
@@ -110,7 +114,31 @@ function Embed({ agent }: { agent: Agent }) {
     <Card title="Put it on your page" about="No API key is needed: each visitor receives a token.">
       <Warnings agent={agent} />
       <Snippets label="Where" snippets={widgetSnippets(agent.id)} />
+      <Seen agentId={agent.id} />
     </Card>
+  );
+}
+
+const PAGES_SHOWN = 5;
+
+function Seen({ agentId }: { agentId: string }) {
+  const pages = useQuery(widgetPagesQuery(useSession().organization.id, agentId)).data;
+  if (pages === undefined) return null;
+  if (pages.length === 0) {
+    return (
+      <Text size="sm" c="dimmed">
+        Not seen on any page yet. Open your page, and it appears here.
+      </Text>
+    );
+  }
+  return (
+    <List size="sm" icon={<IconCircleCheckFilled size={16} color="var(--mantine-color-green-7)" aria-hidden />}>
+      {pages.slice(0, PAGES_SHOWN).map(({ origin, lastSeenAt }) => (
+        <List.Item key={origin}>
+          Last seen on {origin.replace(/^https?:\/\//, '')} <When at={lastSeenAt} />
+        </List.Item>
+      ))}
+    </List>
   );
 }
 

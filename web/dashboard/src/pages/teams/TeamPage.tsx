@@ -1,5 +1,6 @@
 // Page of a team: members, routing and a routing test.
-import { Anchor, Paper, SegmentedControl, Select, Stack, Switch, Tabs, Text, Title } from '@mantine/core';
+import { Alert, Anchor, Paper, SegmentedControl, Select, Stack, Switch, Tabs, Text, Title } from '@mantine/core';
+import { IconAlertTriangle } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -78,6 +79,11 @@ function Editor({ read }: { read: Team }) {
         )
       }
     >
+      {form.base.status === 'active' && !form.base.answerable && (
+        <Alert variant="light" color="red" icon={<IconAlertTriangle aria-hidden />} title="Nobody can answer">
+          No member is published and public, and no default agent is published: clients get an error.
+        </Alert>
+      )}
       <div className="split">
         <Stack>
           <Tabs
