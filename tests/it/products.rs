@@ -166,19 +166,17 @@ async fn upload_replaces_the_previous_one_atomically() {
         ("application/json", "[{\"title\":\"broken\"}", 400),
         ("text/csv", "", 400),
         ("text/csv", "<rss/>", 400),
-        ("application/xml", "<rss/>", 415),
+        ("application/pdf", "%PDF-1.7", 415),
     ] {
         let (actual, problem) = upload(&admin, &path, media_type, body).await;
         assert_eq!(actual, status, "{problem}");
         assert_eq!(admin.get(&path).await.json()["kept"], first);
     }
-    let (status, second) = upload(
-        &admin,
-        &path,
-        "application/json",
-        r#"[{"title":"Tea","price":5}]"#,
-    )
-    .await;
+    let json = "application/json";
+    let one = r#"[{"title":"Tea","price":5}]"#;
+    assert_eq!(upload(&admin, &path, json, one).await.0, 409);
+    assert_eq!(admin.get(&path).await.json()["kept"], first);
+    let (status, second) = upload(&admin, &format!("{path}?confirm=true"), json, one).await;
     assert_eq!((status, &second["count"]), (200, &json!(1)));
     assert_eq!(admin.get(&path).await.json()["kept"], second);
     assert_eq!(admin.delete(&path).await.status, 204);
@@ -454,20 +452,35 @@ async fn feed_cannot_reach_internal_addresses() {
     let service = TestService::start_with(&[("SWITCHBOARD__PRODUCTS__FEED_SCAN_MS", "200")]).await;
     let server = FeedServer::start();
     let port = server.port;
-    for url in [
-        format!("http://127.0.0.1:{port}/feed.csv"),
-        format!("https://2130706433:{port}/feed.csv"),
-        "https://localhost/feed.csv".to_owned(),
-        "https://169.254.169.254/latest/meta-data".to_owned(),
-        "https://[::ffff:127.0.0.1]/feed.csv".to_owned(),
+    let organization = OrganizationDocument::new()
+        .shop(json!({}))
+        .apply(&service)
+        .await;
+    let path = organization.admin_path(&format!("/agents/{}", organization.shop()));
+    for (url, reason) in [
+        (format!("http://127.0.0.1:{port}/feed.csv"), "not public"),
+        (
+            format!("http://localhost:{port}/feed.csv"),
+            "begin with https",
+        ),
+        (format!("https://2130706433:{port}/feed.csv"), "not public"),
+        ("https://localhost/feed.csv".to_owned(), "not public"),
+        (
+            "https://169.254.169.254/latest/meta-data".to_owned(),
+            "not public",
+        ),
+        (
+            "https://[::ffff:127.0.0.1]/feed.csv".to_owned(),
+            "not public",
+        ),
     ] {
-        let settings = json!({"ecommerce": {"enabled": true, "feed": {"url": url}}});
-        let document = OrganizationDocument::new().shop(settings);
-        let answer = document.apply_raw(&service).await;
-        answer.assert_problem(400, Some("INVALID_REQUEST_DATA"));
-        let detail = answer.json()["detail"].as_str().unwrap().to_owned();
+        let feed = json!({"ecommerce": {"feed": {"url": url}}});
+        let answer = service.admin().patch(&path, &feed).await;
+        let problem = answer.assert_problem(400, Some("INVALID_REQUEST_DATA"));
+        assert_eq!(problem["param"], "ecommerce.feed.url", "{url}");
+        let detail = problem["detail"].as_str().unwrap();
         assert!(
-            detail.contains("not public") && detail.contains("products.feed_private_networks"),
+            detail.contains(reason) && detail.contains("products.feed_private_networks"),
             "{url}: {detail}"
         );
     }

@@ -1,9 +1,9 @@
 //! The catalog: the configuration of organizations, read on every request through a cache and
 //! written by the admin API.
 //!
-//! Three traits cover it, and one type per backend implements them all: [`embedded::EmbeddedCatalog`] in
-//! a local file, [`scylla::ScyllaCatalog`] in a cluster. [`CatalogStore`] stands for all where
-//! they are opened and handed around.
+//! Three traits cover it, and one type per backend implements them all:
+//! [`embedded::EmbeddedCatalog`] in a local file, [`scylla::ScyllaCatalog`] in a cluster.
+//! [`CatalogStore`] stands for all where they are opened and handed around.
 //!
 //! - [`CatalogEntryStore`]: organizations, agents, API keys and the other kinds of entries.
 //! - [`KeyUseStore`]: the last uses of API keys.

@@ -13,9 +13,11 @@ use switchboard_schemas::{
 
 use super::{
     FeedRefresh, ProductSource, ProductStore, ProductsStatus, ProductsVersion, PublishedProducts,
-    RejectedRow, RejectedRows, UPLOAD_TIME_MAX,
+    UPLOAD_TIME_MAX,
     embedded::EmbeddedProducts,
+    feed::FeedReport,
     reader::{products_of, read_chunks},
+    replacement::ReplacementConsent,
     writer::ProductsWriter,
 };
 
@@ -29,7 +31,8 @@ struct Subject {
 conformance_tests! {
     agent_without_products_has_an_empty_status,
     version_is_invisible_until_published_as_a_whole,
-    reader_of_a_replaced_version_finds_it_gone,
+    reader_of_a_version_before_the_previous_one_finds_it_gone,
+    previous_version_is_restored_and_restoring_is_undone,
     discarded_version_leaves_the_current_one,
     publish_deletes_abandoned_uploads_but_not_active_ones,
     one_of_concurrent_publishes_wins_as_a_whole,
@@ -94,7 +97,7 @@ impl Subject {
                 .unwrap();
         }
         writer
-            .publish(ProductSource::Upload, RejectedRows::default())
+            .publish(ProductSource::Upload, FeedReport::default())
             .await
             .unwrap()
     }
@@ -153,19 +156,15 @@ async fn version_is_invisible_until_published_as_a_whole(subject: Subject) {
             .unwrap();
     }
     assert_eq!(subject.status().await, ProductsStatus::default());
-    let rejected = RejectedRows {
-        count: 3,
-        first: vec![RejectedRow {
-            row: 7,
-            reason: "no title".into(),
-        }],
-    };
+    let mut report = FeedReport::default();
+    report.rejected.add(7, "no title".into());
+    report.warnings.add(8, "its link was left out".into());
     let kept = writer
         .publish(
             ProductSource::Feed {
                 url: "https://shop.example".into(),
             },
-            rejected,
+            report,
         )
         .await
         .unwrap();
@@ -186,12 +185,47 @@ async fn version_is_invisible_until_published_as_a_whole(subject: Subject) {
     );
 }
 
-async fn reader_of_a_replaced_version_finds_it_gone(subject: Subject) {
+async fn reader_of_a_version_before_the_previous_one_finds_it_gone(subject: Subject) {
     let old = subject.publish("old", 3).await;
+    let previous = subject.publish("previous", 1).await;
+    assert_eq!(previous.previous.as_deref(), Some(&old));
     let new = subject.publish("new", 2).await;
     assert_eq!(subject.titles(&old).await, None);
+    assert_eq!(subject.titles(&previous).await.unwrap(), ["previous 0"]);
     assert_eq!(subject.titles(&new).await.unwrap(), ["new 0", "new 1"]);
     assert_eq!(subject.status().await.kept, Some(new));
+}
+
+async fn previous_version_is_restored_and_restoring_is_undone(subject: Subject) {
+    let restore = async || {
+        let products = &subject.products;
+        products
+            .restore_version(&subject.org, &subject.agent)
+            .await
+            .unwrap()
+    };
+    assert_eq!(restore().await, None);
+    let good = subject.publish("good", 2).await;
+    assert_eq!(restore().await, None);
+    let bad = subject.publish("bad", 1).await;
+    for (current, previous) in [(&good, &bad), (&bad, &good)] {
+        let restored = restore().await.unwrap();
+        assert_eq!(restored.version, current.version);
+        assert_eq!(
+            restored.previous.as_ref().unwrap().version,
+            previous.version
+        );
+        assert_eq!(subject.status().await.kept, Some(restored));
+        for version in [current, previous] {
+            assert!(subject.titles(version).await.is_some());
+        }
+    }
+    subject
+        .products
+        .remove_products(&subject.org, &subject.agent)
+        .await
+        .unwrap();
+    assert_eq!((restore().await, subject.titles(&good).await), (None, None));
 }
 
 async fn discarded_version_leaves_the_current_one(subject: Subject) {
@@ -350,5 +384,6 @@ fn refresh(error: &str) -> FeedRefresh {
         error: Some(error.into()),
         etag: Some("\"a\"".into()),
         last_modified: None,
+        consent: ReplacementConsent::Needed,
     }
 }

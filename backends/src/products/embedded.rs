@@ -65,9 +65,10 @@ impl EmbeddedProducts {
         })
     }
 
-    async fn write<F>(&self, org: &OrgId, agent: &AgentId, work: F) -> Result<(), StoreError>
+    async fn write<T, F>(&self, org: &OrgId, agent: &AgentId, work: F) -> Result<T, StoreError>
     where
-        F: FnOnce(&Connection, &str, &str) -> Result<(), StoreError> + Send + 'static,
+        T: Send + 'static,
+        F: FnOnce(&Connection, &str, &str) -> Result<T, StoreError> + Send + 'static,
     {
         let (org, agent) = (org.clone(), agent.clone());
         self.database
@@ -154,14 +155,28 @@ impl ProductVersionStore for EmbeddedProducts {
         org: &OrgId,
         agent: &AgentId,
         kept: &PublishedProducts,
-    ) -> Result<(), StoreError> {
-        let (body, version) = (encode(kept)?, kept.version.clone());
+    ) -> Result<PublishedProducts, StoreError> {
+        let kept = kept.clone();
         self.write(org, agent, move |connection, org, agent| {
-            let replaced = read_status(connection, org, agent)?
-                .kept
-                .map(|kept| kept.version);
-            execute(connection, PUBLISH, params![org, agent, body])?;
-            sweep(connection, (org, agent), Some(&version), replaced.as_ref())
+            let replaced = read_status(connection, org, agent)?.kept;
+            publish(connection, (org, agent), &kept, replaced.as_ref())
+        })
+        .await
+    }
+
+    async fn restore_version(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+    ) -> Result<Option<PublishedProducts>, StoreError> {
+        self.write(org, agent, |connection, org, agent| {
+            let current = read_status(connection, org, agent)?.kept;
+            let previous = current
+                .as_ref()
+                .and_then(|current| current.previous.as_ref());
+            previous
+                .map(|previous| publish(connection, (org, agent), previous, current.as_ref()))
+                .transpose()
         })
         .await
     }
@@ -181,9 +196,7 @@ impl ProductVersionStore for EmbeddedProducts {
 
     async fn remove_products(&self, org: &OrgId, agent: &AgentId) -> Result<(), StoreError> {
         self.write(org, agent, |connection, org, agent| {
-            let removed = read_status(connection, org, agent)?
-                .kept
-                .map(|kept| kept.version);
+            let removed = read_status(connection, org, agent)?.kept;
             execute(connection, REMOVE, params![org, agent])?;
             sweep(connection, (org, agent), None, removed.as_ref())
         })
@@ -248,20 +261,38 @@ fn decode_column<T: DeserializeOwned>(body: Option<String>) -> Result<Option<T>,
     body.map(|body| decode(&body)).transpose()
 }
 
-/// Deletes the replaced version and abandoned uploads, keeping `current`.
+/// Makes a version the successor of `replaced`.
+fn publish(
+    connection: &Connection,
+    place: (&str, &str),
+    kept: &PublishedProducts,
+    replaced: Option<&PublishedProducts>,
+) -> Result<PublishedProducts, StoreError> {
+    let kept = kept.succeeding(replaced);
+    execute(
+        connection,
+        PUBLISH,
+        params![place.0, place.1, encode(&kept)?],
+    )?;
+    sweep(connection, place, Some(&kept), replaced)?;
+    Ok(kept)
+}
+
+/// Deletes versions that `replaced` kept and abandoned uploads, except for what `current` keeps.
 fn sweep(
     connection: &Connection,
     place: (&str, &str),
-    current: Option<&ProductsVersion>,
-    replaced: Option<&ProductsVersion>,
+    current: Option<&PublishedProducts>,
+    replaced: Option<&PublishedProducts>,
 ) -> Result<(), StoreError> {
     let now = Timestamp::now();
     let mut statement = connection.prepare_cached(VERSIONS)?;
     let versions = statement.query_map(params![place.0, place.1], |row| row.get(0))?;
     for version in versions.collect::<rusqlite::Result<Vec<String>>>()? {
         let version = ProductsVersion::from_kept(version);
-        let left_behind = Some(&version) == replaced || version.is_older_than(UPLOAD_TIME_MAX, now);
-        if left_behind && Some(&version) != current {
+        let left_behind = replaced.is_some_and(|replaced| replaced.keeps(&version))
+            || version.is_older_than(UPLOAD_TIME_MAX, now);
+        if left_behind && !current.is_some_and(|current| current.keeps(&version)) {
             discard_version(connection, place, &version)?;
         }
     }

@@ -7,6 +7,7 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
+use super::replacement::ReplacementConsent;
 use crate::error::StoreError;
 
 /// Refreshes of feeds.
@@ -58,4 +59,7 @@ pub struct FeedRefresh {
     pub etag: Option<String>,
     /// `Last-Modified` of the stored products, sent to ask for changes.
     pub last_modified: Option<String>,
+    /// Consent to a replacement that is probably a mistake.
+    #[serde(default)]
+    pub consent: ReplacementConsent,
 }

@@ -24,6 +24,7 @@ pub mod embedded;
 pub mod feed;
 mod feed_refresh;
 pub mod reader;
+pub mod replacement;
 pub mod scylla;
 mod version;
 mod version_store;
@@ -44,6 +45,9 @@ pub use self::{
 
 /// Time after which an unfinished version counts as abandoned.
 pub const UPLOAD_TIME_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// Maximum number of rows that are reported with their reason.
+const ROWS_REPORTED: usize = 20;
 
 /// All parts of the product store.
 pub trait ProductStore: ProductReader + ProductVersionStore + FeedRefreshStore {}
@@ -76,9 +80,38 @@ pub struct PublishedProducts {
     /// Size of all chunks, in bytes.
     pub bytes: u64,
     /// Rows of the source that are not products.
-    pub rejected: RejectedRows,
+    pub rejected: ReportedRows,
+    /// Rows of the source of which a value was left out; absent in versions of older processes.
+    #[serde(default)]
+    pub warnings: ReportedRows,
     /// Time at which the last chunk was written.
     pub stored_at: Timestamp,
+    /// The version before, which can be restored; it has no previous version itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<Box<PublishedProducts>>,
+}
+
+impl PublishedProducts {
+    /// Returns these products as the successor of `replaced`.
+    fn succeeding(&self, replaced: Option<&Self>) -> Self {
+        let replaced = replaced.filter(|replaced| replaced.version != self.version);
+        let previous = replaced.map(|replaced| {
+            Box::new(Self {
+                previous: None,
+                ..replaced.clone()
+            })
+        });
+        Self {
+            previous,
+            ..self.clone()
+        }
+    }
+
+    /// Returns `true` if the chunks of a version are still needed.
+    fn keeps(&self, version: &ProductsVersion) -> bool {
+        let previous = self.previous.as_ref();
+        self.version == *version || previous.is_some_and(|previous| previous.version == *version)
+    }
 }
 
 /// The source of products.
@@ -94,20 +127,30 @@ pub enum ProductSource {
     },
 }
 
-/// The rows of a source that are not products.
+/// Rows of a source with something to report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct RejectedRows {
-    /// Number of rejected rows.
+pub struct ReportedRows {
+    /// Number of rows.
     pub count: u64,
-    /// The first rejected rows.
-    pub first: Vec<RejectedRow>,
+    /// The first 20 of them.
+    pub first: Vec<ReportedRow>,
 }
 
-/// A row that is not a product.
+/// A row with something to report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct RejectedRow {
-    /// Number of the row. In CSV the header is row 1, in JSON the first object is.
+pub struct ReportedRow {
+    /// Number of the row. In a table the header is row 1, in JSON and XML the first product is.
     pub row: u64,
-    /// Reason of the rejection.
+    /// Reason of the report.
     pub reason: String,
+}
+
+impl ReportedRows {
+    /// Counts a row and keeps the first ones.
+    pub fn add(&mut self, row: u64, reason: String) {
+        self.count += 1;
+        if self.first.len() < ROWS_REPORTED {
+            self.first.push(ReportedRow { row, reason });
+        }
+    }
 }

@@ -121,24 +121,49 @@ impl ScyllaProducts {
         })
     }
 
-    /// Deletes the replaced version and abandoned uploads, keeping `current`.
+    /// Makes a version the successor of the one in `current`.
+    async fn put_current(
+        &self,
+        (org, agent): (&OrgId, &AgentId),
+        kept: &PublishedProducts,
+        current: &StoredStatus,
+    ) -> Result<PublishedProducts, StoreError> {
+        let kept = kept.succeeding(current.status.kept.as_ref());
+        let values = (
+            org.as_str(),
+            agent.as_str(),
+            encode(&kept)?,
+            later_than(current.kept_at),
+        );
+        self.link
+            .write(&self.prepared_statements().await?.put_kept, values)
+            .await?;
+        Ok(kept)
+    }
+
+    /// Deletes versions that `replaced` kept and abandoned uploads, except for what is kept now.
     async fn sweep(
         &self,
         (org, agent): (&OrgId, &AgentId),
-        current: Option<&ProductsVersion>,
-        replaced: Option<&ProductsVersion>,
+        replaced: Option<&PublishedProducts>,
     ) -> Result<(), StoreError> {
         let now = Timestamp::now();
         let statement = &self.prepared_statements().await?.versions;
-        for (version,) in self
+        let versions = self
             .link
             .query_rows::<(String,)>(statement, (org.as_str(), agent.as_str()))
-            .await?
-        {
+            .await?;
+        // Read after the versions, so that a version that was restored meanwhile stays.
+        let current = self.read_current(org, agent).await?.status.kept;
+        for (version,) in versions {
             let version = ProductsVersion::from_kept(version);
-            let left_behind =
-                Some(&version) == replaced || version.is_older_than(UPLOAD_TIME_MAX, now);
-            if left_behind && Some(&version) != current {
+            let left_behind = replaced.is_some_and(|replaced| replaced.keeps(&version))
+                || version.is_older_than(UPLOAD_TIME_MAX, now);
+            if left_behind
+                && !current
+                    .as_ref()
+                    .is_some_and(|current| current.keeps(&version))
+            {
                 self.discard_version(org, agent, &version).await?;
             }
         }
@@ -147,13 +172,8 @@ impl ScyllaProducts {
 
     /// Deletes replaced versions and logs a failure, which is harmless: the next publish tries
     /// again.
-    async fn sweep_or_warn(
-        &self,
-        place: (&OrgId, &AgentId),
-        current: Option<&ProductsVersion>,
-        replaced: Option<&ProductsVersion>,
-    ) {
-        if let Err(error) = self.sweep(place, current, replaced).await {
+    async fn sweep_or_warn(&self, place: (&OrgId, &AgentId), replaced: Option<&PublishedProducts>) {
+        if let Err(error) = self.sweep(place, replaced).await {
             tracing::warn!(%error, "replaced products not deleted");
         }
     }
@@ -239,21 +259,41 @@ impl ProductVersionStore for ScyllaProducts {
         org: &OrgId,
         agent: &AgentId,
         kept: &PublishedProducts,
-    ) -> Result<(), StoreError> {
+    ) -> Result<PublishedProducts, StoreError> {
         let current = self.read_current(org, agent).await?;
-        let values = (
-            org.as_str(),
-            agent.as_str(),
-            encode(kept)?,
-            later_than(current.kept_at),
-        );
-        self.link
-            .write(&self.prepared_statements().await?.put_kept, values)
-            .await?;
-        let replaced = current.status.kept.map(|kept| kept.version);
-        self.sweep_or_warn((org, agent), Some(&kept.version), replaced.as_ref())
+        let kept = self.put_current((org, agent), kept, &current).await?;
+        self.sweep_or_warn((org, agent), current.status.kept.as_ref())
             .await;
-        Ok(())
+        Ok(kept)
+    }
+
+    async fn restore_version(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+    ) -> Result<Option<PublishedProducts>, StoreError> {
+        let current = self.read_current(org, agent).await?;
+        let kept = current.status.kept.as_ref();
+        let Some(previous) = kept.and_then(|kept| kept.previous.as_ref()) else {
+            return Ok(None);
+        };
+        let restored = self.put_current((org, agent), previous, &current).await?;
+        // A publish at the same time may have deleted the version before it was current again.
+        let last = restored.chunks.saturating_sub(1);
+        let chunk = self.read_chunk(org, agent, &restored.version, last).await?;
+        if chunk.is_some() {
+            return Ok(Some(restored));
+        }
+        if let Some(kept) = kept {
+            let now = self.read_current(org, agent).await?;
+            let undone = StoredStatus {
+                status: ProductsStatus::default(),
+                ..now
+            };
+            self.put_current((org, agent), kept, &undone).await?;
+        }
+        let error = "the products were replaced at the same time";
+        Err(StoreError::Unavailable(error.into()))
     }
 
     async fn discard_version(
@@ -282,8 +322,7 @@ impl ProductVersionStore for ScyllaProducts {
         write(&prepared.put_refresh, REMOVED, current.refresh_at).await?;
         let never = (place.0, place.1, NEVER, later_than(current.asked_at));
         self.link.write(&prepared.put_asked, never).await?;
-        let removed = current.status.kept.map(|kept| kept.version);
-        self.sweep_or_warn((org, agent), None, removed.as_ref())
+        self.sweep_or_warn((org, agent), current.status.kept.as_ref())
             .await;
         Ok(())
     }

@@ -14,8 +14,9 @@ use crate::error::StoreError;
 ///   current as a whole with [`publish_version`](Self::publish_version).
 /// - **Last write wins**: of two publishes, or a publish and a removal, the later one wins, even if
 ///   clocks disagree.
-/// - **Cleanup**: chunks of a version that was never published, or is no longer current, are
-///   deleted by a later publish or removal, except for those that may still be written
+/// - **Restoring**: the version that was current before stays, and can become current again.
+/// - **Cleanup**: chunks of a version that was never published, or is older than the previous one,
+///   are deleted by a later publish or removal, except for those that may still be written
 ///   ([`super::UPLOAD_TIME_MAX`]).
 #[async_trait]
 pub trait ProductVersionStore: Send + Sync {
@@ -37,13 +38,22 @@ pub trait ProductVersionStore: Send + Sync {
         body: Bytes,
     ) -> Result<(), StoreError>;
 
-    /// Makes a version the current one and deletes replaced versions.
+    /// Makes a version the current one, keeps the replaced one as its previous version and deletes
+    /// older ones. Returns the version as it was stored.
     async fn publish_version(
         &self,
         org: &OrgId,
         agent: &AgentId,
         kept: &PublishedProducts,
-    ) -> Result<(), StoreError>;
+    ) -> Result<PublishedProducts, StoreError>;
+
+    /// Makes the previous version the current one, and the current one its previous version.
+    /// Returns `None` without a previous version.
+    async fn restore_version(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+    ) -> Result<Option<PublishedProducts>, StoreError>;
 
     /// Deletes the chunks of a version that will not be published.
     async fn discard_version(

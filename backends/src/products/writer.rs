@@ -9,7 +9,9 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
-use super::{ProductSource, ProductVersionStore, ProductsVersion, PublishedProducts, RejectedRows};
+use super::{
+    ProductSource, ProductVersionStore, ProductsVersion, PublishedProducts, feed::FeedReport,
+};
 use crate::error::StoreError;
 
 /// Size from which a chunk is written, in bytes; its last product may exceed it.
@@ -80,7 +82,7 @@ impl ProductsWriter {
     pub async fn publish(
         mut self,
         source: ProductSource,
-        rejected: RejectedRows,
+        report: FeedReport,
     ) -> Result<PublishedProducts, StoreError> {
         if !self.buffer.is_empty() {
             self.flush().await?;
@@ -91,13 +93,14 @@ impl ProductsWriter {
             count: self.count,
             chunks: self.chunks,
             bytes: self.bytes,
-            rejected,
+            rejected: report.rejected,
+            warnings: report.warnings,
             stored_at: Timestamp::now(),
+            previous: None,
         };
         self.products
             .publish_version(&self.org, &self.agent, &kept)
-            .await?;
-        Ok(kept)
+            .await
     }
 
     /// Abandons the version. If this fails, a later publish deletes its chunks.

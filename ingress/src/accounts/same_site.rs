@@ -17,12 +17,18 @@ const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
 /// Media types that HTML forms cannot send; pages of other sites would need a CORS preflight, which
 /// is rejected.
-const NON_FORM_MEDIA_TYPES: [&str; 5] = [
+const NON_FORM_MEDIA_TYPES: [&str; 11] = [
     "application/json",
     "application/jsonl",
+    "application/octet-stream",
+    "application/rss+xml",
+    "application/vnd.ms-excel",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     "application/x-ndjson",
+    "application/xml",
     "text/csv",
     "text/tab-separated-values",
+    "text/xml",
 ];
 
 /// Rejects changing requests that another site's page may have sent: the origin must be ours, and

@@ -30,8 +30,9 @@ async fn log(world: &World, query: &str) -> Vec<Value> {
     answer.expect(200)["items"].as_array().unwrap().clone()
 }
 
-/// Ends of paths that change nothing: playground runs, tests of providers, plans of documents.
-const HARMLESS: [&str; 3] = ["/try", "/test", "/plan"];
+/// Ends of paths that change nothing: playground runs, tests of providers, plans of documents,
+/// previews of files.
+const HARMLESS: [&str; 4] = ["/try", "/test", "/plan", "/preview"];
 
 /// Returns every route that changes something.
 async fn changing_routes(world: &World) -> BTreeSet<(String, String)> {
@@ -140,8 +141,13 @@ async fn listed_change(world: &World, method: &str, rest: &str, slug: &str) -> A
         .unwrap()
         .to_owned();
     let concrete = of(&format!("/{}", rest.replace("{id}", &id)));
+    if let Some(products) = concrete.strip_suffix("/restore") {
+        for title in ["Tea", "Cup"] {
+            admin(world, "PUT", products, json!([{ "title": title }])).await;
+        }
+    }
     let changed = match (list, last) {
-        (_, "rotate" | "link" | "refresh") => json!({}),
+        (_, "rotate" | "link" | "refresh" | "restore") => json!({}),
         (_, "products") => json!([{ "title": "Tea" }]),
         ("keys", _) => json!({ "name": slug, "scopes": ["chat"] }),
         ("providers", _) => json!({ "slug": slug, "apiKey": "sk-canary-2" }),

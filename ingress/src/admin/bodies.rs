@@ -29,7 +29,7 @@ pub(super) struct JsonBody<T> {
     body_type: PhantomData<fn() -> T>,
 }
 
-/// A CSV or JSON file of products, which the handler reads as it arrives.
+/// A file of products, which the handler reads as it arrives.
 pub(super) struct ProductFile(pub(super) axum::body::Body);
 
 /// A change to the fields `F`. It can also contain `version` and the fields that only responses

@@ -25,8 +25,8 @@ use super::{
     permissions::Permission,
     preconditions::{ExpectedVersion, VersionPrecondition},
     responses::{
-        AcceptedDeletion, DeletionResponse, EventStream, FileDownload, JsonResponse, NoContent,
-        TableResponse,
+        AcceptedDeletion, ConflictingJson, DeletionResponse, EventStream, FileDownload,
+        JsonResponse, NoContent, TableResponse,
     },
 };
 use crate::{
@@ -345,7 +345,14 @@ impl<F: ToSchema, const IS_PATCH: bool> DescribeArgument for JsonBody<ChangeBody
 
 impl DescribeArgument for ProductFile {
     fn describe(description: &mut OperationDescription) {
-        description.add_change(&["text/csv", JSON, "application/x-ndjson"], &text_schema());
+        let media_types = [
+            "text/csv",
+            JSON,
+            "application/x-ndjson",
+            "application/xml",
+            "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        ];
+        description.add_change(&media_types, &text_schema());
     }
 }
 
@@ -362,6 +369,13 @@ impl<const STATUS: u16, T: ToSchema> DescribeResponse for JsonResponse<STATUS, T
         if STATUS == StatusCode::ACCEPTED.as_u16() {
             description.problems.push(Coded(ErrorCode::Conflict));
         }
+    }
+}
+
+impl<T: ToSchema> DescribeResponse for ConflictingJson<T> {
+    fn describe(description: &mut OperationDescription) {
+        description.add_json::<T>(200);
+        description.problems.push(Coded(ErrorCode::Conflict));
     }
 }
 

@@ -1,13 +1,13 @@
 //! Pages of the stored products of an agent, all of them or the results of a search. Products are
-//! returned as they were read from their file, so that editors can check it; a playground run shows
-//! them as visitors see them.
+//! returned as they were read from their file with the price that is valid now, so that editors can
+//! check it; a playground run shows them as visitors see them.
 
 use axum::{Json, extract::Query};
 use serde::{Deserialize, Serialize};
 use switchboard_backends::products::{
     ProductReader, ProductsVersion, PublishedProducts, reader::products_of,
 };
-use switchboard_schemas::{agent::Agent, catalog_product::CatalogProduct};
+use switchboard_schemas::{agent::Agent, catalog_product::CatalogProduct, time::Timestamp};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
@@ -83,14 +83,14 @@ async fn read(
 ) -> ApiResult<Option<FoundProducts>> {
     let offset = usize::try_from(offset).unwrap_or(usize::MAX);
     let shown = offset..offset.saturating_add(limit as usize);
-    let mut found = FoundProducts::default();
+    let (mut found, now) = (FoundProducts::default(), Timestamp::now());
     for number in 0..kept.chunks {
         let chunk = products.read_chunk(&agent.org_id, &agent.id, &kept.version, number);
         let Some(chunk) = chunk.await? else {
             return Ok(None);
         };
         for product in products_of(&chunk) {
-            let product = product?;
+            let product = product?.priced_at(now);
             if !has_all(&product, words) {
                 continue;
             }

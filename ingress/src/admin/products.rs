@@ -1,54 +1,84 @@
-//! Products of an agent. An upload replaces all of them or none. It is parsed as it arrives, so
-//! that memory does not depend on its size or speed.
+//! Products of an agent. An upload replaces all of them or none. Its bytes are kept in a file until
+//! all have arrived, so that memory does not depend on its size or speed.
 
 use std::time::Duration;
 
-use axum::{Json, body::Body};
-use bytes::Bytes;
+use axum::{Json, body::Body, extract::Query};
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use switchboard_backends::{
     catalog::EntryKind,
     products::{
-        ProductSource, ProductsStatus, ProductsVersion, PublishedProducts, RejectedRows,
+        FeedRefresh, ProductSource, ProductsStatus, ProductsVersion, PublishedProducts,
+        ReportedRows,
         config::ProductsConfig,
-        feed::{FeedError, FeedReader},
+        feed::{FeedError, FeedFile, read_products},
+        replacement::{ReplacementConsent, ReplacementRisk},
         writer::ProductsWriter,
     },
 };
 use switchboard_schemas::{
     agent::{Agent, FeedFormat, ProductFeed},
     audit::AuditAction,
+    catalog_product::CatalogProduct,
     ids::AgentId,
     time::Timestamp,
 };
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{
     authorization::Admin,
     bodies::ProductFile,
     permissions::{Configure, ReadConfiguration},
-    responses::{JsonResponse, NoContent},
+    responses::{ConflictingJson, JsonResponse, NoContent},
 };
 use crate::{
     audit::{AuditChange, differences},
     http::{ApiError, ApiResult, ErrorCode, body},
 };
 
-/// The media types of uploads and their formats.
-const MEDIA_TYPES: [(&str, FeedFormat); 8] = [
-    ("text/csv", FeedFormat::Csv),
-    ("text/tab-separated-values", FeedFormat::Csv),
-    ("application/json", FeedFormat::Json),
-    ("application/x-ndjson", FeedFormat::Json),
-    ("application/jsonl", FeedFormat::Json),
-    ("text/plain", FeedFormat::Auto),
-    ("application/octet-stream", FeedFormat::Auto),
-    // The default of curl for a file.
-    ("application/x-www-form-urlencoded", FeedFormat::Auto),
-];
+/// The number of products in a preview.
+const PREVIEW_PRODUCTS: usize = 10;
+
+/// The consent to a replacement.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+pub(super) struct UploadConfirmation {
+    /// `true` to replace the products although most of them would be lost or many rows are not
+    /// products; without it, such a replacement is refused.
+    #[serde(default)]
+    confirm: bool,
+}
+
+/// The result of an upload without the upload.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ProductsPreview {
+    /// The number of products.
+    count: u64,
+    /// The number of stored products that would be replaced.
+    current_count: u64,
+    /// The first products.
+    first: Vec<CatalogProduct>,
+    /// The rows that are not products.
+    rejected: ReportedRows,
+    /// The rows of which a value was left out, and products that the shop does not show.
+    warnings: ReportedRows,
+    /// The reason why an upload needs `confirm=true`; `null` if it needs none.
+    #[schema(required)]
+    risk: Option<String>,
+}
+
+/// The products before the last replacement.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct PreviousProductsView {
+    /// The number of products.
+    count: u64,
+    /// The time at which they were stored.
+    stored_at: Timestamp,
+}
 
 /// The products of an agent.
 #[derive(Serialize, ToSchema)]
@@ -85,8 +115,13 @@ pub(super) struct StoredProductsView {
     bytes: u64,
     /// The time at which they were stored.
     stored_at: Timestamp,
-    /// The rejected rows.
-    rejected: RejectedRows,
+    /// The rows that are not products.
+    rejected: ReportedRows,
+    /// The rows of which a value was left out, and products that the shop does not show.
+    warnings: ReportedRows,
+    /// The products before the last replacement, which can be restored; `null` without any.
+    #[schema(required)]
+    previous: Option<PreviousProductsView>,
 }
 
 /// The state of a feed.
@@ -106,6 +141,8 @@ struct FeedView {
     /// The error of the last fetch.
     #[schema(required)]
     error: Option<String>,
+    /// `true` if the last fetch kept the products until a refresh with `confirm=true`.
+    needs_confirmation: bool,
     /// `true` if a fetch is due.
     pending: bool,
 }
@@ -121,31 +158,28 @@ pub(super) async fn read(admin: Admin<ReadConfiguration, Agent>) -> ApiResult<Js
 pub(super) async fn upload(
     admin: Admin<Configure, Agent>,
     headers: HeaderMap,
+    Query(UploadConfirmation { confirm }): Query<UploadConfirmation>,
     file: ProductFile,
 ) -> ApiResult<Json<StoredProductsView>> {
     let (config, agent) = (&admin.state.config.products, &admin.subject);
     refuse_beside_feed(agent)?;
-    let format = format_of(&headers)?;
-    if body::announced_bytes(&headers).is_some_and(|bytes| bytes > config.bytes_max) {
-        return Err(too_large(config));
-    }
+    let feed = receive(&headers, file, config).await?;
     let products = &admin.state.backends.products;
     let (org, id) = (agent.org_id.clone(), agent.id.clone());
     let mut writer = ProductsWriter::begin(products.clone(), org, id).await?;
-    let reader = FeedReader::new(format, config.products_max);
-    let read = read_upload(file.0, reader, &mut writer, config);
-    let timeout = Duration::from_millis(config.upload_timeout_ms);
-    let read = tokio::time::timeout(timeout, read).await;
-    let detail = "the products did not arrive in time";
-    match read.unwrap_or_else(|_| Err(ApiError::uncoded(StatusCode::REQUEST_TIMEOUT, detail))) {
-        Ok(rejected) => {
-            let before = products.read_status(&agent.org_id, &agent.id).await?;
-            let kept = writer.publish(ProductSource::Upload, rejected).await?;
-            let after = ProductsStatus {
-                kept: Some(kept.clone()),
-                ..before.clone()
-            };
-            record(&admin, &before, &after).await;
+    let format = (FeedFormat::Auto, config.products_max);
+    let replaced = async {
+        let read = read_products::<ApiError>(feed, format, Some(&mut writer), 0).await?;
+        let before = products.read_status(&agent.org_id, &agent.id).await?;
+        match ReplacementRisk::of(before.kept.as_ref(), &read) {
+            Some(risk) if !confirm => Err(unconfirmed(&risk)),
+            _ => Ok((read, before)),
+        }
+    };
+    match replaced.await {
+        Ok((read, before)) => {
+            let kept = writer.publish(ProductSource::Upload, read.report).await?;
+            record_replacement(&admin, before, &kept).await;
             Ok(Json(StoredProductsView::new(agent, &kept)))
         }
         Err(error) => {
@@ -153,6 +187,48 @@ pub(super) async fn upload(
             Err(error)
         }
     }
+}
+
+/// Reads the products of the body and changes nothing.
+pub(super) async fn preview(
+    admin: Admin<Configure, Agent>,
+    headers: HeaderMap,
+    file: ProductFile,
+) -> ApiResult<Json<ProductsPreview>> {
+    let (config, agent) = (&admin.state.config.products, &admin.subject);
+    let feed = receive(&headers, file, config).await?;
+    let format = (FeedFormat::Auto, config.products_max);
+    let read = read_products::<ApiError>(feed, format, None, PREVIEW_PRODUCTS).await?;
+    let products = &admin.state.backends.products;
+    let kept = products.read_status(&agent.org_id, &agent.id).await?.kept;
+    let risk = ReplacementRisk::of(kept.as_ref(), &read);
+    let now = Timestamp::now();
+    let first = read.first.into_iter();
+    Ok(Json(ProductsPreview {
+        count: read.count,
+        current_count: kept.map_or(0, |kept| kept.count),
+        first: first.map(|product| product.priced_at(now)).collect(),
+        rejected: read.report.rejected,
+        warnings: read.report.warnings,
+        risk: risk.map(|risk| risk.to_string()),
+    }))
+}
+
+/// Restores the products before the last replacement; the current ones can be restored afterwards.
+pub(super) async fn restore(
+    admin: Admin<Configure, Agent>,
+) -> ApiResult<ConflictingJson<StoredProductsView>> {
+    let (products, agent) = (&admin.state.backends.products, &admin.subject);
+    let before = products.read_status(&agent.org_id, &agent.id).await?;
+    let restored = products.restore_version(&agent.org_id, &agent.id).await?;
+    let kept = restored.ok_or_else(|| {
+        ApiError::new(
+            ErrorCode::Conflict,
+            "there are no previous products to restore",
+        )
+    })?;
+    record_replacement(&admin, before, &kept).await;
+    Ok(ConflictingJson(StoredProductsView::new(agent, &kept)))
 }
 
 /// Deletes all stored products; those in the agent's settings stay.
@@ -168,14 +244,26 @@ pub(super) async fn delete(admin: Admin<Configure, Agent>) -> ApiResult<NoConten
 /// Requests an immediate fetch of the agent's feed.
 pub(super) async fn refresh(
     admin: Admin<Configure, Agent>,
+    Query(UploadConfirmation { confirm }): Query<UploadConfirmation>,
 ) -> ApiResult<JsonResponse<202, ProductsView>> {
     let (products, agent) = (&admin.state.backends.products, &admin.subject);
-    if agent.settings.ecommerce.feed.is_none() {
+    let Some(feed) = &agent.settings.ecommerce.feed else {
         let error = ApiError::new(ErrorCode::Conflict, "the agent has no feed");
         return Err(error.param("ecommerce.feed"));
-    }
+    };
     let (org, id, now) = (&agent.org_id, &agent.id, Timestamp::now());
     let before = products.read_status(org, id).await?;
+    // Only what somebody was asked for is confirmed, not whatever a later fetch brings.
+    let asked = before.refresh.as_ref().filter(|last| {
+        confirm && last.url == feed.url && last.consent == ReplacementConsent::Needed
+    });
+    if let Some(last) = asked {
+        let confirmed = FeedRefresh {
+            consent: ReplacementConsent::Given,
+            ..last.clone()
+        };
+        products.record_refresh(org, id, &confirmed).await?;
+    }
     products.request_refresh(org, id, now).await?;
     let status = products.read_status(org, id).await?;
     record(&admin, &before, &status).await;
@@ -191,56 +279,82 @@ fn refuse_beside_feed(agent: &Agent) -> ApiResult<()> {
     Err(ApiError::new(ErrorCode::Conflict, detail).param("ecommerce.feed"))
 }
 
-fn format_of(headers: &HeaderMap) -> ApiResult<FeedFormat> {
-    let Some(essence) = body::media_type(headers)? else {
-        return Ok(FeedFormat::Auto);
-    };
-    let known = MEDIA_TYPES.iter().find(|(name, _)| *name == essence);
-    let detail = "the body must be CSV or JSON";
-    let error = || ApiError::new(ErrorCode::UnsupportedMediaType, detail);
-    known.map(|(_, format)| *format).ok_or_else(error)
+/// Receives a file. Its format is recognized from its content, because browsers and shops name
+/// wrong media types.
+async fn receive(
+    headers: &HeaderMap,
+    file: ProductFile,
+    config: &ProductsConfig,
+) -> ApiResult<FeedFile> {
+    let media_type = body::media_type(headers)?.unwrap_or_default();
+    if media_type.starts_with("multipart/") {
+        let detail = "the body must be the product file itself, not a form";
+        return Err(ApiError::new(ErrorCode::UnsupportedMediaType, detail));
+    }
+    let max = config.bytes_max;
+    if body::announced_bytes(headers).is_some_and(|bytes| bytes > max) {
+        return Err(FeedError::TooLarge { max }.into());
+    }
+    let timeout = Duration::from_millis(config.upload_timeout_ms);
+    let received = tokio::time::timeout(timeout, receive_bytes(file.0, max)).await;
+    received.unwrap_or_else(|_| {
+        let detail = "the products did not arrive in time";
+        Err(ApiError::uncoded(StatusCode::REQUEST_TIMEOUT, detail))
+    })
 }
 
-async fn read_upload(
-    mut body: Body,
-    mut reader: FeedReader,
-    writer: &mut ProductsWriter,
-    config: &ProductsConfig,
-) -> ApiResult<RejectedRows> {
-    let mut bytes = 0;
+async fn receive_bytes(mut body: Body, bytes_max: u64) -> ApiResult<FeedFile> {
+    let mut feed = FeedFile::new(bytes_max);
     while let Some(frame) = body.frame().await {
         let frame = frame
             .map_err(|_| ApiError::new(ErrorCode::InvalidRequestData, "the body broke off"))?;
-        let piece: Bytes = frame.into_data().unwrap_or_default();
-        bytes += piece.len() as u64;
-        if bytes > config.bytes_max {
-            return Err(too_large(config));
-        }
-        for product in reader.push(&piece)? {
-            writer.push(&product).await?;
-        }
+        feed.push(&frame.into_data().unwrap_or_default()).await?;
     }
-    let (rest, rejected) = reader.finish()?;
-    for product in rest {
-        writer.push(&product).await?;
-    }
-    Ok(rejected)
+    Ok(feed)
 }
 
-fn too_large(config: &ProductsConfig) -> ApiError {
-    let detail = "the products are too large";
-    let details = json!({ "max": config.bytes_max });
-    ApiError::new(ErrorCode::PayloadTooLarge, detail).details(details)
+fn unconfirmed(risk: &ReplacementRisk) -> ApiError {
+    let detail = format!(
+        "nothing was replaced: the file needs a confirmation (confirm=true), because {risk}"
+    );
+    let details = match risk {
+        ReplacementRisk::Shrinks { count, current } => {
+            json!({ "count": count, "currentCount": current })
+        }
+        ReplacementRisk::Rejects { rejected, rows } => {
+            json!({ "rejected": rejected, "rows": rows })
+        }
+    };
+    ApiError::new(ErrorCode::Conflict, detail)
+        .param("confirm")
+        .details(details)
 }
 
 impl From<FeedError> for ApiError {
     fn from(error: FeedError) -> Self {
-        match error {
-            FeedError::TooMany { max } => Self::new(ErrorCode::PayloadTooLarge, error.to_string())
-                .details(json!({ "max": max })),
-            error => Self::new(ErrorCode::InvalidRequestData, error.to_string()),
-        }
+        let code = match error {
+            FeedError::TooMany { max } | FeedError::TooLarge { max } => {
+                return Self::new(ErrorCode::PayloadTooLarge, error.to_string())
+                    .details(json!({ "max": max }));
+            }
+            FeedError::Storage(_) | FeedError::Canceled => return Self::internal(&error),
+            FeedError::Unsupported { .. } => ErrorCode::UnsupportedMediaType,
+            _ => ErrorCode::InvalidRequestData,
+        };
+        Self::new(code, error.to_string())
     }
+}
+
+async fn record_replacement(
+    admin: &Admin<Configure, Agent>,
+    before: ProductsStatus,
+    kept: &PublishedProducts,
+) {
+    let after = ProductsStatus {
+        kept: Some(kept.clone()),
+        ..before.clone()
+    };
+    record(admin, &before, &after).await;
 }
 
 /// Records a change of an agent's products in the audit log, as a change of the agent.
@@ -289,6 +403,7 @@ impl FeedView {
             last_attempt_at: last.map(|last| last.attempted_at),
             last_success_at: last.and_then(|last| last.succeeded_at),
             error: last.and_then(|last| last.error.clone()),
+            needs_confirmation: last.is_some_and(|last| last.consent == ReplacementConsent::Needed),
             pending: last.is_none_or(|last| status.asked_at > Some(last.attempted_at)),
         }
     }
@@ -304,6 +419,11 @@ impl StoredProductsView {
             bytes: kept.bytes,
             stored_at: kept.stored_at,
             rejected: kept.rejected.clone(),
+            warnings: kept.warnings.clone(),
+            previous: kept.previous.as_ref().map(|previous| PreviousProductsView {
+                count: previous.count,
+                stored_at: previous.stored_at,
+            }),
         }
     }
 }

@@ -1,13 +1,17 @@
 //! Uploads of products over embedded backends: what is taken, what is refused, and that a refused
 //! upload changes nothing.
 
+mod replacement;
+
 use std::io;
 
 use axum::body::Body;
 use bytes::Bytes;
 use futures::stream;
 use serde_json::{Value, json};
-use switchboard_backends::products::{FeedRefresh, FeedRefreshStore, config::ProductsConfig};
+use switchboard_backends::products::{
+    FeedRefresh, FeedRefreshStore, config::ProductsConfig, replacement::ReplacementConsent,
+};
 use switchboard_schemas::time::Timestamp;
 
 use crate::{
@@ -167,6 +171,52 @@ async fn rejected_upload_keeps_the_previous_products() {
 }
 
 #[tokio::test]
+async fn format_of_an_upload_is_recognized_from_its_content() {
+    let world = World::new().await;
+    let send = async |media_type: &str, body: &'static [u8]| {
+        send(&world, "PUT", &path(), media_type, body).await
+    };
+    let xml = b"<rss><item><title>Tea</title></item></rss>";
+    for media_type in [
+        "text/csv",
+        "application/vnd.ms-excel",
+        "application/rss+xml",
+        "text/x-any",
+    ] {
+        assert_eq!(
+            send(media_type, xml).await.json()["count"],
+            1,
+            "{media_type}"
+        );
+    }
+    assert_eq!(
+        send("application/json", b"title\nTea\n").await.json()["count"],
+        1
+    );
+    let picture = send("image/png", b"\x89PNG\r\n\x1a\n").await;
+    assert_eq!(
+        picture.problem(),
+        (415, "UNSUPPORTED_MEDIA_TYPE".to_owned())
+    );
+    assert!(picture.text.contains("PNG picture"), "{}", picture.text);
+    let form = send("multipart/form-data; boundary=x", b"--x").await;
+    assert_eq!(form.problem().0, 415);
+}
+
+#[tokio::test]
+async fn listed_products_have_the_price_of_now() {
+    let world = World::new().await;
+    let csv = "title,price,sale_price,sale_price_effective_date\nTea,20,15,2020-01-01/2098-01-01\n\
+        Cup,20,15,2019-01-01/2019-02-01\n";
+    assert_eq!(upload(&world, csv).await.status, 200);
+    let items = send(&world, "GET", &format!("{}/items", path()), "", "")
+        .await
+        .json();
+    let prices = |item: usize| items["items"][item]["price"].clone();
+    assert_eq!((prices(0), prices(1)), (json!("15"), json!("20")));
+}
+
+#[tokio::test]
 async fn upload_that_never_ends_times_out() {
     let world = world_with(ProductsConfig {
         upload_timeout_ms: 50,
@@ -231,6 +281,7 @@ async fn fetch_is_pending_until_it_was_attempted() {
             error: None,
             etag: None,
             last_modified: None,
+            consent: ReplacementConsent::default(),
         };
         world
             .products

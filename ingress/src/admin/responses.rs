@@ -18,6 +18,9 @@ pub(super) struct JsonResponse<const STATUS: u16, T> {
     location: Option<String>,
 }
 
+/// A JSON body of an operation that the state of its resource can forbid.
+pub(super) struct ConflictingJson<T>(pub(super) T);
+
 /// An event stream in the form of the public API.
 pub(super) struct EventStream(pub(super) Response);
 
@@ -91,6 +94,12 @@ impl<const STATUS: u16, T: Serialize> IntoResponse for JsonResponse<STATUS, T> {
             headers.insert(header::LOCATION, path);
         }
         response
+    }
+}
+
+impl<T: Serialize> IntoResponse for ConflictingJson<T> {
+    fn into_response(self) -> Response {
+        Json(self.0).into_response()
     }
 }
 

@@ -53,6 +53,8 @@ pub(super) fn admin_routes() -> AdminRoutes {
         Get "/agents/{id}/products" "readProducts" "Read the state of an agent's products" products::read;
         Put "/agents/{id}/products" "uploadProducts" "Replace an agent's products" products::upload;
         Delete "/agents/{id}/products" "deleteProducts" "Delete an agent's products" products::delete;
+        Post "/agents/{id}/products/preview" "previewProducts" "Read a product file without storing it" products::preview;
+        Post "/agents/{id}/products/restore" "restoreProducts" "Restore an agent's previous products" products::restore;
         Get "/agents/{id}/products/items" "listProducts" "List an agent's products" product_items::list;
         Post "/agents/{id}/products/refresh" "refreshProducts" "Fetch an agent's feed now" products::refresh;
 

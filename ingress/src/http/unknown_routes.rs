@@ -83,11 +83,12 @@ fn method_detail(used: &str, allowed: &str) -> String {
     }
 }
 
-/// Returns the name of a standard method. Other names are text of the client.
+/// Returns the name of a standard method. Other names are text of the client. HEAD is answered like
+/// GET, to the byte.
 fn standard_name(method: &Method) -> &'static str {
     let standard = [
         (Method::GET, "GET"),
-        (Method::HEAD, "HEAD"),
+        (Method::HEAD, "GET"),
         (Method::POST, "POST"),
         (Method::PUT, "PUT"),
         (Method::PATCH, "PATCH"),

@@ -18,7 +18,8 @@ use std::{
 
 use hdrhistogram::Histogram;
 use switchboard_backends::products::{
-    ProductSource, ProductStore, RejectedRows, embedded::EmbeddedProducts, writer::ProductsWriter,
+    ProductSource, ProductStore, embedded::EmbeddedProducts, feed::FeedReport,
+    writer::ProductsWriter,
 };
 use switchboard_schemas::{
     agent::{Agent, AgentSettings},
@@ -66,7 +67,7 @@ async fn measure() {
         writer.push(&shop.product()).await.unwrap();
     }
     let kept = writer
-        .publish(ProductSource::Upload, RejectedRows::default())
+        .publish(ProductSource::Upload, FeedReport::default())
         .await
         .unwrap();
     println!(

@@ -150,24 +150,27 @@ async fn unknown_non_public_or_inactive_team_is_404_without_a_code() {
 
 #[tokio::test]
 async fn internal_error_is_500_without_a_code() {
-    let members = json!({"routing": "round-robin", "members": [{"agent": "only"}]});
+    let shop = json!({"routing": "round-robin", "members": [{"agent": "shop"}]});
     let organization = OrganizationDocument::new()
-        .agent("only", json!({}))
-        .team("front", members)
+        .shop(json!({}))
+        .team("front", shop)
         .apply_to_shared()
         .await;
-    let agent = organization.admin_path(&format!("/agents/{}", organization.agent("only")));
-    let admin = organization.service().admin();
-    let offline = admin.patch(&agent, &json!({"status": "inactive"})).await;
-    offline.assert_status(200);
-    let failed = eventually("its last member is offline", PATIENCE, async || {
-        let body = json!({"message": "hi", "sessionId": "s", "stream": false});
-        let reply = organization.team_reply(body).await.into_answer();
-        (reply.status != 200 && reply.status != 502).then_some(reply)
+    // The team loses its only agent afterwards.
+    let inactive = organization.changed_agent("shop", json!({"status": "inactive"}));
+    let applied = organization.service().apply(&inactive).await;
+    applied.assert_status(200);
+    let path = organization.team_path();
+    let body = json!({"message": "hi", "sessionId": "first"});
+    eventually("the change is known", PATIENCE, async || {
+        let answer = organization.client().post(&path, &body).await;
+        (answer.status == 500).then_some(())
     })
     .await;
-    failed.assert_problem(500, None);
-    let path = organization.team_path();
+    let reply = organization
+        .team_reply(json!({"message": "hi", "sessionId": "s"}))
+        .await;
+    reply.into_answer().assert_problem(500, None);
     let request = organization
         .client()
         .request(reqwest::Method::POST, &path)

@@ -171,12 +171,6 @@ impl OrganizationDocument {
         Organization::from_answer(self.model, document, answer.json(), service.client())
     }
 
-    /// Sends the document once and returns the answer.
-    pub(crate) async fn apply_raw(self, service: &TestService) -> Answer {
-        let document = json!({"organizations": [self.value]});
-        service.apply(&document).await
-    }
-
     pub(crate) async fn apply_to_shared(self) -> Organization {
         let service = SharedService::get().await;
         let mut organization = self.apply(&service).await;

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use parking_lot::Mutex;
 use rusqlite::{Connection, params};
 use switchboard_backends::{StoreError, products::reader::products_of};
-use switchboard_schemas::{agent::Product, catalog_product::CatalogProduct};
+use switchboard_schemas::{agent::Product, catalog_product::CatalogProduct, time::Timestamp};
 
 use super::{
     FoundProduct, PRODUCTS_FOUND_MAX, PriceLimits, ProductQuery, ProductSearchError, ProductsFound,
@@ -21,33 +21,63 @@ use super::{
 use crate::text::tokens::for_each_index_word;
 
 /// `detail = column` omits positions of words, which no query needs; `content = ''` omits the
-/// texts; `body` holds the product with its details as JSON.
+/// texts; `body` holds the product with its details as JSON, `sale_body` the same during a sale.
 const TABLES: &str = "
     PRAGMA journal_mode = OFF;
     CREATE VIRTUAL TABLE words USING fts5 (
         title, labels, description, filters, content = '', detail = column, tokenize = 'ascii'
     );
-    CREATE TABLE products (id INTEGER PRIMARY KEY, amount REAL, body TEXT NOT NULL);";
+    CREATE TABLE products (
+        id INTEGER PRIMARY KEY, amount REAL, body TEXT NOT NULL,
+        sale_starts INTEGER, sale_ends INTEGER, sale_amount REAL, sale_body TEXT
+    );";
+/// Products with the price that is valid at the time `?1`.
+macro_rules! priced {
+    () => {
+        "(SELECT id,
+            iif(sale_starts <= ?1 AND ?1 < sale_ends, sale_amount, amount) AS amount,
+            iif(sale_starts <= ?1 AND ?1 < sale_ends, sale_body, body) AS body
+        FROM products)"
+    };
+}
 const ADD_WORDS: &str =
     "INSERT INTO words (rowid, title, labels, description, filters) VALUES (?1, ?2, ?3, ?4, ?5)";
-const ADD_PRODUCT: &str = "INSERT INTO products (id, amount, body) VALUES (?1, ?2, ?3)";
+const ADD_PRODUCT: &str = "INSERT INTO products VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 const MERGE: &str = "INSERT INTO words (words) VALUES ('optimize')";
 const ANY: &str = "SELECT 1 FROM words WHERE words MATCH ?1 LIMIT 1";
 const COUNT: &str = "SELECT count(*) FROM words WHERE words MATCH ?1";
-const COUNT_PRICED: &str = "SELECT count(*) FROM words JOIN products ON id = words.rowid
-    WHERE words MATCH ?1 AND amount BETWEEN ?2 AND ?3";
+const COUNT_PRICED: &str = concat!(
+    "SELECT count(*) FROM words JOIN ",
+    priced!(),
+    " ON id = words.rowid WHERE words MATCH ?2 AND amount BETWEEN ?3 AND ?4"
+);
 /// Ranks products whose title names the wanted thing first. Then words in a title count more than
 /// words in labels, and these more than words in a description.
-const BEST: &str = "SELECT body FROM words JOIN products ON id = words.rowid
-    WHERE words MATCH ?1 AND (?2 IS NULL OR amount BETWEEN ?2 AND ?3)
-    ORDER BY words.rowid IN (SELECT rowid FROM words WHERE words MATCH ?5) DESC,
-        bm25(words, 8.0, 3.0, 1.0, 0.0), words.rowid LIMIT ?4";
-const FIRST: &str = "SELECT body FROM words JOIN products ON id = words.rowid
-    WHERE words MATCH ?1 AND (?2 IS NULL OR amount BETWEEN ?2 AND ?3) ORDER BY words.rowid LIMIT ?4";
-const COUNT_ALL: &str =
-    "SELECT count(*) FROM products WHERE ?1 IS NULL OR amount BETWEEN ?1 AND ?2";
-const ALL: &str =
-    "SELECT body FROM products WHERE ?1 IS NULL OR amount BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3";
+const BEST: &str = concat!(
+    "SELECT body FROM words JOIN ",
+    priced!(),
+    " ON id = words.rowid
+    WHERE words MATCH ?2 AND (?3 IS NULL OR amount BETWEEN ?3 AND ?4)
+    ORDER BY words.rowid IN (SELECT rowid FROM words WHERE words MATCH ?6) DESC,
+        bm25(words, 8.0, 3.0, 1.0, 0.0), words.rowid LIMIT ?5"
+);
+const FIRST: &str = concat!(
+    "SELECT body FROM words JOIN ",
+    priced!(),
+    " ON id = words.rowid
+    WHERE words MATCH ?2 AND (?3 IS NULL OR amount BETWEEN ?3 AND ?4)
+    ORDER BY words.rowid LIMIT ?5"
+);
+const COUNT_ALL: &str = concat!(
+    "SELECT count(*) FROM ",
+    priced!(),
+    " WHERE ?2 IS NULL OR amount BETWEEN ?2 AND ?3"
+);
+const ALL: &str = concat!(
+    "SELECT body FROM ",
+    priced!(),
+    " WHERE ?2 IS NULL OR amount BETWEEN ?2 AND ?3 ORDER BY id LIMIT ?4"
+);
 /// Separator of an attribute's name and a word of its value; no word contains it, and the tokenizer
 /// treats it as a letter.
 const NAME_END: char = '\u{e000}';
@@ -64,8 +94,12 @@ pub(super) struct ProductIndex {
     bytes: usize,
 }
 
-/// A price filter from lowest to highest price; none for no filter.
-type PriceRange = Option<(f64, f64)>;
+/// The time of a search and its limits from lowest to highest price; none for no filter.
+#[derive(Clone, Copy)]
+struct PriceFilter {
+    now: i64,
+    range: Option<(f64, f64)>,
+}
 
 impl ProductIndex {
     /// Builds an index of `products` and of those in `chunks`. Takes about a second for 50,000
@@ -88,10 +122,19 @@ impl ProductIndex {
         self.bytes
     }
 
-    /// Returns the products that match. No query is an error.
+    /// Returns the products that match, with their current prices. No query is an error.
     pub(super) fn search(&self, query: &ProductQuery) -> Result<ProductsFound, ProductSearchError> {
+        self.search_at(query, Timestamp::now())
+    }
+
+    /// Returns the products that match, with the prices that are valid at `now`.
+    pub(super) fn search_at(
+        &self,
+        query: &ProductQuery,
+        now: Timestamp,
+    ) -> Result<ProductsFound, ProductSearchError> {
         let Some(TypedPrice { text, limits }) = typed_price::parse_typed_price(&query.text) else {
-            return self.find_products(query);
+            return self.find_products(query, now);
         };
         // Explicit limits win over typed ones; typed limits are removed from the text in any case.
         let typed = PriceLimits {
@@ -102,22 +145,27 @@ impl ProductIndex {
             min: query.prices.min.or(typed.min),
             max: query.prices.max.or(typed.max),
         };
-        let found = self.find_products(&ProductQuery {
+        let query = ProductQuery {
             text,
             prices,
             ..query.clone()
-        })?;
+        };
+        let found = self.find_products(&query, now)?;
         Ok(ProductsFound { typed, ..found })
     }
 
     /// Returns the products that have all words. If there are none and the text lists several
     /// products, each of them is searched alone.
-    fn find_products(&self, query: &ProductQuery) -> Result<ProductsFound, ProductSearchError> {
+    fn find_products(
+        &self,
+        query: &ProductQuery,
+        now: Timestamp,
+    ) -> Result<ProductsFound, ProductSearchError> {
         let listed = listed_products(&query.text);
         if listed.is_empty() {
-            return self.find_product(query, usize::MAX);
+            return self.find_product(query, now, usize::MAX);
         }
-        let found = self.find_product(query, 1)?;
+        let found = self.find_product(query, now, 1)?;
         if found.total > 0 {
             return Ok(found);
         }
@@ -126,7 +174,7 @@ impl ProductIndex {
                 text,
                 ..query.clone()
             };
-            self.find_product(&query, usize::MAX)
+            self.find_product(&query, now, usize::MAX)
         };
         let found: Vec<_> = listed
             .into_iter()
@@ -139,6 +187,7 @@ impl ProductIndex {
     fn find_product(
         &self,
         query: &ProductQuery,
+        now: Timestamp,
         searches: usize,
     ) -> Result<ProductsFound, ProductSearchError> {
         let connection = self.connection.lock();
@@ -150,14 +199,14 @@ impl ProductIndex {
         if request.matches_nothing {
             return Ok(ProductsFound::default());
         }
-        let (range, limit) = (price_range(query), limit_of(query));
+        let (filter, limit) = (PriceFilter::new(query, now), limit_of(query));
         if request.is_empty() {
-            return all_products(&connection, range, limit);
+            return all_products(&connection, filter, limit);
         }
         for question in request.index_queries().take(searches) {
-            let total = count_matches(&connection, &question.matching, range)?;
+            let total = count_matches(&connection, &question.matching, filter)?;
             if total > 0 {
-                let products = ranked_products(&connection, &question, range, (total, limit))?;
+                let products = ranked_products(&connection, &question, filter, (total, limit))?;
                 return Ok(ProductsFound {
                     products,
                     total,
@@ -217,18 +266,24 @@ fn limit_of(query: &ProductQuery) -> u32 {
     u32::try_from(query.limit.clamp(1, PRODUCTS_FOUND_MAX)).unwrap_or(1)
 }
 
-fn price_range(query: &ProductQuery) -> PriceRange {
-    let usable = |bound: Option<f64>| bound.filter(|bound| !bound.is_nan());
-    match (usable(query.prices.min), usable(query.prices.max)) {
-        (None, None) => None,
-        (min, max) => Some((min.unwrap_or(0.0), max.unwrap_or(f64::MAX))),
+impl PriceFilter {
+    fn new(query: &ProductQuery, now: Timestamp) -> Self {
+        let usable = |bound: Option<f64>| bound.filter(|bound| !bound.is_nan());
+        let range = match (usable(query.prices.min), usable(query.prices.max)) {
+            (None, None) => None,
+            (min, max) => Some((min.unwrap_or(0.0), max.unwrap_or(f64::MAX))),
+        };
+        Self {
+            now: now.micros(),
+            range,
+        }
     }
 }
 
 fn count_matches(
     connection: &Connection,
     expression: &str,
-    range: PriceRange,
+    PriceFilter { now, range }: PriceFilter,
 ) -> rusqlite::Result<u64> {
     let counted: i64 = match range {
         None => connection
@@ -236,7 +291,7 @@ fn count_matches(
             .query_row([expression], |row| row.get(0))?,
         Some((min, max)) => connection
             .prepare_cached(COUNT_PRICED)?
-            .query_row(params![expression, min, max], |row| row.get(0))?,
+            .query_row(params![now, expression, min, max], |row| row.get(0))?,
     };
     Ok(u64::try_from(counted).unwrap_or_default())
 }
@@ -244,7 +299,7 @@ fn count_matches(
 fn ranked_products(
     connection: &Connection,
     question: &IndexQuery,
-    range: PriceRange,
+    PriceFilter { now, range }: PriceFilter,
     (total, limit): (u64, u32),
 ) -> Result<Vec<FoundProduct>, ProductSearchError> {
     let (min, max) = range.unzip();
@@ -252,27 +307,27 @@ fn ranked_products(
         return read_products(
             connection,
             FIRST,
-            params![question.matching, min, max, limit],
+            params![now, question.matching, min, max, limit],
         );
     }
     read_products(
         connection,
         BEST,
-        params![question.ranking, min, max, limit, question.named],
+        params![now, question.ranking, min, max, limit, question.named],
     )
 }
 
 fn all_products(
     connection: &Connection,
-    range: PriceRange,
+    PriceFilter { now, range }: PriceFilter,
     limit: u32,
 ) -> Result<ProductsFound, ProductSearchError> {
     let (min, max) = range.unzip();
     let total: i64 = connection
         .prepare_cached(COUNT_ALL)?
-        .query_row(params![min, max], |row| row.get(0))?;
+        .query_row(params![now, min, max], |row| row.get(0))?;
     let total = u64::try_from(total).unwrap_or_default();
-    let products = read_products(connection, ALL, params![min, max, limit])?;
+    let products = read_products(connection, ALL, params![now, min, max, limit])?;
     Ok(ProductsFound {
         products,
         total,
@@ -335,16 +390,34 @@ impl IndexBuilder {
             self.vocabulary.add(&word);
         }
         let amount = product.amount;
-        let kept = with_details(product);
-        let body = serde_json::to_string(&kept)
-            .map_err(|error| ProductSearchError::Index(error.to_string()))?;
+        let sale = product.sale.clone();
+        let reduced = product.on_sale();
+        let sale_amount = reduced.as_ref().and_then(|product| product.amount);
+        let body = body_of(product)?;
+        let sale_body = reduced.map(body_of).transpose()?;
+        let bounds = sale.map(|sale| {
+            let micros = |bound: Option<Timestamp>, open| bound.map_or(open, Timestamp::micros);
+            (
+                micros(sale.starts_at, i64::MIN),
+                micros(sale.ends_at, i64::MAX),
+            )
+        });
+        let (sale_starts, sale_ends) = bounds.unzip();
         let id = self.products;
         self.products += 1;
         let words = params![id, title, labels, description, filters];
         self.connection.prepare_cached(ADD_WORDS)?.execute(words)?;
         self.connection
             .prepare_cached(ADD_PRODUCT)?
-            .execute(params![id, amount, body])?;
+            .execute(params![
+                id,
+                amount,
+                body,
+                sale_starts,
+                sale_ends,
+                sale_amount,
+                sale_body
+            ])?;
         Ok(())
     }
 
@@ -379,6 +452,11 @@ impl IndexBuilder {
             bytes,
         })
     }
+}
+
+fn body_of(product: CatalogProduct) -> Result<String, ProductSearchError> {
+    serde_json::to_string(&with_details(product))
+        .map_err(|error| ProductSearchError::Index(error.to_string()))
 }
 
 /// Returns the folders of a link, which are often categories of the shop: `tea/green` of

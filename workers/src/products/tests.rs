@@ -8,13 +8,15 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use switchboard_backends::products::{
-    ProductSource, ProductStore, RejectedRows, embedded::EmbeddedProducts, writer::ProductsWriter,
+    ProductSource, ProductStore, embedded::EmbeddedProducts, feed::FeedReport,
+    writer::ProductsWriter,
 };
 use switchboard_schemas::{
     agent::{Agent, AgentSettings, EcommerceSettings, Product},
-    catalog_product::CatalogProduct,
+    catalog_product::{CatalogProduct, TimedSale},
     ids::{AgentId, OrgId},
     secret::InstallationSecret,
+    time::Timestamp,
 };
 
 use super::{PriceLimits, ProductQuery, ProductSearch, ProductsFound, index::ProductIndex};

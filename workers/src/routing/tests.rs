@@ -415,10 +415,8 @@ async fn organizations_do_not_route_to_each_other() {
         let end = routing
             .run_job(message(&job), &CancellationToken::new())
             .await;
-        let record = store
-            .final_record(&job.turn.org_id, &job.turn.reply_id())
-            .await
-            .unwrap();
+        let (org, reply) = (&job.turn.org_id, job.turn.reply_id());
+        let record = store.final_record(org, &reply).await.unwrap();
         let failure = record.and_then(|record| record.end.failure);
         assert_eq!(failure, Some(ReplyFailure::NoRoute), "{end:?}");
     }

@@ -1,69 +1,267 @@
-//! Mapping of named values to product fields: the names of Google's product data and those of shop
-//! systems and spreadsheets. Other names become attributes.
+//! Meaning of column names: the names of Google's product data and those of shop systems and
+//! spreadsheets. Other names become attributes.
 
-use std::collections::BTreeMap;
+use super::markup::truncate_chars;
 
-use switchboard_schemas::{agent::Product, catalog_product::CatalogProduct, price};
-
-use super::{
-    FeedRow,
-    markup::{plain_text, truncate_chars},
-};
-
-const TITLE_CHARS_MAX: usize = 300;
-const PRICE_CHARS_MAX: usize = 60;
-const DESCRIPTION_CHARS_MAX: usize = 2000;
-const URL_BYTES_MAX: usize = 2048;
-const ATTRIBUTES_MAX: usize = 40;
 const ATTRIBUTE_NAME_CHARS_MAX: usize = 60;
-const ATTRIBUTE_CHARS_MAX: usize = 300;
-/// Name of the regular price, which a sale price replaces.
-const REGULAR_PRICE: &str = "regular_price";
 
 /// The meaning of a column.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum FeedColumn {
     Title,
     Description,
     Price,
+    RegularPrice,
     SalePrice,
+    /// Price before a reduction, which counts only if it is higher.
+    CompareAtPrice,
+    /// Start and end of a sale in one text.
+    SaleDates,
+    SaleStart,
+    SaleEnd,
     Currency,
     Image,
+    ImagePosition,
+    VariantImage,
     Url,
     /// A list of objects, one for each size or color.
     Variants,
     VariantPrice,
+    /// The name that all rows of a product share (Shopify).
+    Handle,
+    /// The id that all variants of a product share (Google).
+    ItemGroup,
+    Availability,
+    Id,
+    Sku,
+    Kind,
+    Parent,
+    Published,
+    Status,
+    Visibility,
+    InStock,
+    Inventory,
+    InventoryTracker,
+    InventoryPolicy,
+    OptionName(u8),
+    OptionValue(u8),
     Attribute(String),
+    /// Data that is not for visitors, such as a purchase price.
+    Ignored,
+}
+
+/// The shop system whose export a table is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ExportDialect {
+    #[default]
+    Common,
+    Shopify,
+    WooCommerce,
+}
+
+/// Returns the columns of a table and the shop system that their names belong to.
+pub(super) fn columns_of(names: &[impl AsRef<str>]) -> (Vec<FeedColumn>, ExportDialect) {
+    let names: Vec<String> = names
+        .iter()
+        .map(|name| normalize_name(name.as_ref()))
+        .collect();
+    let has = |wanted: &[&str]| names.iter().any(|name| wanted.contains(&name.as_str()));
+    let dialect = if has(&["handle", "url_handle"]) && has(&["title"]) {
+        ExportDialect::Shopify
+    } else if has(&["type", "typ"])
+        && has(&["name"])
+        && has(&[
+            "regular_price",
+            "regulärer_preis",
+            "parent",
+            "übergeordnetes_produkt",
+        ])
+    {
+        ExportDialect::WooCommerce
+    } else {
+        ExportDialect::Common
+    };
+    let columns = names.iter().map(|name| match dialect {
+        ExportDialect::Shopify => shopify_column(name).unwrap_or_else(|| common_column(name)),
+        ExportDialect::WooCommerce => woo_column(name).unwrap_or_else(|| common_column(name)),
+        ExportDialect::Common => common_column(name),
+    });
+    (columns.collect(), dialect)
 }
 
 impl FeedColumn {
     pub(super) fn from_name(name: &str) -> Self {
-        let name = normalize_name(name);
-        match name.as_str() {
-            "title" | "name" | "product_name" | "product_title" | "titel" | "titre" | "titolo"
-            | "titulo" | "título" | "nombre" | "nom" | "nome" | "naam" | "bezeichnung"
-            | "produktname" => Self::Title,
-            "description" | "short_description" | "body_html" | "body" | "beschreibung"
-            | "descripcion" | "descripción" | "descrizione" | "omschrijving" => Self::Description,
-            "price" | "regular_price" | "unit_price" | "preis" | "prix" | "precio" | "prezzo"
-            | "preço" | "prijs" | "cena" | "pris" => Self::Price,
-            "sale_price" | "special_price" | "angebotspreis" => Self::SalePrice,
-            "currency" | "price_currency" | "currency_code" | "währung" => Self::Currency,
-            "image_link" | "image" | "images" | "image_url" | "imageurl" | "image_src"
-            | "featured_image" | "picture" | "thumbnail" | "photo" | "bild" | "bild_url" => {
-                Self::Image
-            }
-            "link" | "url" | "product_url" | "product_link" | "producturl" | "permalink"
-            | "href" | "deeplink" => Self::Url,
-            "variants" => Self::Variants,
-            _ => Self::Attribute(truncate_chars(&name, ATTRIBUTE_NAME_CHARS_MAX)),
-        }
+        common_column(&normalize_name(name))
     }
+}
+
+fn common_column(name: &str) -> FeedColumn {
+    match name {
+        "title" | "name" | "product_name" | "product_title" | "titel" | "titre" | "titolo"
+        | "titulo" | "título" | "nombre" | "nom" | "nome" | "naam" | "bezeichnung"
+        | "artikelbezeichnung" | "artikelname" | "produkt" | "produktname" | "nazwa"
+        | "produktbezeichnung" | "název" => FeedColumn::Title,
+        "description"
+        | "short_description"
+        | "body_html"
+        | "body"
+        | "beschreibung"
+        | "kurzbeschreibung"
+        | "produktbeschreibung"
+        | "descripcion"
+        | "descripción"
+        | "descrizione"
+        | "omschrijving"
+        | "summary"
+        | "content"
+        | "opis" => FeedColumn::Description,
+        "price" | "unit_price" | "preis" | "verkaufspreis" | "bruttopreis" | "prix" | "precio"
+        | "prezzo" | "preço" | "preco" | "prijs" | "cena" | "pris" | "preis_eur"
+        | "preis_in_eur" | "price_eur" | "price_usd" | "price_gbp" => FeedColumn::Price,
+        "regular_price" | "regulärer_preis" | "normalpreis" => FeedColumn::RegularPrice,
+        "sale_price" | "special_price" | "angebotspreis" | "aktionspreis" => FeedColumn::SalePrice,
+        "compare_at_price" | "compare_at" | "uvp" | "streichpreis" => FeedColumn::CompareAtPrice,
+        "sale_price_effective_date" => FeedColumn::SaleDates,
+        "date_sale_price_starts"
+        | "date_on_sale_from"
+        | "sale_start_date"
+        | "special_from_date"
+        | "special_price_from_date"
+        | "sale_price_start_date"
+        | "sale_price_dates_from"
+        | "datum_an_dem_angebotspreis_beginnt" => FeedColumn::SaleStart,
+        "date_sale_price_ends"
+        | "date_on_sale_to"
+        | "sale_end_date"
+        | "special_to_date"
+        | "special_price_to_date"
+        | "sale_price_end_date"
+        | "sale_price_dates_to"
+        | "datum_an_dem_angebotspreis_endet" => FeedColumn::SaleEnd,
+        "currency" | "price_currency" | "currency_code" | "währung" | "waehrung" => {
+            FeedColumn::Currency
+        }
+        "image_link" | "image" | "images" | "image_url" | "imageurl" | "image_src"
+        | "featured_image" | "picture" | "thumbnail" | "photo" | "bild" | "bilder" | "bild_url"
+        | "bildlink" | "imgurl" => FeedColumn::Image,
+        "link" | "url" | "product_url" | "product_link" | "producturl" | "permalink" | "href"
+        | "deeplink" | "produktlink" | "produkt_url" => FeedColumn::Url,
+        "variants" => FeedColumn::Variants,
+        "item_group_id" => FeedColumn::ItemGroup,
+        "availability" => FeedColumn::Availability,
+        "cost_per_item"
+        | "cost_of_goods_sold"
+        | "cost_price"
+        | "purchase_price"
+        | "einkaufspreis"
+        | "additional_image_link" => FeedColumn::Ignored,
+        _ => FeedColumn::Attribute(truncate_chars(name, ATTRIBUTE_NAME_CHARS_MAX)),
+    }
+}
+
+/// Returns the meaning of a column of Shopify's product export, in its older and its newer form.
+fn shopify_column(name: &str) -> Option<FeedColumn> {
+    if let Some(column) = numbered(name, "option", "_name").map(FeedColumn::OptionName) {
+        return Some(column);
+    }
+    if let Some(column) = numbered(name, "option", "_value").map(FeedColumn::OptionValue) {
+        return Some(column);
+    }
+    // Prices per market, settings of the shop and texts for search engines.
+    let of_shop = [
+        "included_",
+        "price_",
+        "compare_at_price_",
+        "unit_price_",
+        "seo_",
+        "variant_tax",
+        "variant_requires",
+        "variant_fulfillment",
+        "variant_weight_unit",
+        "weight_unit",
+        "fulfillment_service",
+        "requires_shipping",
+        "charge_tax",
+        "tax_code",
+        "gift_card",
+        "image_alt_text",
+        "option1_linked",
+        "option2_linked",
+        "option3_linked",
+        "metafield",
+    ];
+    Some(match name {
+        "handle" | "url_handle" => FeedColumn::Handle,
+        "variant_price" | "price" => FeedColumn::Price,
+        "variant_compare_at_price" | "compare_at_price" => FeedColumn::CompareAtPrice,
+        "image_src" | "product_image_url" => FeedColumn::Image,
+        "image_position" => FeedColumn::ImagePosition,
+        "variant_image" | "variant_image_url" => FeedColumn::VariantImage,
+        "variant_sku" => FeedColumn::Sku,
+        "variant_inventory_qty" | "inventory_quantity" => FeedColumn::Inventory,
+        "variant_inventory_tracker" | "inventory_tracker" => FeedColumn::InventoryTracker,
+        "variant_inventory_policy" | "continue_selling_when_out_of_stock" => {
+            FeedColumn::InventoryPolicy
+        }
+        "published" | "published_on_online_store" => FeedColumn::Published,
+        "status" => FeedColumn::Status,
+        "variant_barcode" => FeedColumn::Attribute("barcode".into()),
+        _ if of_shop.iter().any(|beginning| name.starts_with(beginning)) => FeedColumn::Ignored,
+        _ => return None,
+    })
+}
+
+/// Returns the meaning of a column of WooCommerce's product export.
+fn woo_column(name: &str) -> Option<FeedColumn> {
+    if let Some(column) = numbered(name, "attribute_", "_name").map(FeedColumn::OptionName) {
+        return Some(column);
+    }
+    if let Some(column) = numbered(name, "attribute_", "_value_s").map(FeedColumn::OptionValue) {
+        return Some(column);
+    }
+    // Files that are sold, data of plugins and settings of the shop.
+    let of_shop = [
+        "attribute_",
+        "download_",
+        "meta_",
+        "grouped_products",
+        "tax_",
+    ];
+    Some(match name {
+        "id" => FeedColumn::Id,
+        "sku" | "artikelnummer" => FeedColumn::Sku,
+        "type" | "typ" => FeedColumn::Kind,
+        "published" | "veröffentlicht" => FeedColumn::Published,
+        "visibility_in_catalog" | "sichtbarkeit_im_katalog" => FeedColumn::Visibility,
+        "in_stock" | "vorrätig" => FeedColumn::InStock,
+        "stock" | "bestand" => FeedColumn::Inventory,
+        "parent" | "übergeordnetes_produkt" => FeedColumn::Parent,
+        "external_url" | "externe_url" => FeedColumn::Url,
+        "is_featured"
+        | "low_stock_amount"
+        | "backorders_allowed"
+        | "sold_individually"
+        | "allow_customer_reviews"
+        | "purchase_note"
+        | "upsells"
+        | "cross_sells"
+        | "position"
+        | "button_text"
+        | "shipping_class"
+        | "swatches_attributes" => FeedColumn::Ignored,
+        _ if of_shop.iter().any(|beginning| name.starts_with(beginning)) => FeedColumn::Ignored,
+        _ => return None,
+    })
+}
+
+/// Returns the number between `before` and `after`.
+fn numbered(name: &str, before: &str, after: &str) -> Option<u8> {
+    name.strip_prefix(before)?.strip_suffix(after)?.parse().ok()
 }
 
 /// Normalizes a column name, so that `Image Link`, `image-link`, `imageLink` and `g:image_link`
 /// equal `image_link`.
-fn normalize_name(name: &str) -> String {
+pub(super) fn normalize_name(name: &str) -> String {
     let name = name.trim().trim_start_matches('\u{feff}');
     let name = name.strip_prefix("g:").unwrap_or(name);
     let mut normalized = String::with_capacity(name.len());
@@ -80,127 +278,4 @@ fn normalize_name(name: &str) -> String {
         }
     }
     normalized.trim_matches('_').to_owned()
-}
-
-/// The fields of a product found so far.
-#[derive(Default)]
-struct ProductFields {
-    title: String,
-    description: String,
-    price: String,
-    sale_price: String,
-    variant_price: String,
-    currency: String,
-    image: String,
-    url: String,
-    attributes: BTreeMap<String, String>,
-}
-
-/// Creates a product from its values. The first value of a field that is not blank wins.
-pub(super) fn product_from_values<'a>(
-    values: impl Iterator<Item = (&'a FeedColumn, &'a str)>,
-) -> FeedRow {
-    let mut found = ProductFields::default();
-    for (column, text) in values {
-        let slot = match column {
-            FeedColumn::Title => &mut found.title,
-            FeedColumn::Description => &mut found.description,
-            FeedColumn::Price => &mut found.price,
-            FeedColumn::SalePrice => &mut found.sale_price,
-            FeedColumn::VariantPrice => &mut found.variant_price,
-            FeedColumn::Currency => &mut found.currency,
-            FeedColumn::Image => &mut found.image,
-            FeedColumn::Url => &mut found.url,
-            FeedColumn::Variants => continue,
-            FeedColumn::Attribute(name) => {
-                found.add_attribute(name, text);
-                continue;
-            }
-        };
-        if slot.is_empty() {
-            text.trim().clone_into(slot);
-        }
-    }
-    found.finish()
-}
-
-impl ProductFields {
-    fn add_attribute(&mut self, name: &str, text: &str) {
-        let text = truncate_chars(&plain_text(text), ATTRIBUTE_CHARS_MAX);
-        if !name.is_empty() && !text.is_empty() && self.attributes.len() < ATTRIBUTES_MAX {
-            self.attributes.entry(name.to_owned()).or_insert(text);
-        }
-    }
-
-    fn finish(mut self) -> FeedRow {
-        let title = truncate_chars(&plain_text(&self.title), TITLE_CHARS_MAX);
-        if title.is_empty() {
-            return Err("it has no title".into());
-        }
-        if self.price.is_empty() {
-            self.price = std::mem::take(&mut self.variant_price);
-        }
-        // Shop systems write an empty or zero sale price if there is no sale.
-        if price::parse_amount(&self.sale_price).is_some_and(|amount| amount > 0.0) {
-            let regular = std::mem::replace(&mut self.price, std::mem::take(&mut self.sale_price));
-            self.add_attribute(REGULAR_PRICE, &regular);
-        }
-        let shown = truncate_chars(
-            &plain_text(&with_currency(&self.price, &self.currency)),
-            PRICE_CHARS_MAX,
-        );
-        let product = Product {
-            title,
-            price: shown,
-            image: web_address(&self.image),
-            url: web_address(&self.url),
-        };
-        Ok(CatalogProduct {
-            description: truncate_chars(&plain_text(&self.description), DESCRIPTION_CHARS_MAX),
-            attributes: self.attributes,
-            ..product.into()
-        })
-    }
-}
-
-fn with_currency(price: &str, currency: &str) -> String {
-    let is_number = !price.is_empty()
-        && price
-            .chars()
-            .all(|c| c.is_ascii_digit() || matches!(c, '.' | ','));
-    if is_number && !currency.is_empty() {
-        format!("{price} {currency}")
-    } else {
-        price.to_owned()
-    }
-}
-
-/// Returns a web address, or an empty text: any other scheme would run or open something on the
-/// visitor's machine.
-fn web_address(text: &str) -> String {
-    // A value often lists several pictures; the first is that of the product.
-    let first = text
-        .split(|character: char| character.is_whitespace() || character == '|')
-        .next()
-        .unwrap_or_default();
-    let first = if first.starts_with("//") {
-        format!("https:{first}")
-    } else {
-        first.to_owned()
-    };
-    let first = match first.split_once(",http") {
-        Some((only, _)) => only.to_owned(),
-        None => first,
-    };
-    let first = first.trim_end_matches(',');
-    let lower = first.get(..8).unwrap_or_default().to_ascii_lowercase();
-    let is_web = lower.starts_with("https://") || lower.starts_with("http://");
-    let is_clean = !first
-        .chars()
-        .any(|character| character.is_control() || "<>\"`\\".contains(character));
-    if is_web && is_clean && first.len() <= URL_BYTES_MAX {
-        first.to_owned()
-    } else {
-        String::new()
-    }
 }

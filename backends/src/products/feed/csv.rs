@@ -2,20 +2,20 @@
 //! header determines the separator, because exports of many countries use semicolons or tabs.
 
 use super::{
-    FeedError, FeedRow, ROW_BYTES_MAX,
-    columns::{self, FeedColumn},
+    FeedError, ROW_BYTES_MAX, RowValues,
+    table::{TableHead, is_blank},
 };
 
 const SEPARATORS: [u8; 4] = *b",;\t|";
-/// Maximum number of columns of a feed.
-const COLUMNS_MAX: usize = 256;
+/// Beginning of a first line that names the separator, as Excel writes and reads it.
+const SEPARATOR_LINE: &[u8] = b"sep=";
 
 /// Rows of a CSV feed, read from a stream of bytes.
 pub(super) struct CsvRows {
     separator: Option<u8>,
     /// Bytes of the header until its separator is known.
     head: Vec<u8>,
-    columns: Vec<FeedColumn>,
+    heading: TableHead,
     fields: Vec<Vec<u8>>,
     field: Vec<u8>,
     place: FieldState,
@@ -36,11 +36,11 @@ enum FieldState {
 }
 
 impl CsvRows {
-    pub(super) const fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             separator: None,
             head: Vec::new(),
-            columns: Vec::new(),
+            heading: TableHead::default(),
             fields: Vec::new(),
             field: Vec::new(),
             place: FieldState::FieldStart,
@@ -53,7 +53,7 @@ impl CsvRows {
     pub(super) fn push(
         &mut self,
         bytes: &[u8],
-        take: &mut impl FnMut(u64, FeedRow),
+        take: &mut dyn FnMut(u64, RowValues),
     ) -> Result<(), FeedError> {
         if self.separator.is_some() {
             return self.split_rows(bytes, take);
@@ -69,8 +69,11 @@ impl CsvRows {
         }
     }
 
-    pub(super) fn finish(&mut self, take: &mut impl FnMut(u64, FeedRow)) -> Result<(), FeedError> {
+    pub(super) fn finish(&mut self, take: &mut dyn FnMut(u64, RowValues)) -> Result<(), FeedError> {
         if self.separator.is_none() {
+            if self.head.trim_ascii().is_empty() {
+                return Ok(());
+            }
             // A header without an end belongs to a feed without rows; parsing it shows whether it
             // is a header.
             self.head.push(b'\n');
@@ -90,7 +93,7 @@ impl CsvRows {
     fn begin_rows(
         &mut self,
         separator: u8,
-        take: &mut impl FnMut(u64, FeedRow),
+        take: &mut dyn FnMut(u64, RowValues),
     ) -> Result<(), FeedError> {
         self.separator = Some(separator);
         let head = std::mem::take(&mut self.head);
@@ -100,7 +103,7 @@ impl CsvRows {
     fn split_rows(
         &mut self,
         bytes: &[u8],
-        take: &mut impl FnMut(u64, FeedRow),
+        take: &mut dyn FnMut(u64, RowValues),
     ) -> Result<(), FeedError> {
         for byte in bytes {
             let second_half_of_end = self.after_return && *byte == b'\n';
@@ -151,70 +154,65 @@ impl CsvRows {
         self.fields.push(std::mem::take(&mut self.field));
     }
 
-    fn end_row(&mut self, take: &mut impl FnMut(u64, FeedRow)) -> Result<(), FeedError> {
+    fn end_row(&mut self, take: &mut dyn FnMut(u64, RowValues)) -> Result<(), FeedError> {
         self.end_field();
         self.place = FieldState::FieldStart;
         self.row_bytes = 0;
         let fields = std::mem::take(&mut self.fields);
         self.row += 1;
-        if fields.iter().all(|field| field.trim_ascii().is_empty()) {
+        if is_blank(&fields) {
             return Ok(());
         }
-        if self.columns.is_empty() {
-            self.columns = read_head(&fields)?;
-            return Ok(());
+        if self.heading.is_read() {
+            take(self.row, self.heading.name_values(&fields));
+        } else if !is_separator_line(&fields, self.separator) {
+            self.heading = TableHead::read(&fields)?;
         }
-        take(self.row, self.product_row(&fields));
         Ok(())
     }
+}
 
-    fn product_row(&self, fields: &[Vec<u8>]) -> FeedRow {
-        let surplus = fields
-            .iter()
-            .skip(self.columns.len())
-            .any(|field| !field.is_empty());
-        if surplus {
-            return Err(format!(
-                "it has {} fields, and the head {}",
-                fields.len(),
-                self.columns.len()
-            ));
-        }
-        let mut named = Vec::with_capacity(fields.len());
-        for (column, field) in self.columns.iter().zip(fields) {
-            let text = std::str::from_utf8(field).map_err(|_| "it is not in UTF-8".to_owned())?;
-            named.push((column, text));
-        }
-        columns::product_from_values(named.into_iter())
+/// Returns `true` for the fields of a first line that names the separator: the rest of the line is
+/// blank, or the line was split at the separator itself.
+fn is_separator_line(fields: &[Vec<u8>], separator: Option<u8>) -> bool {
+    let (Some(first), Some(separator)) = (fields.first(), separator) else {
+        return false;
+    };
+    first
+        .get(..SEPARATOR_LINE.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(SEPARATOR_LINE))
+        && [&b""[..], b"\\t", &[separator]]
+            .contains(&first[SEPARATOR_LINE.len()..].trim_ascii_end())
+        && is_blank(&fields[1..])
+}
+
+/// Returns the separator that a first line names: `sep=;`, also in quotes, or `sep=\t`.
+fn named_separator(line: &[u8]) -> Option<u8> {
+    let line = line.strip_prefix(b"\"").unwrap_or(line);
+    let (start, rest) = line.split_at_checked(SEPARATOR_LINE.len())?;
+    if !start.eq_ignore_ascii_case(SEPARATOR_LINE) {
+        return None;
+    }
+    match rest {
+        [b'\\', b't', ..] => Some(b'\t'),
+        [b'"' | b'\r' | b'\n', ..] | [] => None,
+        [separator, ..] => separator.is_ascii().then_some(*separator),
     }
 }
 
-fn read_head(fields: &[Vec<u8>]) -> Result<Vec<FeedColumn>, FeedError> {
-    if fields.len() > COLUMNS_MAX {
-        return Err(FeedError::Unreadable("the head has more than 256 columns"));
-    }
-    let names: Vec<FeedColumn> = fields
-        .iter()
-        .map(|field| FeedColumn::from_name(&String::from_utf8_lossy(field)))
-        .collect();
-    if names.contains(&FeedColumn::Title) {
-        Ok(names)
-    } else {
-        Err(FeedError::Unreadable(
-            "the first row names no column title or name",
-        ))
-    }
-}
-
-/// Returns the most frequent separator of the header, once its end was read.
+/// Returns the separator that the first line names or, without one, the most frequent separator of
+/// the header, once its end was read.
 fn separator_of(head: &[u8]) -> Option<u8> {
     let mut counts = [0_usize; SEPARATORS.len()];
     let (mut quoted, mut blank) = (false, true);
-    for byte in head {
+    for (index, byte) in head.iter().enumerate() {
         match byte {
             b'"' => quoted = !quoted,
             // Skip blank lines before the header.
             b'\n' | b'\r' if !quoted && !blank => {
+                if let Some(named) = named_separator(head[..index].trim_ascii_start()) {
+                    return Some(named);
+                }
                 let most = (0..SEPARATORS.len())
                     .rev()
                     .max_by_key(|index| counts[*index])?;

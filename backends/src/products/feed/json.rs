@@ -4,8 +4,9 @@
 use serde_json::{Map, Value};
 
 use super::{
-    FeedError, FeedRow, ROW_BYTES_MAX,
-    columns::{self, FeedColumn},
+    FeedError, ROW_BYTES_MAX, RowValues,
+    columns::{ExportDialect, FeedColumn},
+    fields::RowFields,
 };
 
 /// Names of the array of products within an object.
@@ -55,7 +56,7 @@ impl JsonRows {
     pub(super) fn push(
         &mut self,
         bytes: &[u8],
-        take: &mut impl FnMut(u64, FeedRow),
+        take: &mut dyn FnMut(u64, RowValues),
     ) -> Result<(), FeedError> {
         for byte in bytes {
             if self.in_string {
@@ -100,7 +101,7 @@ impl JsonRows {
     fn push_byte(
         &mut self,
         byte: u8,
-        take: &mut impl FnMut(u64, FeedRow),
+        take: &mut dyn FnMut(u64, RowValues),
     ) -> Result<(), FeedError> {
         match byte {
             b'"' => {
@@ -124,10 +125,10 @@ impl JsonRows {
     fn open_bracket(
         &mut self,
         byte: u8,
-        take: &mut impl FnMut(u64, FeedRow),
+        take: &mut dyn FnMut(u64, RowValues),
     ) -> Result<(), FeedError> {
         if self.open.len() >= DEPTH_MAX {
-            return Err(FeedError::Unreadable(
+            return Err(FeedError::unreadable(
                 "the feed has brackets inside each other more than 32 deep",
             ));
         }
@@ -151,11 +152,11 @@ impl JsonRows {
     fn close_bracket(
         &mut self,
         byte: u8,
-        take: &mut impl FnMut(u64, FeedRow),
+        take: &mut dyn FnMut(u64, RowValues),
     ) -> Result<(), FeedError> {
         let opened = self.open.pop();
         if !matches!((opened, byte), (Some(b'{'), b'}') | (Some(b'['), b']')) {
-            return Err(FeedError::Unreadable(
+            return Err(FeedError::unreadable(
                 "the feed closes a bracket that it has not opened",
             ));
         }
@@ -183,7 +184,7 @@ impl JsonRows {
     }
 
     /// Reports once a value that is not an object.
-    fn mark_stray(&mut self, take: &mut impl FnMut(u64, FeedRow)) {
+    fn mark_stray(&mut self, take: &mut dyn FnMut(u64, RowValues)) {
         let at_place = self
             .around
             .map_or(self.open.is_empty(), |around| around == self.open.len());
@@ -194,7 +195,7 @@ impl JsonRows {
         }
     }
 
-    fn end_object(&mut self, take: &mut impl FnMut(u64, FeedRow)) {
+    fn end_object(&mut self, take: &mut dyn FnMut(u64, RowValues)) {
         let object = std::mem::take(&mut self.object);
         self.is_stray = false;
         self.row += 1;
@@ -202,27 +203,38 @@ impl JsonRows {
     }
 }
 
-fn read_object(bytes: &[u8]) -> FeedRow {
+fn read_object(bytes: &[u8]) -> RowValues {
     // The parser's reasons quote nothing, but its columns would be relative to the object, not to
     // the file.
     let object: Map<String, Value> =
         serde_json::from_slice(bytes).map_err(|_| "it is not valid JSON".to_owned())?;
-    let mut named = Vec::new();
+    let mut row = RowFields::new(ExportDialect::Common);
     for (name, value) in &object {
         match (FeedColumn::from_name(name), value) {
-            (FeedColumn::Variants, Value::Array(variants)) => {
-                named.extend(variants.first().and_then(price_of))
-            }
+            (FeedColumn::Variants, Value::Array(variants)) => add_variants(&mut row, variants),
             (FeedColumn::Variants, _) => {}
-            (column, value) => named.extend(value_text(value).map(|text| (column, text))),
+            (column, value) => {
+                if let Some(text) = value_text(value) {
+                    row.add(&column, &text);
+                }
+            }
         }
     }
-    columns::product_from_values(named.iter().map(|(column, text)| (column, text.as_str())))
+    Ok(row)
 }
 
-/// Returns the price of a variant; shop systems put the price into the first variant.
-fn price_of(variant: &Value) -> Option<(FeedColumn, String)> {
-    Some((FeedColumn::VariantPrice, value_text(variant.get("price")?)?))
+/// Adds the prices of the first variant that has one; shop systems put them there.
+fn add_variants(row: &mut RowFields, variants: &[Value]) {
+    let price = |variant: &Value| value_text(variant.get("price")?);
+    let priced = variants
+        .iter()
+        .find_map(|variant| Some((variant, price(variant)?)));
+    if let Some((variant, price)) = priced {
+        row.add(&FeedColumn::VariantPrice, &price);
+        if let Some(text) = variant.get("compare_at_price").and_then(value_text) {
+            row.add(&FeedColumn::CompareAtPrice, &text);
+        }
+    }
 }
 
 /// Returns a value as text; objects and lists are reduced to their essential values.

@@ -1,30 +1,44 @@
-//! Reads the product feeds of shops from a stream of bytes, with one row in memory.
+//! Reads the product files and feeds of shops with one row in memory.
 //!
-//! Reading order: [`FeedReader`] recognizes the format; `csv` and `json` split the bytes into rows;
-//! `columns` converts the named values of a row to a product. Rows that are not products are
-//! reported and skipped. A truncated or unknown feed is rejected as a whole, because half a catalog
-//! would replace a whole one.
+//! Reading order: [`FeedFile`] keeps the bytes until all have arrived; `content` recognizes what
+//! they are; `csv`, `json`, `xml` and `workbook` split them into rows; `columns` and `table` name
+//! the values of a row; `variants` joins the rows of one product; `fields` converts it. Rows that
+//! are not products are reported and skipped. A truncated or unknown feed is rejected as a whole,
+//! because half a catalog would replace a whole one.
 
 mod columns;
+mod content;
 mod csv;
+mod fields;
+mod file;
 mod json;
+mod links;
 mod markup;
+mod sale_dates;
+mod table;
 #[cfg(test)]
 mod tests;
+mod variants;
+mod workbook;
+mod xml;
+
+use std::io::{self, Read, Seek};
 
 use switchboard_schemas::{agent::FeedFormat, catalog_product::CatalogProduct};
 
-use self::{csv::CsvRows, json::JsonRows};
-use super::{RejectedRow, RejectedRows};
+pub use self::file::{FeedFile, ReadFeed, read_products};
+use self::{
+    content::FileKind,
+    csv::CsvRows,
+    fields::RowFields,
+    json::JsonRows,
+    variants::{RowPart, VariantGroups},
+};
+use super::ReportedRows;
 
-/// Maximum number of rejected rows that are reported with their reason.
-const REJECTED_ROWS_REPORTED: usize = 20;
 /// Maximum size of a row, in bytes.
 const ROW_BYTES_MAX: usize = 256 << 10;
-const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
-const UTF16_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
-/// First bytes of gzip and ZIP files.
-const COMPRESSION_MARKS: [&[u8]; 2] = [b"\x1f\x8b", b"PK\x03\x04"];
+const PIECE_BYTES: usize = 64 << 10;
 
 /// The reason why a feed is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,6 +47,12 @@ pub enum FeedError {
     #[error("the feed has more than {max} products")]
     TooMany {
         /// Maximum number of products.
+        max: u64,
+    },
+    /// The feed has more bytes than it may have.
+    #[error("the feed has more than {max} bytes")]
+    TooLarge {
+        /// Maximum number of bytes.
         max: u64,
     },
     /// The feed ends in the middle of a row.
@@ -49,9 +69,17 @@ pub enum FeedError {
         /// Maximum size of a row, in bytes.
         max: usize,
     },
-    /// The feed is neither CSV nor JSON of a known form.
+    /// The feed is a file of another kind.
+    #[error(
+        "the feed is {seen}; accepted are CSV, TSV, JSON, XML (RSS or Atom) and Excel workbooks (.xlsx)"
+    )]
+    Unsupported {
+        /// Description of the file.
+        seen: &'static str,
+    },
+    /// The feed has no known form.
     #[error("{0}")]
-    Unreadable(&'static str),
+    Unreadable(String),
     /// The feed has no rows.
     #[error("the feed has no rows")]
     Empty,
@@ -63,187 +91,154 @@ pub enum FeedError {
         /// Reason why the first row is not a product.
         reason: String,
     },
+    /// The bytes could not be kept until all had arrived.
+    #[error("the feed could not be kept: {0}")]
+    Storage(String),
+    /// Nobody takes the products any more.
+    #[error("reading the feed was canceled")]
+    Canceled,
 }
 
-/// A reader of one feed.
-pub struct FeedReader {
-    state: ReaderState,
+impl FeedError {
+    fn unreadable(reason: &str) -> Self {
+        Self::Unreadable(reason.to_owned())
+    }
+}
+
+impl From<io::Error> for FeedError {
+    fn from(error: io::Error) -> Self {
+        Self::Storage(error.to_string())
+    }
+}
+
+/// The rows of a feed that were not taken as they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FeedReport {
+    /// Rows that are not products.
+    pub rejected: ReportedRows,
+    /// Rows of which a value was left out, and products that are not for visitors.
+    pub warnings: ReportedRows,
+}
+
+/// The named values of a row, or the reason why it has none.
+type RowValues = Result<RowFields, String>;
+
+/// Reads a whole feed with at most `products_max` products and gives each to `take`. Blocks.
+///
+/// # Errors
+/// The feed is rejected; nothing of it may replace the current products.
+pub fn read_feed<R: Read + Seek>(
+    file: &mut R,
+    format: FeedFormat,
     products_max: u64,
-    products: u64,
-    rejected: RejectedRows,
-}
-
-enum ReaderState {
-    /// The first bytes of a feed whose format is not yet recognized.
-    Beginning(Vec<u8>, FeedFormat),
-    Csv(CsvRows),
-    Json(JsonRows),
-}
-
-/// A product, or the reason why a row is not one.
-type FeedRow = Result<CatalogProduct, String>;
-
-impl FeedReader {
-    /// Creates a reader for a feed with at most `products_max` products.
-    pub const fn new(format: FeedFormat, products_max: u64) -> Self {
-        let state = ReaderState::Beginning(Vec::new(), format);
-        Self {
-            state,
-            products_max,
-            products: 0,
-            rejected: RejectedRows {
-                count: 0,
-                first: Vec::new(),
-            },
-        }
-    }
-
-    /// Reads bytes and returns the completed products.
-    ///
-    /// # Errors
-    /// The feed is rejected.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<CatalogProduct>, FeedError> {
-        let mut products = Vec::new();
-        if let ReaderState::Beginning(beginning, format) = &mut self.state {
-            beginning.extend_from_slice(bytes);
-            let beginning = std::mem::take(beginning);
-            let Some((state, rest)) = recognize(&beginning, *format)? else {
-                self.state = ReaderState::Beginning(beginning, *format);
-                return Ok(products);
-            };
-            self.state = state;
-            self.read(&beginning[rest..], &mut products)?;
-        } else {
-            self.read(bytes, &mut products)?;
-        }
-        Ok(products)
-    }
-
-    /// Ends the feed and returns its last products and the rejected rows.
-    ///
-    /// # Errors
-    /// The feed is rejected; nothing of it may replace the current products.
-    pub fn finish(mut self) -> Result<(Vec<CatalogProduct>, RejectedRows), FeedError> {
-        let mut products = Vec::new();
-        let mut rows = Vec::new();
-        match &mut self.state {
-            ReaderState::Beginning(..) => return Err(FeedError::Empty),
-            ReaderState::Csv(csv) => csv.finish(&mut |number, row| rows.push((number, row)))?,
-            ReaderState::Json(json) => json.finish()?,
-        }
-        self.take(rows, &mut products)?;
-        if self.products == 0 {
-            let reason = self.rejected.first.first().map(|row| row.reason.clone());
-            return Err(
-                reason.map_or(FeedError::Empty, |reason| FeedError::NoProducts {
-                    rows: self.rejected.count,
-                    reason,
-                }),
-            );
-        }
-        Ok((products, self.rejected))
-    }
-
-    fn read(&mut self, bytes: &[u8], products: &mut Vec<CatalogProduct>) -> Result<(), FeedError> {
-        let mut rows = Vec::new();
-        match &mut self.state {
-            ReaderState::Beginning(..) => {}
-            ReaderState::Csv(csv) => {
-                csv.push(bytes, &mut |number, row| rows.push((number, row)))?
-            }
-            ReaderState::Json(json) => {
-                json.push(bytes, &mut |number, row| rows.push((number, row)))?
-            }
-        }
-        self.take(rows, products)
-    }
-
-    fn take(
-        &mut self,
-        rows: Vec<(u64, FeedRow)>,
-        products: &mut Vec<CatalogProduct>,
-    ) -> Result<(), FeedError> {
-        for (number, row) in rows {
-            match row {
-                Ok(product) => {
-                    self.products += 1;
-                    products.push(product);
-                }
-                Err(reason) => {
-                    self.rejected.count += 1;
-                    if self.rejected.first.len() < REJECTED_ROWS_REPORTED {
-                        self.rejected.first.push(RejectedRow {
-                            row: number,
-                            reason,
-                        });
+    take: &mut dyn FnMut(CatalogProduct) -> Result<(), FeedError>,
+) -> Result<FeedReport, FeedError> {
+    let kind = content::recognize(file, format)?;
+    let mut groups = VariantGroups::default();
+    read_rows(file, kind, &mut |number, row| match row {
+        Ok(row) => groups.collect(number, &row, products_max),
+        Err(_) => Ok(()),
+    })?;
+    let (mut products, mut report) = (0, FeedReport::default());
+    read_rows(file, kind, &mut |number, row| {
+        match row.map(|row| groups.part_of(number, row)) {
+            Ok(RowPart::Variant) => {}
+            Ok(RowPart::Hidden(reason)) => report.warnings.add(number, reason.to_owned()),
+            Ok(RowPart::Rejected(reason)) => report.rejected.add(number, reason.to_owned()),
+            Ok(RowPart::Product(row)) => match row.into_product() {
+                Ok(read) => {
+                    if !read.warnings.is_empty() {
+                        report.warnings.add(number, read.warnings.join("; "));
                     }
+                    products += 1;
+                    check_count(products + report.rejected.count, products_max)?;
+                    return take(read.product);
                 }
-            }
-            // Rejected rows count too; otherwise a feed of nothing else would be read forever.
-            if self.products + self.rejected.count > self.products_max {
-                return Err(FeedError::TooMany {
-                    max: self.products_max,
-                });
-            }
+                Err(reason) => report.rejected.add(number, reason),
+            },
+            Err(reason) => report.rejected.add(number, reason),
         }
+        // Rejected rows count too; otherwise a feed of nothing else would be read forever.
+        check_count(products + report.rejected.count, products_max)
+    })?;
+    if products > 0 {
+        return Ok(report);
+    }
+    let rows = report.rejected.count + report.warnings.count;
+    let first = report
+        .rejected
+        .first
+        .into_iter()
+        .chain(report.warnings.first);
+    Err(first
+        .map(|row| row.reason)
+        .next()
+        .map_or(FeedError::Empty, |reason| FeedError::NoProducts {
+            rows,
+            reason,
+        }))
+}
+
+const fn check_count(count: u64, max: u64) -> Result<(), FeedError> {
+    if count > max {
+        Err(FeedError::TooMany { max })
+    } else {
         Ok(())
     }
 }
 
-/// Recognizes the format from the first bytes and returns it with the position of the content.
-fn recognize(
-    beginning: &[u8],
-    format: FeedFormat,
-) -> Result<Option<(ReaderState, usize)>, FeedError> {
-    if UTF16_MARKS.iter().any(|mark| beginning.starts_with(mark)) {
-        return Err(FeedError::Unreadable(
-            "the feed is in UTF-16; save it as UTF-8",
-        ));
-    }
-    // A mark can arrive in several pieces.
-    let mut marks = UTF16_MARKS
-        .iter()
-        .chain(COMPRESSION_MARKS.iter())
-        .chain([&UTF8_MARK]);
-    if marks.any(|mark| beginning.len() < mark.len() && mark.starts_with(beginning)) {
-        return Ok(None);
-    }
-    let marked = if beginning.starts_with(UTF8_MARK) {
-        UTF8_MARK.len()
-    } else {
-        0
-    };
-    let Some(blank) = beginning[marked..]
-        .iter()
-        .position(|byte| !byte.is_ascii_whitespace())
-    else {
-        // White space for longer than a row may be is not a known format.
-        return if beginning.len() > ROW_BYTES_MAX {
-            Err(FeedError::Empty)
-        } else {
-            Ok(None)
-        };
-    };
-    let first = beginning[marked + blank];
-    let state = match format {
-        FeedFormat::Csv => ReaderState::Csv(CsvRows::new()),
-        FeedFormat::Json => ReaderState::Json(JsonRows::new()),
-        FeedFormat::Auto if matches!(first, b'[' | b'{') => ReaderState::Json(JsonRows::new()),
-        FeedFormat::Auto if first == b'<' => {
-            return Err(FeedError::Unreadable(
-                "the feed is XML or HTML; only CSV and JSON are taken",
-            ));
+fn read_rows<R: Read + Seek>(
+    file: &mut R,
+    kind: FileKind,
+    take: &mut dyn FnMut(u64, RowValues) -> Result<(), FeedError>,
+) -> Result<(), FeedError> {
+    match kind {
+        FileKind::Csv(encoding) => {
+            let mut csv = CsvRows::new();
+            split_text(encoding.decode(file)?, take, |bytes, take| {
+                csv.push(bytes, take)
+            })?;
+            take_rows(take, |take| csv.finish(take))
         }
-        FeedFormat::Auto
-            if COMPRESSION_MARKS
-                .iter()
-                .any(|mark| beginning.starts_with(mark)) =>
-        {
-            return Err(FeedError::Unreadable(
-                "the feed is compressed; only plain CSV and JSON are taken",
-            ));
+        FileKind::Json(encoding) => {
+            let mut json = JsonRows::new();
+            split_text(encoding.decode(file)?, take, |bytes, take| {
+                json.push(bytes, take)
+            })?;
+            json.finish()
         }
-        FeedFormat::Auto => ReaderState::Csv(CsvRows::new()),
-    };
-    Ok(Some((state, marked + blank)))
+        FileKind::Xml(encoding) => xml::read_rows(encoding.decode(file)?, take),
+        FileKind::Zip => workbook::read_rows(file, take),
+    }
+}
+
+/// Rows that a splitter has completed.
+type SplitRows = Vec<(u64, RowValues)>;
+
+fn split_text(
+    mut text: impl Read,
+    take: &mut dyn FnMut(u64, RowValues) -> Result<(), FeedError>,
+    mut split: impl FnMut(&[u8], &mut dyn FnMut(u64, RowValues)) -> Result<(), FeedError>,
+) -> Result<(), FeedError> {
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        let read = text.read(&mut piece)?;
+        if read == 0 {
+            return Ok(());
+        }
+        take_rows(take, |rows| split(&piece[..read], rows))?;
+    }
+}
+
+/// Takes the rows that a call of `split` completes.
+fn take_rows(
+    take: &mut dyn FnMut(u64, RowValues) -> Result<(), FeedError>,
+    split: impl FnOnce(&mut dyn FnMut(u64, RowValues)) -> Result<(), FeedError>,
+) -> Result<(), FeedError> {
+    let mut rows = SplitRows::new();
+    split(&mut |number, row| rows.push((number, row)))?;
+    for (number, row) in rows {
+        take(number, row)?;
+    }
+    Ok(())
 }

@@ -45,8 +45,8 @@ pub(in crate::admin) struct TeamFields {
     /// `true` if API keys may chat with it.
     #[serde(default = "default_public")]
     pub(in crate::admin) public: bool,
-    /// Only active teams reply. By default, a team is active if one of its agents can reply, and a
-    /// draft otherwise.
+    /// Only active teams reply. By default, a team is active if one of its agents can reply, and
+    /// otherwise a draft, unless it is active with the same agents already.
     #[serde(default)]
     #[schema(value_type = ActivationStatus, required = false)]
     pub(in crate::admin) status: Option<ActivationStatus>,
@@ -179,10 +179,13 @@ impl Resource for TeamResource {
             public: fields.public,
             status: fields.status.unwrap_or(ActivationStatus::Active),
         };
-        if team.status == ActivationStatus::Active && !is_answerable(planner, fields).await? {
+        if team.status == ActivationStatus::Active
+            && !is_answerable(planner, fields).await?
+            && !was_accepted(planner, &team).await?
+        {
             if fields.status.is_none() {
                 team.status = ActivationStatus::Draft;
-            } else if !planner.is_draft && !was_accepted(planner, fields, &team).await? {
+            } else if !planner.is_draft {
                 let reason = "an active team needs an active, public member or an active default agent: \
                               nobody could reply";
                 return Err(ValidationError::new("members", reason).into());
@@ -221,15 +224,7 @@ async fn is_answerable(
 
 /// Returns true if the stored team is active with the same agents, which have become inactive since
 /// then: other changes of it are accepted.
-async fn was_accepted(
-    planner: &EntryPlanner<'_>,
-    fields: &TeamFields,
-    team: &Team,
-) -> Result<bool, ApplyError> {
-    let mut slugs = fields.members.iter().map(|member| &member.agent);
-    if slugs.any(|slug| planner.declared_agent(slug).is_some()) {
-        return Ok(false);
-    }
+async fn was_accepted(planner: &EntryPlanner<'_>, team: &Team) -> Result<bool, ApplyError> {
     let stored = planner
         .context
         .catalog

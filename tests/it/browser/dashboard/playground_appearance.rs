@@ -110,7 +110,7 @@ async fn team_scores_are_accessible_in_every_size() {
 
 #[tokio::test]
 async fn failed_feed_is_accessible_in_every_size() {
-    let feed = json!({"enabled": true, "feed": {"url": "https://shop.invalid/products.csv"}});
+    let feed = json!({"enabled": true, "feed": {"url": "https://feeds.invalid/products.csv"}});
     let organization = shop_with_settings(json!({"name": "Bean & Leaf", "ecommerce": feed})).await;
     let service = organization.service();
     let path = organization.admin_path(&format!("/agents/{}/products", organization.shop()));

@@ -83,10 +83,21 @@ async fn uploaded_file_is_replaced_deleted_and_shown_to_visitors() {
 
     // The file name does not matter: JSON is detected by its bracket.
     uploads(&person, "export.txt", r#"[{"title": "Oil lamp"}]"#).await;
-    person.does("await shows('Replace 3 products?'); await shows('export.txt'); await press('Replace'); await shows('Imported 1 product');").await;
+    person.does("await shows('Replace 3 products?'); await shows('export.txt'); await shows('Oil lamp'); await press('Cancel');").await;
+    assert_eq!(
+        person.does(LISTED).await,
+        json!(["Desk lamp", "Floor lamp", "Mirror"])
+    );
+    uploads(&person, "export.txt", r#"[{"title": "Oil lamp"}]"#).await;
+    person
+        .does("await press('Replace catalog'); await shows('Imported 1 product');")
+        .await;
     is_shown(&organization, &["Oil lamp"]).await;
 
-    person.does("await press('Delete all'); await shows('Delete 1 product?'); hit(all('[role=dialog] button', 'Delete all')[0]); await shows('No products yet');").await;
+    person.does("await press('Restore previous catalog'); await shows('Restore 3 products?'); hit(all('[role=dialog] button', 'Restore')[0]); await shows('Desk lamp');").await;
+    is_shown(&organization, &["Desk lamp", "Floor lamp"]).await;
+
+    person.does("await press('Delete all'); await shows('Delete 3 products?'); hit(all('[role=dialog] button', 'Delete all')[0]); await shows('No products yet');").await;
     is_shown(&organization, &[]).await;
 }
 
@@ -128,13 +139,12 @@ async fn invalid_file_is_explained_and_changes_nothing() {
         "<html><body>Please sign in</body></html>",
     )
     .await;
-    let words =
-        "await press('Replace'); await shows('The file was not imported'); await shows('The first row names no column');
-        await shows('Name the columns in its first row, one of them “title”.');";
+    let words = "await shows('The file was not imported'); await shows('The file is a web page');
+        await shows('Use the product export of your shop.');";
     person.does(words).await;
     uploads(&person, "half.json", "[{\"title\": \"Lamp\"").await;
     person
-        .does("await press('Replace'); await shows('The file ends in the middle of row 1');")
+        .does("await shows('The file ends in the middle of row 1');")
         .await;
     assert_eq!(
         person.does(LISTED).await,

@@ -793,6 +793,29 @@ export interface components {
             /** @enum {string} */
             role: "assistant";
         });
+        /** @description A product of a feed or of an agent's configuration. */
+        CatalogProduct: {
+            /**
+             * Format: double
+             * @description Price as a number in the currency of the shop; absent if the text contains none.
+             */
+            amount?: number | null;
+            /** @description Further fields by name. */
+            attributes?: {
+                [key: string]: string;
+            };
+            /** @description Description by the shop, as text without markup. */
+            description?: string;
+            /** @description URL of the product's picture. */
+            image: string;
+            /** @description Displayed price; a number is converted to text. */
+            price: string;
+            sale?: components["schemas"]["TimedSale"] | null;
+            /** @description Name of the product. */
+            title: string;
+            /** @description URL of the product's page. */
+            url: string;
+        };
         /** @description A change of the password. */
         ChangePasswordRequest: {
             /**
@@ -1074,6 +1097,8 @@ export interface components {
             everyMinutes: number;
             lastAttemptAt: components["schemas"]["Timestamp"] | null;
             lastSuccessAt: components["schemas"]["Timestamp"] | null;
+            /** @description `true` if the last fetch kept the products until a refresh with `confirm=true`. */
+            needsConfirmation: boolean;
             /** @description `true` if a fetch is due. */
             pending: boolean;
             /** @description The address of the feed. */
@@ -1414,6 +1439,7 @@ export interface components {
                 };
                 /** @description Description by the shop, as text without markup. */
                 description?: string;
+                sale?: components["schemas"]["TimedSale"] | null;
             })[];
             /** @description The largest number of items of a page. */
             limit: number;
@@ -1562,6 +1588,16 @@ export interface components {
             /** @description The message. */
             message: string;
         };
+        /** @description The products before the last replacement. */
+        PreviousProductsView: {
+            /**
+             * Format: int64
+             * @description The number of products.
+             */
+            count: number;
+            /** @description The time at which they were stored. */
+            storedAt: components["schemas"]["Timestamp"];
+        };
         /** @description The body of an error (RFC 9457). */
         Problem: {
             /** @description The kind of problem, for programs; never changes. */
@@ -1628,6 +1664,7 @@ export interface components {
                 };
                 /** @description Description by the shop, as text without markup. */
                 description?: string;
+                sale?: components["schemas"]["TimedSale"] | null;
             })[];
             /** @description The largest number of items of a page. */
             limit: number;
@@ -1650,6 +1687,27 @@ export interface components {
             kind: "feed";
             /** @description URL of the feed. */
             url: string;
+        };
+        /** @description The result of an upload without the upload. */
+        ProductsPreview: {
+            /**
+             * Format: int64
+             * @description The number of products.
+             */
+            count: number;
+            /**
+             * Format: int64
+             * @description The number of stored products that would be replaced.
+             */
+            currentCount: number;
+            /** @description The first products. */
+            first: components["schemas"]["CatalogProduct"][];
+            /** @description The rows that are not products. */
+            rejected: components["schemas"]["ReportedRows"];
+            /** @description The reason why an upload needs `confirm=true`; `null` if it needs none. */
+            risk: string | null;
+            /** @description The rows of which a value was left out, and products that the shop does not show. */
+            warnings: components["schemas"]["ReportedRows"];
         };
         /** @description The products of an agent. */
         ProductsView: {
@@ -1839,26 +1897,6 @@ export interface components {
          * @enum {string}
          */
         ReasoningEffort: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
-        /** @description A row that is not a product. */
-        RejectedRow: {
-            /** @description Reason of the rejection. */
-            reason: string;
-            /**
-             * Format: int64
-             * @description Number of the row. In CSV the header is row 1, in JSON the first object is.
-             */
-            row: number;
-        };
-        /** @description The rows of a source that are not products. */
-        RejectedRows: {
-            /**
-             * Format: int64
-             * @description Number of rejected rows.
-             */
-            count: number;
-            /** @description The first rejected rows. */
-            first: components["schemas"]["RejectedRow"][];
-        };
         /** @description Replies by their final state. */
         ReplyCounts: {
             /** Format: int64 */
@@ -1909,6 +1947,26 @@ export interface components {
          * @enum {string}
          */
         ReplyStatus: "queued" | "routing" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
+        /** @description A row with something to report. */
+        ReportedRow: {
+            /** @description Reason of the report. */
+            reason: string;
+            /**
+             * Format: int64
+             * @description Number of the row. In a table the header is row 1, in JSON and XML the first product is.
+             */
+            row: number;
+        };
+        /** @description Rows of a source with something to report. */
+        ReportedRows: {
+            /**
+             * Format: int64
+             * @description Number of rows.
+             */
+            count: number;
+            /** @description The first 20 of them. */
+            first: components["schemas"]["ReportedRow"][];
+        };
         /**
          * @description An opaque id that begins with `req_`.
          * @example req_77777777777777777777777777
@@ -2005,8 +2063,9 @@ export interface components {
              * @description The number of products.
              */
             count: number;
-            /** @description The rejected rows. */
-            rejected: components["schemas"]["RejectedRows"];
+            previous: components["schemas"]["PreviousProductsView"] | null;
+            /** @description The rows that are not products. */
+            rejected: components["schemas"]["ReportedRows"];
             /** @description `true` if visitors see products, so that an upload to an agent that hides them is noticed. */
             shown: boolean;
             /** @description The origin of the products. */
@@ -2015,6 +2074,8 @@ export interface components {
             storedAt: components["schemas"]["Timestamp"];
             /** @description The version, which changes with each upload or fetch. */
             version: string;
+            /** @description The rows of which a value was left out, and products that the shop does not show. */
+            warnings: components["schemas"]["ReportedRows"];
         };
         /** @description The configuration of a team. */
         TeamFields: {
@@ -2033,8 +2094,8 @@ export interface components {
             /** @description The name in references, from which the id is derived; never changes. */
             slug: string;
             /**
-             * @description Only active teams reply. By default, a team is active if one of its agents can reply, and a
-             *     draft otherwise.
+             * @description Only active teams reply. By default, a team is active if one of its agents can reply, and
+             *     otherwise a draft, unless it is active with the same agents already.
              */
             status?: components["schemas"]["ActivationStatus"];
         };
@@ -2055,8 +2116,8 @@ export interface components {
             /** @description The name in references, from which the id is derived; never changes. */
             slug: string;
             /**
-             * @description Only active teams reply. By default, a team is active if one of its agents can reply, and a
-             *     draft otherwise.
+             * @description Only active teams reply. By default, a team is active if one of its agents can reply, and
+             *     otherwise a draft, unless it is active with the same agents already.
              */
             status?: components["schemas"]["ActivationStatus"];
             /** @description The version that was read; the response is 409 if the resource has another one. */
@@ -2139,8 +2200,8 @@ export interface components {
             /** @description The name in references, from which the id is derived; never changes. */
             slug: string;
             /**
-             * @description Only active teams reply. By default, a team is active if one of its agents can reply, and a
-             *     draft otherwise.
+             * @description Only active teams reply. By default, a team is active if one of its agents can reply, and
+             *     otherwise a draft, unless it is active with the same agents already.
              */
             status: components["schemas"]["ActivationStatus"];
             /** @description The version of the resource, also in `ETag`; absent in lists. */
@@ -2212,6 +2273,13 @@ export interface components {
             p50Ms: number | null;
             /** Format: int64 */
             p95Ms: number | null;
+        };
+        /** @description A reduced price with the time at which it is valid; an absent bound is open. */
+        TimedSale: {
+            endsAt?: components["schemas"]["Timestamp"] | null;
+            /** @description Displayed price while the sale is on. */
+            price: string;
+            startsAt?: components["schemas"]["Timestamp"] | null;
         };
         /** @description A step of a reply. */
         TimelineStep: {
@@ -2345,6 +2413,18 @@ export interface components {
             visitorEmail?: string | null;
             /** @description Hash of the visitor id. */
             visitorId?: string | null;
+        };
+        /** @description An origin on which the widget of an agent was seen. */
+        WidgetPageView: {
+            /** @description The time at which the widget last started there, to the minute. */
+            lastSeenAt: components["schemas"]["Timestamp"];
+            /** @description The origin of the pages. */
+            origin: string;
+        };
+        /** @description The pages with the widget of an agent. */
+        WidgetPagesView: {
+            /** @description The origins, the latest first. */
+            items: components["schemas"]["WidgetPageView"][];
         };
         /**
          * @description The corner of the page in which the widget is placed.

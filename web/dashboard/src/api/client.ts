@@ -2,7 +2,7 @@
 
 export interface RequestOptions {
   body?: unknown;
-  query?: Record<string, string | number | undefined>;
+  query?: Record<string, string | number | boolean | undefined>;
   /** Version that the change applies to. */
   ifMatch?: string;
   signal?: AbortSignal;

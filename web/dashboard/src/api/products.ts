@@ -10,14 +10,16 @@ export type KeptProducts = Schemas['StoredProductsView'];
 /** Saved feed with the result of its last fetch. */
 export type FetchedFeed = Schemas['FeedView'];
 export type ProductsState = Schemas['ProductsView'];
+export type ProductsPreview = Schemas['ProductsPreview'];
+export type ReportedRows = Schemas['ReportedRows'];
 export type CatalogProduct = Schemas['Page_CatalogProduct']['items'][number];
 
 const PAGE = 25;
 const LOOK_EVERY_MS = 15_000;
 /** Poll interval while a fetch is expected. */
 const LOOK_SOON_MS = 1_000;
-/** Characters that reveal the format of a file. */
-const FORMAT_CHARS = 64;
+/** The service recognizes the format from the content; system media types are unreliable. */
+const ANY_FILE = 'application/octet-stream';
 
 function path(org: string, agent: string): string {
   return `/api/admin/organizations/${org}/agents/${encodeURIComponent(agent)}/products`;
@@ -52,24 +54,32 @@ export function productItemsQuery(org: string, agent: string, version: string, s
   });
 }
 
-/** Replaces all imported products by those of the file, or nothing. */
-export async function uploadProducts(org: string, agent: string, file: File): Promise<KeptProducts> {
-  const headers = { 'content-type': await mediaTypeOf(file) };
-  const response = await ask(path(org, agent), { method: 'PUT', headers, body: file });
+/** Reads a file and changes nothing. */
+export function previewProducts(org: string, agent: string, file: File): Promise<ProductsPreview> {
+  return send(`${path(org, agent)}/preview`, 'POST', file);
+}
+
+/** Replaces all imported products by those of the file, or nothing; a risky replacement must be confirmed. */
+export function uploadProducts(org: string, agent: string, file: File, confirm: boolean): Promise<KeptProducts> {
+  return send(`${path(org, agent)}?confirm=${confirm}`, 'PUT', file);
+}
+
+async function send<T>(path: string, method: string, file: File): Promise<T> {
+  const response = await ask(path, { method, headers: { 'content-type': ANY_FILE }, body: file });
   if (!response.ok) throw await problemOf(response);
-  return (await response.json()) as KeptProducts;
+  return (await response.json()) as T;
+}
+
+/** Makes the products before the last replacement the current ones. */
+export function restoreProducts(org: string, agent: string): Promise<KeptProducts> {
+  return call<KeptProducts>('POST', `${path(org, agent)}/restore`, { body: {} });
 }
 
 export function removeProducts(org: string, agent: string): Promise<void> {
   return call<void>('DELETE', path(org, agent));
 }
 
-export function fetchFeed(org: string, agent: string): Promise<ProductsState> {
-  return call<ProductsState>('POST', `${path(org, agent)}/refresh`, { body: {} });
-}
-
-/** File names and system media types are unreliable; JSON starts with a bracket. */
-async function mediaTypeOf(file: File): Promise<string> {
-  const beginning = (await file.slice(0, FORMAT_CHARS).text()).trimStart();
-  return /^[[{]/.test(beginning) ? 'application/json' : 'text/csv';
+/** Fetches the feed; `confirm` accepts a replacement that the last fetch refused. */
+export function fetchFeed(org: string, agent: string, confirm: boolean): Promise<ProductsState> {
+  return call<ProductsState>('POST', `${path(org, agent)}/refresh`, { query: { confirm }, body: {} });
 }

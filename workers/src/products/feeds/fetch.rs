@@ -120,9 +120,10 @@ impl FeedFetcher {
         } else {
             &self.allowed_only
         };
-        let mut request = client
-            .get(url.clone())
-            .header(header::ACCEPT, "text/csv, application/json, */*;q=0.5");
+        let mut request = client.get(url.clone()).header(
+            header::ACCEPT,
+            "text/csv, application/json, application/xml, */*;q=0.5",
+        );
         if let Some(etag) = last.and_then(|last| last.etag.as_deref()) {
             request = request.header(header::IF_NONE_MATCH, etag);
         }

@@ -8,9 +8,10 @@ use switchboard_backends::{
     Backends, StoreError,
     catalog::{CatalogEntry, EntryKind},
     products::{
-        FeedRefresh, ProductSource, ProductsStatus, RejectedRows,
+        FeedRefresh, ProductSource, ProductsStatus,
         config::ProductsConfig,
-        feed::{FeedError, FeedReader},
+        feed::{FeedError, FeedFile, ReadFeed, read_products},
+        replacement::{ReplacementConsent, ReplacementRisk},
         writer::ProductsWriter,
     },
 };
@@ -39,12 +40,12 @@ enum RefreshError {
     Fetch(#[from] FetchError),
     #[error(transparent)]
     Feed(#[from] FeedError),
-    #[error("the feed has more than {0} bytes")]
-    TooLarge(u64),
     #[error("the feed did not arrive in time")]
     Late,
     #[error("the products could not be stored")]
     Store(#[from] StoreError),
+    #[error("the feed did not replace the products: {0}; confirm if this is right")]
+    Unconfirmed(ReplacementRisk),
     #[error("the agent's feed was changed meanwhile")]
     Changed,
 }
@@ -89,6 +90,11 @@ impl FeedRefresher {
             .await
             .unwrap_or(Err(RefreshError::Late));
         let last = last_of(&status, feed);
+        let consent = if matches!(outcome, Err(RefreshError::Unconfirmed(_))) {
+            ReplacementConsent::Needed
+        } else {
+            ReplacementConsent::Unneeded
+        };
         let (succeeded_at, error, validators) = match outcome {
             Ok(validators) => (Some(attempted_at), None, validators),
             // The new feed must be fetched at once; a recorded result of the old one would delay
@@ -112,6 +118,7 @@ impl FeedRefresher {
             error,
             etag: validators.etag,
             last_modified: validators.last_modified,
+            consent,
         };
         if let Err(error) = self
             .backends
@@ -175,9 +182,10 @@ impl FeedRefresher {
         match self
             .write_products(*response, agent, feed, &mut writer)
             .await
+            .and_then(|read| check_risk(status, feed, read))
         {
-            Ok(rejected) => {
-                writer.publish(source, rejected).await?;
+            Ok(read) => {
+                writer.publish(source, read.report).await?;
                 Ok(validators)
             }
             Err(error) => {
@@ -193,24 +201,15 @@ impl FeedRefresher {
         agent: &Agent,
         feed: &ProductFeed,
         writer: &mut ProductsWriter,
-    ) -> Result<RejectedRows, RefreshError> {
-        let mut reader = FeedReader::new(feed.format, self.config.products_max);
-        let mut bytes = 0;
+    ) -> Result<ReadFeed, RefreshError> {
+        let mut file = FeedFile::new(self.config.bytes_max);
         while let Some(piece) = response.chunk().await.map_err(|_| FetchError::BrokenOff)? {
-            bytes += piece.len() as u64;
-            if bytes > self.config.bytes_max {
-                return Err(RefreshError::TooLarge(self.config.bytes_max));
-            }
-            for product in reader.push(&piece)? {
-                writer.push(&product).await?;
-            }
+            file.push(&piece).await?;
         }
-        let (rest, rejected) = reader.finish()?;
-        for product in rest {
-            writer.push(&product).await?;
-        }
+        let format = (feed.format, self.config.products_max);
+        let read = read_products::<RefreshError>(file, format, Some(writer), 0).await?;
         self.check_feed_unchanged(agent, feed).await?;
-        Ok(rejected)
+        Ok(read)
     }
 
     /// Fails if the agent was deleted or has another feed since the fetch began.
@@ -232,5 +231,20 @@ impl FeedRefresher {
             }
             _ => Err(RefreshError::Changed),
         }
+    }
+}
+
+/// Fails if what was read would probably replace a good catalog by mistake and nobody has confirmed
+/// it.
+fn check_risk(
+    status: &ProductsStatus,
+    feed: &ProductFeed,
+    read: ReadFeed,
+) -> Result<ReadFeed, RefreshError> {
+    let is_confirmed =
+        last_of(status, feed).is_some_and(|last| last.consent == ReplacementConsent::Given);
+    match ReplacementRisk::of(status.kept.as_ref(), &read) {
+        Some(risk) if !is_confirmed => Err(RefreshError::Unconfirmed(risk)),
+        _ => Ok(read),
     }
 }

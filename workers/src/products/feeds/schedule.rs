@@ -128,7 +128,9 @@ fn is_recent(noted: &str, now: Timestamp, time_max: Duration) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use switchboard_backends::relay::embedded::EmbeddedRelay;
+    use switchboard_backends::{
+        products::replacement::ReplacementConsent, relay::embedded::EmbeddedRelay,
+    };
     use switchboard_schemas::{agent::FeedFormat, ids::OrgId, secret::InstallationSecret};
 
     use super::*;
@@ -152,6 +154,7 @@ mod tests {
             error: error.map(Into::into),
             etag: None,
             last_modified: None,
+            consent: ReplacementConsent::default(),
         };
         ProductsStatus {
             kept: None,

@@ -1,5 +1,6 @@
 //! Tests of feed fetches from a scripted server and with scripted host lookups.
 
+mod confirmation;
 mod scheduling;
 
 use std::{
@@ -335,7 +336,7 @@ async fn failed_fetch_keeps_products_and_records_the_reason() {
             Arc::new(|| StatusCode::INTERNAL_SERVER_ERROR.into_response()),
             "500",
         ),
-        (Arc::new(|| "<html>".into_response()), "XML or HTML"),
+        (Arc::new(|| "<html>".into_response()), "web page"),
         (Arc::new(|| "".into_response()), "no rows"),
         (
             Arc::new(|| "title\n\"open".into_response()),
@@ -353,10 +354,7 @@ async fn failed_fetch_keeps_products_and_records_the_reason() {
             Arc::new(|| ([("content-encoding", "gzip")], "x").into_response()),
             "compressed",
         ),
-        (
-            Arc::new(|| b"\x1f\x8b\x08\0\0\0\0\0".into_response()),
-            "compressed",
-        ),
+        (Arc::new(|| b"\x1f\x8b\x08\0\0".into_response()), "gzip"),
         (
             Arc::new(|| {
                 Response::new(Body::from_stream(

@@ -231,3 +231,38 @@ fn exact_attribute_values_rank_before_similar_ones() {
     assert_eq!(found_with(&index, "type", "dresses"), ["Gown"]);
     assert_eq!(found_with(&index, "type", "broetchen"), ["Bread"]);
 }
+
+#[test]
+fn price_of_a_timed_sale_is_filtered_and_shown_while_it_is_on() {
+    let sale = TimedSale {
+        price: "15 EUR".into(),
+        starts_at: Some(Timestamp::from_micros(100)),
+        ends_at: Some(Timestamp::from_micros(200)),
+    };
+    let lamp = CatalogProduct {
+        sale: Some(sale),
+        ..product("Lamp", "20 EUR", "", &[])
+    };
+    let index = index(&[lamp]);
+    let price_at = |text: &str, max: f64, micros: i64| {
+        let asked = ProductQuery {
+            prices: PriceLimits::up_to(max),
+            ..query(text)
+        };
+        let found = index
+            .search_at(&asked, Timestamp::from_micros(micros))
+            .unwrap();
+        assert_eq!(found.total as usize, found.products.len());
+        found
+            .products
+            .first()
+            .map(|found| found.product.price.clone())
+    };
+    for text in ["lamp", ""] {
+        assert_eq!(price_at(text, 16.0, 99), None);
+        assert_eq!(price_at(text, 20.0, 99).as_deref(), Some("20 EUR"));
+        assert_eq!(price_at(text, 16.0, 100).as_deref(), Some("15 EUR"));
+        assert_eq!(price_at(text, 16.0, 199).as_deref(), Some("15 EUR"));
+        assert_eq!(price_at(text, 16.0, 200), None);
+    }
+}

@@ -33,7 +33,7 @@ impl World {
             writer.push(&product(title, "1", "", &[])).await.unwrap();
         }
         writer
-            .publish(ProductSource::Upload, RejectedRows::default())
+            .publish(ProductSource::Upload, FeedReport::default())
             .await
             .unwrap();
     }

@@ -1,21 +1,26 @@
 // Catalog of an upload or a feed: size, age, skipped rows, replacement.
-import { Alert, Button, FileButton, Group, List, Stack, Text } from '@mantine/core';
+import { Button, FileButton, Group, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
-import { IconAlertTriangle, IconFileUpload, IconInfoCircle, IconPackage } from '@tabler/icons-react';
+import { IconArrowBackUp, IconFileUpload, IconInfoCircle, IconPackage } from '@tabler/icons-react';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type DragEvent, type ReactNode, useRef, useState } from 'react';
-import { Problem } from '../../api/client';
-import { type FetchedFeed, type KeptProducts, removeProducts, uploadProducts } from '../../api/products';
+import {
+  type FetchedFeed,
+  type KeptProducts,
+  removeProducts,
+  restoreProducts,
+  uploadProducts,
+} from '../../api/products';
 import { useSession } from '../../api/session';
 import { Card } from '../../components/Card';
 import { Confirm } from '../../components/Confirm';
-import { ErrorAlert, explain } from '../../components/ErrorAlert';
 import { When } from '../../components/formats';
 import { count } from './count';
-import { adviceOn } from './feed-advice';
+import { ReplaceCatalog, RowReport } from './ReplaceCatalog';
 import { SampleFile } from './SampleFile';
+import { UploadError } from './UploadError';
 
-const FILES = '.csv,.tsv,.txt,.json,.jsonl,.ndjson,text/csv,application/json';
+const FILES = '.csv,.tsv,.txt,.json,.jsonl,.ndjson,.xml,.xlsx,text/csv,application/json,application/xml';
 
 interface CatalogProps {
   agentId: string;
@@ -30,14 +35,16 @@ export function Catalog({ agentId, kept, feed, isReadOnly }: CatalogProps) {
   const client = useQueryClient();
   const [replacement, setReplacement] = useState<File>();
   const [isRemoving, setRemoving] = useState(false);
+  const [isRestoring, setRestoring] = useState(false);
   const readAgain = () => client.invalidateQueries({ queryKey: [org, 'products', agentId] });
+  const showImported = async (taken: KeptProducts) => {
+    notifications.show({ color: 'green', message: `Imported ${count(taken.count, 'product')}.` });
+    await readAgain();
+  };
+  const previous = kept?.previous ?? null;
   const uploading = useMutation({
-    mutationFn: (file: File) => uploadProducts(org, agentId, file),
-    onSuccess: async (taken) => {
-      const message = `Imported ${count(taken.count, 'product')}.`;
-      notifications.show({ color: 'green', message });
-      await readAgain();
-    },
+    mutationFn: (file: File) => uploadProducts(org, agentId, file, false),
+    onSuccess: showImported,
   });
   const pickAgain = useRef<() => void>(null);
   const mayUpload = !isReadOnly && feed === null;
@@ -64,7 +71,7 @@ export function Catalog({ agentId, kept, feed, isReadOnly }: CatalogProps) {
   );
   return (
     <Drop onDrop={mayUpload ? take : undefined}>
-      <Card title="Catalog" about="Up to 50,000 products from a CSV or JSON file, or from a feed.">
+      <Card title="Catalog" about="Up to 50,000 products from an Excel (.xlsx), CSV, JSON or XML file, or from a feed.">
         {uploading.isError && <UploadError error={uploading.error} />}
         {kept === null ? <None isReadOnly={isReadOnly} feed={feed} /> : <Facts kept={kept} />}
         {kept === null && mayUpload && <SampleFile />}
@@ -72,6 +79,20 @@ export function Catalog({ agentId, kept, feed, isReadOnly }: CatalogProps) {
           <Group gap="xs" wrap="nowrap" align="flex-start" c="dimmed">
             <IconInfoCircle size={18} aria-hidden className="no-shrink" />
             <Text size="sm">The feed below updates these products. Remove it to upload a file.</Text>
+          </Group>
+        )}
+        {previous !== null && !isReadOnly && (
+          <Group>
+            <Button
+              variant="subtle"
+              leftSection={<IconArrowBackUp size={16} aria-hidden />}
+              onClick={() => setRestoring(true)}
+            >
+              Restore previous catalog
+            </Button>
+            <Text size="xs" c="dimmed" component="div">
+              {count(previous.count, 'product')}, <When at={previous.storedAt} />
+            </Text>
           </Group>
         )}
         {mayUpload && (
@@ -88,14 +109,23 @@ export function Catalog({ agentId, kept, feed, isReadOnly }: CatalogProps) {
           </Group>
         )}
       </Card>
-      {replacement !== undefined && kept !== null && (
-        <Confirm
-          title={`Replace ${count(kept.count, 'product')}?`}
-          action="Replace"
-          onConfirm={async () => uploading.mutate(replacement)}
+      {replacement !== undefined && (
+        <ReplaceCatalog
+          agentId={agentId}
+          file={replacement}
+          onReplaced={showImported}
           onClose={() => setReplacement(undefined)}
+        />
+      )}
+      {isRestoring && previous !== null && (
+        <Confirm
+          title={`Restore ${count(previous.count, 'product')}?`}
+          action="Restore"
+          onConfirm={() => restoreProducts(org, agentId).then(readAgain)}
+          onClose={() => setRestoring(false)}
         >
-          The products in <b>{replacement.name}</b> replace them. If the file cannot be read, nothing changes.
+          They were replaced by the current ones, which you can restore in the same way.
+          {feed !== null && ' The feed replaces them again when its file changes.'}
         </Confirm>
       )}
       {isRemoving && kept !== null && (
@@ -109,26 +139,6 @@ export function Catalog({ agentId, kept, feed, isReadOnly }: CatalogProps) {
         </Confirm>
       )}
     </Drop>
-  );
-}
-
-/** Explains a rejected file and how to correct it; other errors are errors of the service. */
-function UploadError({ error }: { error: unknown }) {
-  const isOfFile = error instanceof Problem && [400, 413, 415].includes(error.status);
-  if (!isOfFile) return <ErrorAlert error={error} />;
-  const reason = explain(error).advice.replace(/\b(t)he feed/gi, '$1he file');
-  return (
-    <Alert
-      color="red"
-      variant="light"
-      icon={<IconAlertTriangle aria-hidden />}
-      title="The file was not imported; nothing changed"
-      role="alert"
-    >
-      <Text size="sm">
-        {reason} {adviceOn(error.message)}
-      </Text>
-    </Alert>
   );
 }
 
@@ -152,7 +162,6 @@ function None({ isReadOnly, feed }: { isReadOnly: boolean; feed: FetchedFeed | n
 }
 
 function Facts({ kept }: { kept: KeptProducts }) {
-  const { rejected } = kept;
   return (
     <>
       <div>
@@ -163,20 +172,8 @@ function Facts({ kept }: { kept: KeptProducts }) {
           {kept.source.kind === 'upload' ? 'From a file' : 'From the feed'}, updated <When at={kept.storedAt} />
         </Text>
       </div>
-      {rejected.count > 0 && (
-        <Alert variant="light" color="yellow" title={`${count(rejected.count, 'row')} skipped`}>
-          <List size="sm" spacing={2}>
-            {rejected.first.map(({ row, reason }) => (
-              <List.Item key={row}>
-                Row {row}: {reason}
-              </List.Item>
-            ))}
-          </List>
-          {rejected.count > rejected.first.length && (
-            <Text size="sm">and {count(rejected.count - rejected.first.length, 'more row')}</Text>
-          )}
-        </Alert>
-      )}
+      <RowReport rows={kept.rejected} what="skipped" />
+      <RowReport rows={kept.warnings} what="with a remark" />
     </>
   );
 }

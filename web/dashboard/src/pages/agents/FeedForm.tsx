@@ -134,7 +134,10 @@ interface LastFetchProps {
 
 function LastFetch({ agentId, feed, isAwaited, onAsked }: LastFetchProps) {
   const org = useSession().organization.id;
-  const asking = useMutation({ mutationFn: () => fetchFeed(org, agentId), onSuccess: () => onAsked?.() });
+  const asking = useMutation({
+    mutationFn: (confirm: boolean) => fetchFeed(org, agentId, confirm),
+    onSuccess: () => onAsked?.(),
+  });
   return (
     <Stack gap="sm">
       {asking.isError && <ErrorAlert error={asking.error} />}
@@ -146,10 +149,15 @@ function LastFetch({ agentId, feed, isAwaited, onAsked }: LastFetchProps) {
             leftSection={<IconRefresh size={16} aria-hidden />}
             disabled={isAwaited}
             loading={asking.isPending}
-            onClick={() => asking.mutate()}
+            onClick={() => asking.mutate(false)}
           >
             Fetch now
           </Button>
+          {feed.needsConfirmation && !isAwaited && (
+            <Button variant="default" color="red" loading={asking.isPending} onClick={() => asking.mutate(true)}>
+              Replace anyway
+            </Button>
+          )}
         </Group>
       )}
     </Stack>
@@ -167,12 +175,17 @@ function Outcome({ feed, isAwaited }: { feed: FetchedFeed; isAwaited: boolean })
   }
   if (feed.error !== null) {
     return (
-      <Alert color="red" variant="light" icon={<IconAlertTriangle aria-hidden />} title="The last fetch failed">
+      <Alert
+        color="red"
+        variant="light"
+        icon={<IconAlertTriangle aria-hidden />}
+        title={feed.needsConfirmation ? 'The feed needs your confirmation' : 'The last fetch failed'}
+      >
         <Text size="sm">
           {feed.error.charAt(0).toUpperCase() + feed.error.slice(1)}. {adviceOn(feed.error)}
         </Text>
         <Text size="sm" component="div" mt={4}>
-          RoutingResult <Ago at={feed.lastAttemptAt} />
+          Attempted <Ago at={feed.lastAttemptAt} />
           {feed.lastSuccessAt !== null && (
             <>
               ; last success <Ago at={feed.lastSuccessAt} />

@@ -8,14 +8,15 @@ const ADVICE: [RegExp, string][] = [
   [/answered/, 'The shop’s server has a problem. If it persists, contact the operator of that server.'],
   [/cannot be reached/, 'Check the address for typos, and whether it opens in a browser.'],
   [/one address to the next/, 'Use the final address of the file, as a browser shows it.'],
-  [/compressed/, 'Provide the file as plain CSV or JSON, not as .gz or .zip.'],
+  [/web page/, 'This is a web page, not a product file. Use the product export of your shop.'],
+  [/workbook \(|protected/, 'Save it as “Excel Workbook (.xlsx)” without a password, or as CSV.'],
+  [/compressed|ZIP/, 'Unpack it and use the file inside.'],
   [
     /broke off|in time|middle of row/,
     'The file was incomplete. If it happens again, contact the operator of the shop’s server.',
   ],
-  [/XML or HTML/, 'This is a web page, not a product file. Choose CSV or JSON in the export of your shop.'],
-  [/UTF-16/, 'Save the file as “CSV UTF-8”.'],
   [/more than \d+ (products|bytes)/, 'Remove products that are not sold, or split the shop between several agents.'],
+  [/confirm if/, 'Check the file of your shop first: most of your products would be lost.'],
   [/names no column|no rows|none of the feed/, 'Name the columns in its first row, one of them “title”.'],
   [/larger than/, 'Look for a quote or a bracket that is not closed.'],
 ];
