@@ -21,7 +21,15 @@ pub enum ReplacementRisk {
         /// Number of current products.
         current: u64,
     },
-    /// More than a tenth of the rows, and twice as many as last time, are not products.
+    /// A value was left out of more than half of the rows.
+    #[error("a value was left out of {warnings} of its {rows} rows")]
+    Loses {
+        /// Number of rows with a warning.
+        warnings: u64,
+        /// Number of rows.
+        rows: u64,
+    },
+    /// More than a tenth of the rows are not products.
     #[error("{rejected} of its {rows} rows are not products")]
     Rejects {
         /// Number of rejected rows.
@@ -32,16 +40,33 @@ pub enum ReplacementRisk {
 }
 
 impl ReplacementRisk {
-    /// Returns the risk of replacing `current` by what was read, or `None`.
-    pub fn of(current: Option<&PublishedProducts>, read: &ReadFeed) -> Option<Self> {
+    /// Returns the risk of replacing `current` by an upload, or `None`.
+    pub fn of_upload(current: Option<&PublishedProducts>, read: &ReadFeed) -> Option<Self> {
+        Self::of(current, read, (0, 0))
+    }
+
+    /// Returns the risk of replacing `current` by a feed, or `None`. A feed that has always had
+    /// faulty rows is no risk as long as there are not twice as many.
+    pub fn of_feed(current: Option<&PublishedProducts>, read: &ReadFeed) -> Option<Self> {
+        let usual = current.map_or((0, 0), |it| (it.rejected.count, it.warnings.count));
+        Self::of(current, read, usual)
+    }
+
+    fn of(
+        current: Option<&PublishedProducts>,
+        read: &ReadFeed,
+        (usual_rejected, usual_warnings): (u64, u64),
+    ) -> Option<Self> {
         let current = current.filter(|current| current.count > 0)?;
         let (count, rejected) = (read.count, read.report.rejected.count);
-        let rows = count + rejected;
+        let (rows, warnings) = (count + rejected, read.report.warnings.count);
         if count * LEFT_SHARE <= current.count {
             let current = current.count;
             Some(Self::Shrinks { count, current })
-        } else if rejected * REJECTED_SHARE > rows && rejected > 2 * current.rejected.count {
+        } else if rejected * REJECTED_SHARE > rows && rejected > 2 * usual_rejected {
             Some(Self::Rejects { rejected, rows })
+        } else if warnings * 2 > rows && warnings > 2 * usual_warnings {
+            Some(Self::Loses { warnings, rows })
         } else {
             None
         }
@@ -108,13 +133,42 @@ mod tests {
                 ..ReadFeed::default()
             };
             read.report.rejected = rows(rejected);
-            let risk = ReplacementRisk::of(Some(&published(current, current_rejected)), &read);
+            let risk = ReplacementRisk::of_feed(Some(&published(current, current_rejected)), &read);
             assert_eq!(
                 risk.is_some(),
                 is_risk,
                 "{current} {current_rejected} {count} {rejected}"
             );
-            assert_eq!(ReplacementRisk::of(None, &read), None);
+            assert_eq!(ReplacementRisk::of_upload(None, &read), None);
         }
+    }
+
+    #[test]
+    fn upload_is_judged_without_the_faults_of_the_last_one() {
+        let current = published(30, 20);
+        let mut read = ReadFeed {
+            count: 60,
+            ..ReadFeed::default()
+        };
+        read.report.rejected = rows(40);
+        assert_eq!(ReplacementRisk::of_feed(Some(&current), &read), None);
+        let risk = ReplacementRisk::of_upload(Some(&current), &read);
+        assert_eq!(
+            risk,
+            Some(ReplacementRisk::Rejects {
+                rejected: 40,
+                rows: 100
+            })
+        );
+        read.report.rejected = rows(0);
+        read.report.warnings = rows(31);
+        let risk = ReplacementRisk::of_upload(Some(&current), &read);
+        assert_eq!(
+            risk,
+            Some(ReplacementRisk::Loses {
+                warnings: 31,
+                rows: 60
+            })
+        );
     }
 }

@@ -31,6 +31,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::{
     authorization::Admin,
     bodies::ProductFile,
+    pages::parse_parameter,
     permissions::{Configure, ReadConfiguration},
     responses::{ConflictingJson, JsonResponse, NoContent},
 };
@@ -47,8 +48,16 @@ const PREVIEW_PRODUCTS: usize = 10;
 pub(super) struct UploadConfirmation {
     /// `true` to replace the products although most of them would be lost or many rows are not
     /// products; without it, such a replacement is refused.
-    #[serde(default)]
-    confirm: bool,
+    #[param(value_type = Option<bool>)]
+    confirm: Option<String>,
+}
+
+impl UploadConfirmation {
+    fn is_given(&self) -> ApiResult<bool> {
+        let rule = "must be true or false";
+        let given = parse_parameter("confirm", self.confirm.as_deref(), rule)?;
+        Ok(given.unwrap_or(false))
+    }
 }
 
 /// The result of an upload without the upload.
@@ -158,10 +167,11 @@ pub(super) async fn read(admin: Admin<ReadConfiguration, Agent>) -> ApiResult<Js
 pub(super) async fn upload(
     admin: Admin<Configure, Agent>,
     headers: HeaderMap,
-    Query(UploadConfirmation { confirm }): Query<UploadConfirmation>,
+    Query(confirmation): Query<UploadConfirmation>,
     file: ProductFile,
 ) -> ApiResult<Json<StoredProductsView>> {
     let (config, agent) = (&admin.state.config.products, &admin.subject);
+    let confirm = confirmation.is_given()?;
     refuse_beside_feed(agent)?;
     let feed = receive(&headers, file, config).await?;
     let products = &admin.state.backends.products;
@@ -171,7 +181,7 @@ pub(super) async fn upload(
     let replaced = async {
         let read = read_products::<ApiError>(feed, format, Some(&mut writer), 0).await?;
         let before = products.read_status(&agent.org_id, &agent.id).await?;
-        match ReplacementRisk::of(before.kept.as_ref(), &read) {
+        match ReplacementRisk::of_upload(before.kept.as_ref(), &read) {
             Some(risk) if !confirm => Err(unconfirmed(&risk)),
             _ => Ok((read, before)),
         }
@@ -201,7 +211,7 @@ pub(super) async fn preview(
     let read = read_products::<ApiError>(feed, format, None, PREVIEW_PRODUCTS).await?;
     let products = &admin.state.backends.products;
     let kept = products.read_status(&agent.org_id, &agent.id).await?.kept;
-    let risk = ReplacementRisk::of(kept.as_ref(), &read);
+    let risk = ReplacementRisk::of_upload(kept.as_ref(), &read);
     let now = Timestamp::now();
     let first = read.first.into_iter();
     Ok(Json(ProductsPreview {
@@ -244,9 +254,10 @@ pub(super) async fn delete(admin: Admin<Configure, Agent>) -> ApiResult<NoConten
 /// Requests an immediate fetch of the agent's feed.
 pub(super) async fn refresh(
     admin: Admin<Configure, Agent>,
-    Query(UploadConfirmation { confirm }): Query<UploadConfirmation>,
+    Query(confirmation): Query<UploadConfirmation>,
 ) -> ApiResult<JsonResponse<202, ProductsView>> {
     let (products, agent) = (&admin.state.backends.products, &admin.subject);
+    let confirm = confirmation.is_given()?;
     let Some(feed) = &agent.settings.ecommerce.feed else {
         let error = ApiError::new(ErrorCode::Conflict, "the agent has no feed");
         return Err(error.param("ecommerce.feed"));
@@ -320,6 +331,9 @@ fn unconfirmed(risk: &ReplacementRisk) -> ApiError {
     let details = match risk {
         ReplacementRisk::Shrinks { count, current } => {
             json!({ "count": count, "currentCount": current })
+        }
+        ReplacementRisk::Loses { warnings, rows } => {
+            json!({ "warnings": warnings, "rows": rows })
         }
         ReplacementRisk::Rejects { rejected, rows } => {
             json!({ "rejected": rejected, "rows": rows })

@@ -153,3 +153,16 @@ async fn refresh_confirms_only_what_a_fetch_asked_for() {
         assert_eq!(status.refresh.unwrap().consent, expected, "{query}");
     }
 }
+
+#[tokio::test]
+async fn confirmation_that_is_not_a_boolean_is_named() {
+    let world = World::new().await;
+    let target = format!("{}?confirm=1", path());
+    let answer = send(&world, "PUT", &target, "text/csv", csv(1)).await;
+    assert_eq!(answer.problem().0, 400);
+    let answer = answer.json();
+    assert_eq!(
+        (&answer["param"], &answer["detail"]),
+        (&json!("confirm"), &json!("confirm must be true or false"))
+    );
+}

@@ -243,7 +243,7 @@ fn check_risk(
 ) -> Result<ReadFeed, RefreshError> {
     let is_confirmed =
         last_of(status, feed).is_some_and(|last| last.consent == ReplacementConsent::Given);
-    match ReplacementRisk::of(status.kept.as_ref(), &read) {
+    match ReplacementRisk::of_feed(status.kept.as_ref(), &read) {
         Some(risk) if !is_confirmed => Err(RefreshError::Unconfirmed(risk)),
         _ => Ok(read),
     }
