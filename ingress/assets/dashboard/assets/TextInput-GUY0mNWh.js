@@ -1,1 +1,0 @@
-import{a as e,d as t,h as n}from"./Stack-EKthWDUS.js";import{t as r}from"./InputBase-DJ1bsSD-.js";var i=n(),a=e(e=>{let n=t([`Input`,`InputWrapper`,`TextInput`],null,e);return(0,i.jsx)(r,{component:`input`,...n,__staticSelector:`TextInput`})});a.classes=r.classes,a.displayName=`@mantine/core/TextInput`;export{a as t};

@@ -1,1 +1,0 @@
-function e({status:e,message:t,retryAfterMs:n}){return[e===null?`an error inside the stream`:`status ${e}`,t===null?void 0:`“${t}”`,n===null?void 0:`wait ${Math.ceil(n/1e3)} s`].filter(e=>e!==void 0).join(` · `)}export{e as t};

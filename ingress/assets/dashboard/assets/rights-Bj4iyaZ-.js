@@ -1,1 +1,0 @@
-var e={readConfiguration:`readConfiguration`,configure:`configure`,manageKeys:`manageKeys`,readConversations:`readConversations`,actOnConversations:`actOnConversations`,manageUsers:`manageUsers`,readAudit:`readAudit`};export{e as t};
