@@ -47,6 +47,21 @@ pub struct SealedProvider {
     pub sealed_key: Vec<u8>,
 }
 
+impl SealedProvider {
+    fn from_entry(entry: CatalogEntry) -> Option<Self> {
+        match entry {
+            CatalogEntry::Provider {
+                provider,
+                sealed_key,
+            } => Some(Self {
+                provider,
+                sealed_key,
+            }),
+            _ => None,
+        }
+    }
+}
+
 impl CatalogCache {
     /// Creates an empty cache.
     pub fn new(catalog: Arc<dyn CatalogEntryStore>) -> Self {
@@ -111,16 +126,7 @@ impl CatalogCache {
         org: &OrgId,
         id: &ProviderId,
     ) -> Result<Option<Arc<SealedProvider>>, StoreError> {
-        let read = self.read(EntryKind::Provider, id.as_str(), |entry| match entry {
-            CatalogEntry::Provider {
-                provider,
-                sealed_key,
-            } => Some(SealedProvider {
-                provider,
-                sealed_key,
-            }),
-            _ => None,
-        });
+        let read = self.read(EntryKind::Provider, id.as_str(), SealedProvider::from_entry);
         let sealed = self.providers.get(id.clone(), read).await?;
         Ok(sealed.filter(|sealed| sealed.provider.org_id == *org))
     }
@@ -132,16 +138,7 @@ impl CatalogCache {
     ) -> Result<Option<Arc<SealedProvider>>, StoreError> {
         let read = async {
             let entries = self.catalog.list(EntryKind::Provider, Some(org)).await?;
-            let providers = entries.into_iter().filter_map(|entry| match entry {
-                CatalogEntry::Provider {
-                    provider,
-                    sealed_key,
-                } => Some(SealedProvider {
-                    provider,
-                    sealed_key,
-                }),
-                _ => None,
-            });
+            let providers = entries.into_iter().filter_map(SealedProvider::from_entry);
             let slug = |sealed: &SealedProvider| sealed.provider.slug.clone();
             Ok(providers.min_by_key(slug))
         };

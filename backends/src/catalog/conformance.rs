@@ -395,7 +395,7 @@ async fn latest_key_use_is_kept_beside_the_key_until_removal(subject: Subject) {
 
 async fn latest_pages_of_an_agent_are_kept(subject: Subject) {
     let (org, other) = (org(), org());
-    let agent: AgentId = AgentId::derive(&secret(), &org, "shop");
+    let agent = AgentId::derive(&secret(), &org, "shop");
     let seen = |host: u32, at| PageSighting {
         org_id: org.clone(),
         agent_id: agent.clone(),

@@ -88,10 +88,10 @@ async fn show_in_list(
     filter: &ConversationFilter,
     conversation: &Conversation,
 ) -> ApiResult<Option<ListedConversationView>> {
-    let Some(passage) = filter.find(state, conversation).await? else {
+    let Some(found) = filter.find(state, conversation).await? else {
         return Ok(None);
     };
-    let shown = ListedConversationView::read(state, conversation, passage).await?;
+    let shown = ListedConversationView::read(state, conversation, found.passage).await?;
     Ok(Some(shown))
 }
 

@@ -28,7 +28,6 @@ mod errors;
 mod mistakes;
 mod operations;
 mod pages;
-mod pages_with_widget;
 mod planner;
 mod playground;
 mod playground_requests;
@@ -43,6 +42,7 @@ mod themes;
 mod unknown_fields;
 mod users;
 mod validation;
+mod widget_pages;
 
 #[cfg(test)]
 mod apply_tests;

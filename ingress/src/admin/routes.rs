@@ -8,13 +8,13 @@ use super::{
     audit_log, conversations,
     document_plan::plan_document,
     operations::AdminRoutes,
-    pages_with_widget, playground, product_items, products, provider_test,
+    playground, product_items, products, provider_test,
     resources::{
         agents::AgentResource, handlers, key_handlers, keys::KeyResource, organization_handlers,
         organizations::OrganizationResource, providers::ProviderResource, resource::Resource,
         teams::TeamResource,
     },
-    users,
+    users, widget_pages,
 };
 
 /// Adds operations below a path: method, path, operation id, summary and handler of each.
@@ -49,7 +49,7 @@ pub(super) fn admin_routes() -> AdminRoutes {
         Post "/agents/{id}/try" "tryAgent" "Try an agent or its draft" playground::try_agent;
         Post "/teams/{id}/try" "tryTeam" "Try the routing of a team or its draft" playground::try_team;
 
-        Get "/agents/{id}/pages" "listWidgetPages" "List the pages with an agent's widget" pages_with_widget::list;
+        Get "/agents/{id}/pages" "listWidgetPages" "List the pages with an agent's widget" widget_pages::list;
         Get "/agents/{id}/products" "readProducts" "Read the state of an agent's products" products::read;
         Put "/agents/{id}/products" "uploadProducts" "Replace an agent's products" products::upload;
         Delete "/agents/{id}/products" "deleteProducts" "Delete an agent's products" products::delete;

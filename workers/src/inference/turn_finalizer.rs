@@ -107,28 +107,22 @@ impl<'a> TurnFinalizer<'a> {
         if let Err(end) = self.store.republish_events(record).await {
             return end;
         }
-        self.writer.mark_finalized().await;
-        if self
-            .writer
-            .complete(&record.end, record.message_count(), true)
+        self.complete_ended(&record.end, record.message_count())
             .await
-        {
-            JobEnd::Finished
-        } else {
-            JobEnd::RetryAfter(LEASE)
-        }
     }
 
     /// Completes a turn that was deleted with its conversation, so that neither its text nor an
     /// event comes back.
     pub(super) async fn end_deleted(&self) -> JobEnd {
         let waited_ms = Timestamp::now().millis_since(self.job.turn.accepted_at);
-        self.writer.mark_finalized().await;
-        if self
-            .writer
-            .complete(&ReplyEnd::cancelled_in_queue(waited_ms), 0, true)
+        self.complete_ended(&ReplyEnd::cancelled_in_queue(waited_ms), 0)
             .await
-        {
+    }
+
+    /// Completes the claim of a reply that has nothing left to store or announce.
+    async fn complete_ended(&self, end: &ReplyEnd, message_count: u64) -> JobEnd {
+        self.writer.mark_finalized().await;
+        if self.writer.complete(end, message_count, true).await {
             JobEnd::Finished
         } else {
             JobEnd::RetryAfter(LEASE)

@@ -66,6 +66,12 @@ pub(super) struct ConversationFilter {
     text: Option<TextSearch>,
 }
 
+/// A conversation that meets all conditions.
+pub(super) struct FilterMatch {
+    /// The passage that a search over messages found.
+    pub(super) passage: Option<String>,
+}
+
 /// The conditions on the visitor of a conversation.
 #[derive(Debug, Default)]
 struct VisitorFilter {
@@ -133,21 +139,23 @@ impl ConversationQuery {
 }
 
 impl ConversationFilter {
-    /// Reads what the conditions need. `None` stands for a conversation that does not meet all;
-    /// otherwise the result has the passage that a search over messages found.
+    /// Returns the match of a conversation that meets all conditions, whose messages are read if a
+    /// condition needs them.
     pub(super) async fn find(
         &self,
         state: &AppState,
         conversation: &Conversation,
-    ) -> ApiResult<Option<Option<String>>> {
+    ) -> ApiResult<Option<FilterMatch>> {
         if !self.matches(conversation) {
             return Ok(None);
         }
         let Some(search) = &self.text else {
-            return Ok(Some(None));
+            return Ok(Some(FilterMatch { passage: None }));
         };
         let passage = search.find(state, conversation).await?;
-        Ok(passage.map(Some))
+        Ok(passage.map(|passage| FilterMatch {
+            passage: Some(passage),
+        }))
     }
 
     /// Returns whether a conversation meets the conditions that need no messages.

@@ -5,11 +5,11 @@
 
 use futures::try_join;
 use serde::Serialize;
-use switchboard_schemas::conversation::{Conversation, Message, MessageAuthor, ReplyStatus};
+use switchboard_schemas::conversation::{Conversation, Message, ReplyStatus};
 use utoipa::ToSchema;
 
 use super::{
-    view::{AuthorView, ConversationView},
+    view::{AuthorView, ConversationView, MessageView},
     with_failures,
 };
 use crate::{
@@ -96,11 +96,11 @@ impl TextSearch {
 }
 
 impl ListedConversationView {
-    /// Reads the first words, unless a search found others, and the state of the latest reply.
+    /// Reads the first words, unless a search found a passage, and the state of the latest reply.
     pub(super) async fn read(
         state: &AppState,
         conversation: &Conversation,
-        found: Option<String>,
+        passage: Option<String>,
     ) -> ApiResult<Self> {
         let (store, org, id) = (
             &state.backends.store,
@@ -110,41 +110,36 @@ impl ListedConversationView {
         let count = u64::from(TURN_MESSAGES);
         let last_from = conversation.message_count.saturating_sub(count);
         let (first, last) = try_join!(
-            store.messages(org, id, 0, u32::from(found.is_none())),
+            store.messages(org, id, 0, u32::from(passage.is_none())),
             store.messages(org, id, last_from, TURN_MESSAGES),
         )?;
         let first_words = || first.first().map(|first| excerpt(&first.content, 0));
         Ok(Self {
             conversation: ConversationView::new(conversation),
-            excerpt: found.or_else(first_words).unwrap_or_default(),
+            excerpt: passage.or_else(first_words).unwrap_or_default(),
             last_status: last_status(state, conversation, &last).await?,
         })
     }
 }
 
+/// Returns the end of the latest reply; a reply without text is found through its message.
 async fn last_status(
     state: &AppState,
     conversation: &Conversation,
     messages: &[Message],
 ) -> ApiResult<Option<ReplyStatus>> {
-    let Some(last) = messages.last() else {
-        return Ok(None);
-    };
-    if let MessageAuthor::Assistant(facts) = &last.author {
-        return Ok(Some(facts.status));
-    }
-    // The latest message has no reply: it is being written, or it ended without text.
     let shown = with_failures(state, conversation, messages).await?;
-    let ends = shown.iter().rev().map(|message| match &message.author {
+    let end_of = |message: &MessageView| match &message.author {
         AuthorView::User => message.unanswered.as_ref().map(|end| end.status),
         AuthorView::Assistant(facts) => Some(facts.status),
-    });
-    Ok(ends.flatten().next())
+    };
+    Ok(shown.iter().rev().find_map(end_of))
 }
 
 /// Returns the text around a character, on one line.
 fn excerpt(text: &str, at: usize) -> String {
-    let from = if at < EXCERPT_CHARS_MAX - EXCERPT_CHARS_BEFORE {
+    let fits_from_the_start = at < EXCERPT_CHARS_MAX - EXCERPT_CHARS_BEFORE;
+    let from = if fits_from_the_start {
         0
     } else {
         at - EXCERPT_CHARS_BEFORE
@@ -152,10 +147,8 @@ fn excerpt(text: &str, at: usize) -> String {
     let mut rest = text.chars().skip(from);
     let part: String = rest.by_ref().take(EXCERPT_CHARS_MAX).collect();
     let words: Vec<&str> = part.split_whitespace().collect();
-    let (before, after) = (
-        if from == 0 { "" } else { "…" },
-        if rest.next().is_none() { "" } else { "…" },
-    );
+    let ellipsis = |is_cut| if is_cut { "…" } else { "" };
+    let (before, after) = (ellipsis(from > 0), ellipsis(rest.next().is_some()));
     format!("{before}{}{after}", words.join(" "))
 }
 
