@@ -144,7 +144,15 @@ pub(crate) fn read_document(file: &PathBuf) -> anyhow::Result<serde_json::Value>
     } else {
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?
     };
-    serde_yaml_ng::from_str(&text).context("the document is neither YAML nor JSON")
+    let document: Value =
+        serde_yaml_ng::from_str(&text).context("the document is neither YAML nor JSON")?;
+    if document.is_object() {
+        Ok(document)
+    } else if document.is_null() {
+        bail!("the document is empty")
+    } else {
+        bail!("the document must be an object with the list `organizations`")
+    }
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ fn check_public_url(text: &str) -> Result<(), String> {
         .iter()
         .any(|scheme| text.to_ascii_lowercase().starts_with(scheme));
     if !has_scheme {
-        let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+        let rest = text.split_once(":/").map_or(text, |(_, rest)| rest);
         return Err(format!(
             "must begin with http:// or https://, for example https://{}",
             rest.trim_start_matches('/')

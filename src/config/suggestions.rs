@@ -8,8 +8,12 @@ use toml::{Table, Value};
 const PREFIX: &str = "SWITCHBOARD_";
 /// Variables that the command line reads.
 const COMMAND_LINE: [&str; 2] = ["SWITCHBOARD_CONFIG", "SWITCHBOARD_ROLE"];
-/// Variables that Kubernetes sets in every container for a service named `switchboard`.
-const KUBERNETES: [&str; 2] = ["SWITCHBOARD_SERVICE_", "SWITCHBOARD_PORT"];
+/// Common names of what a setting of another name does.
+const OTHER_NAMES: [(&str, &str); 3] = [
+    ("SWITCHBOARD_PORT", "SWITCHBOARD__INGRESS__LISTEN"),
+    ("SWITCHBOARD_HOST", "SWITCHBOARD__INGRESS__LISTEN"),
+    ("SWITCHBOARD_URL", "SWITCHBOARD__PUBLIC_URL"),
+];
 
 /// Returns the paths of all settings of a table, separated by dots.
 pub(super) fn setting_paths(table: &Table) -> Vec<String> {
@@ -55,20 +59,35 @@ pub(super) fn unknown_variables(
     environment: &BTreeMap<String, String>,
     settings: &[String],
 ) -> Vec<String> {
-    let variables: Vec<_> = settings.iter().map(|path| variable_of(path)).collect();
-    let is_suspect = |name: &str| {
+    let variables = settings.iter().map(|path| variable_of(path));
+    let variables: Vec<_> = variables.chain(COMMAND_LINE.map(str::to_owned)).collect();
+    let is_suspect = |name: &str, value: &str| {
         name.starts_with(PREFIX)
             && !name.starts_with("SWITCHBOARD__")
             && !COMMAND_LINE.contains(&name)
-            && !KUBERNETES.iter().any(|prefix| name.starts_with(prefix))
+            && !is_of_kubernetes(name, value)
     };
-    let suspects = environment.keys().filter(|name| is_suspect(name));
+    let suspects = environment
+        .iter()
+        .filter(|(name, value)| is_suspect(name, value));
     suspects
-        .map(|name| {
-            let hint = did_you_mean(name, &variables);
+        .map(|(name, _)| {
+            let other = OTHER_NAMES.iter().find(|(other, _)| other == name);
+            let hint = match other {
+                Some((_, setting)) => format!("; did you mean {setting}?"),
+                None => did_you_mean(name, &variables),
+            };
             format!("{name} is not a setting and has no effect{hint}")
         })
         .collect()
+}
+
+/// Returns whether Kubernetes sets this variable in every container for a service named
+/// `switchboard`.
+fn is_of_kubernetes(name: &str, value: &str) -> bool {
+    name.starts_with("SWITCHBOARD_SERVICE_")
+        || name.starts_with("SWITCHBOARD_PORT_")
+        || (name == "SWITCHBOARD_PORT" && value.contains("://"))
 }
 
 fn plain(name: &str) -> String {
@@ -92,20 +111,29 @@ mod tests {
             "SWITCHBOARD_FAVORITE_COLOR",
             "SWITCHBOARD__OPS__LISTEN",
             "SWITCHBOARD_CONFIG",
+            "SWITCHBOARD_PORT",
+            "SWITCHBOARD_ROLES",
             "SWITCHBOARD_SERVICE_HOST",
             "SWITCHBOARD_PORT_8080_TCP",
             "PATH",
         ];
-        let environment = environment.map(|name| (name.to_owned(), String::new()));
+        let environment = environment.map(|name| (name.to_owned(), "8080".to_owned()));
         assert_eq!(
             unknown_variables(&environment.into(), &settings()),
             [
                 "SWITCHBOARD_DATA_DIR is not a setting and has no effect; did you mean SWITCHBOARD__DATA_DIR?",
                 "SWITCHBOARD_FAVORITE_COLOR is not a setting and has no effect",
+                "SWITCHBOARD_PORT is not a setting and has no effect; did you mean SWITCHBOARD__INGRESS__LISTEN?",
                 "SWITCHBOARD_PROVIDER_PRIVATE_NETWORKS is not a setting and has no effect; did you mean \
                  SWITCHBOARD__WORKERS__PROVIDER_PRIVATE_NETWORKS?",
+                "SWITCHBOARD_ROLES is not a setting and has no effect; did you mean SWITCHBOARD_ROLE?",
             ]
         );
+        let of_kubernetes = (
+            "SWITCHBOARD_PORT".to_owned(),
+            "tcp://10.0.0.7:80".to_owned(),
+        );
+        assert!(unknown_variables(&[of_kubernetes].into(), &settings()).is_empty());
     }
 
     #[test]

@@ -165,6 +165,7 @@ fn public_url_without_scheme_is_refused_with_an_example() {
         ("localhost:8080", "for example https://localhost:8080"),
         ("//chat.example/x", "for example https://chat.example/x"),
         ("ftp://chat.example", "for example https://chat.example"),
+        ("http:/chat.example", "for example https://chat.example"),
         ("https://", "is not a base URL"),
         ("https://chat.example/?a=b", "is not a base URL"),
     ] {

@@ -87,8 +87,8 @@ impl PathIds {
     }
 
     pub(super) fn organization(&self) -> ApiResult<OrgId> {
-        let id = self.get("org").parse();
-        id.map_err(|_| not_found("organization"))
+        let id = self.get("org");
+        id.parse().map_err(|_| not_found("organization", id))
     }
 }
 
@@ -103,7 +103,9 @@ impl Administrator {
         match &self.identity {
             CallerIdentity::Installation => Ok(()),
             // The response must not reveal that another organization exists.
-            CallerIdentity::Person(user) if user.org_id != *org => Err(not_found("organization")),
+            CallerIdentity::Person(user) if user.org_id != *org => {
+                Err(not_found("organization", org.as_str()))
+            }
             CallerIdentity::Person(user) if P::is_granted_to(user.role) => Ok(()),
             CallerIdentity::Person(_) => Err(insufficient_role()),
         }
@@ -262,7 +264,7 @@ impl PermissionSubject for Organization {
         let catalog = &state.apply.catalog;
         match catalog.get(EntryKind::Organization, id.as_str()).await? {
             Some(CatalogEntry::Organization(organization)) => Ok(organization),
-            _ => Err(not_found("organization")),
+            _ => Err(not_found("organization", id.as_str())),
         }
     }
 }
@@ -277,7 +279,7 @@ impl PermissionSubject for Agent {
         let found = find(state, &organization.id, EntryKind::Agent, path.get("id")).await?;
         match found.entry {
             CatalogEntry::Agent(agent) => Ok(*agent),
-            _ => Err(not_found(EntryKind::Agent.name())),
+            _ => Err(not_found(EntryKind::Agent.name(), path.get("id"))),
         }
     }
 }

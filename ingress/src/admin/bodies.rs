@@ -149,9 +149,18 @@ pub(super) fn parse_checked<T: DeserializeOwned>(
     })
 }
 
-/// Returns an error text of serde with an ellipsis in place of each quoted value. Names of unknown
-/// fields stay, names of unknown variants are values.
+/// Returns an error text of serde with an ellipsis in place of each quoted value, and `object` for
+/// the names of types. Names of unknown fields stay, names of unknown variants are values.
 fn without_values(text: &str) -> String {
+    for name_of_type in [
+        "expected struct ",
+        "expected enum ",
+        "expected internally tagged enum ",
+    ] {
+        if let Some((given, _)) = text.split_once(name_of_type) {
+            return without_values(&format!("{given}expected an object"));
+        }
+    }
     if let Some(rest) = text.strip_prefix("unknown variant `")
         && let Some((_, expected)) = rest.rsplit_once("`, expected ")
     {

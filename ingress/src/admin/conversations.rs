@@ -118,9 +118,10 @@ pub(super) async fn read(
 }
 
 async fn find(state: &AppState, org: &OrgId, id: &str) -> ApiResult<Conversation> {
-    let id: ConversationId = id.parse().map_err(|_| not_found("conversation"))?;
+    let not_found = || not_found("conversation", id);
+    let id: ConversationId = id.parse().map_err(|_| not_found())?;
     let found = state.backends.store.conversation(org, &id).await?;
-    found.ok_or_else(|| not_found("conversation"))
+    found.ok_or_else(not_found)
 }
 
 /// Reads the conversations of list rows. `None` stands for an outdated row of a deleted

@@ -6,6 +6,7 @@ use switchboard_schemas::ids::OrgId;
 
 use super::pages::{Page, PageQuery};
 use crate::{
+    auth::id_hints,
     http::{ApiError, ApiResult, ErrorCode},
     state::AppState,
 };
@@ -30,7 +31,7 @@ pub(super) async fn find(
 ) -> ApiResult<VersionedEntry> {
     let found = state.apply.catalog.versioned(kind, id).await?;
     let found = found.filter(|found| found.entry.org_id() == org);
-    found.ok_or_else(|| not_found(kind.name()))
+    found.ok_or_else(|| not_found(kind.name(), id))
 }
 
 /// Returns a page of `entries`, sorted by label and converted by `show`.
@@ -67,8 +68,8 @@ pub(super) fn path_of(entry: &CatalogEntry, collection: &str) -> String {
 }
 
 /// Creates the error for a resource that does not exist or belongs to another organization.
-pub(super) fn not_found(kind: &str) -> ApiError {
-    ApiError::new(ErrorCode::NotFound, format!("there is no such {kind}"))
+pub(super) fn not_found(kind: &str, id: &str) -> ApiError {
+    ApiError::new(ErrorCode::NotFound, id_hints::describe(kind, id))
 }
 
 /// Creates the error for a stored entry whose kind does not match its id.

@@ -155,7 +155,7 @@ async fn read_path<T: DeserializeOwned + Send>(parts: &mut Parts) -> ApiResult<T
 
 /// Returns the agent with this id, of any organization, or `AGENT_NOT_FOUND`.
 pub(crate) async fn existing_agent(id: &str, state: &AppState) -> ApiResult<Arc<Agent>> {
-    let not_found = || ApiError::new(ErrorCode::AgentNotFound, id_hints::no_agent(id));
+    let not_found = || ApiError::new(ErrorCode::AgentNotFound, id_hints::no_public("agent", id));
     let agent_id: AgentId = id.parse().map_err(|_| not_found())?;
     state.catalog.agent(&agent_id).await?.ok_or_else(not_found)
 }

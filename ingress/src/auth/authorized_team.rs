@@ -41,7 +41,8 @@ impl FromRequestParts<AppState> for AuthorizedTeam {
         let caller = AuthorizedCaller::<TeamChat>::from_request_parts(parts, state).await?;
         let path = Path::<TeamPath>::from_request_parts(parts, state).await;
         let text = path.map_or_else(|_| String::new(), |Path(path)| path.team_id);
-        let not_found = || ApiError::uncoded(StatusCode::NOT_FOUND, id_hints::no_team(&text));
+        let not_found =
+            || ApiError::uncoded(StatusCode::NOT_FOUND, id_hints::no_public("team", &text));
         let team_id: TeamId = text.parse().map_err(|_| not_found())?;
         let team = state.catalog.team(&team_id).await?;
         let team = team.ok_or_else(not_found)?;

@@ -1,54 +1,60 @@
 //! Descriptions of ids that name nothing. They depend on the form of the id alone, so that they do
 //! not reveal which ids exist.
 
-use switchboard_schemas::ids::{AgentId, ConversationId, KeyId, MessageId, OrgId, TeamId};
+use switchboard_schemas::ids::{
+    AgentId, ConversationId, ErasureId, KeyId, MessageId, OrgId, ProviderId, TeamId, UserId,
+};
 
-/// A kind of resource with public ids: its name, the prefix of its ids, and its path.
-type IdKind = (&'static str, &'static str, &'static str);
-
-const AGENT: IdKind = (
-    "an agent",
-    AgentId::PREFIX,
-    "; use /api/public/agents/{agentId}/…",
-);
-const TEAM: IdKind = (
-    "a team",
-    TeamId::PREFIX,
-    "; use /api/public/teams/{teamId}/chat",
-);
-const OTHERS: [IdKind; 4] = [
-    (
-        "a message",
-        MessageId::PREFIX,
-        "; use /api/public/messages/{messageId}",
-    ),
-    ("a conversation", ConversationId::PREFIX, ""),
-    ("an organization", OrgId::PREFIX, ""),
-    ("an API key", KeyId::PREFIX, ""),
+/// The names of all kinds of resources and the prefixes of their ids.
+const KINDS: [(&str, &str); 9] = [
+    ("agent", AgentId::PREFIX),
+    ("team", TeamId::PREFIX),
+    ("message", MessageId::PREFIX),
+    ("conversation", ConversationId::PREFIX),
+    ("organization", OrgId::PREFIX),
+    ("key", KeyId::PREFIX),
+    ("provider", ProviderId::PREFIX),
+    ("user", UserId::PREFIX),
+    ("erasure", ErasureId::PREFIX),
+];
+/// The paths of the public API, by the kind of their id.
+const PUBLIC_PATHS: [(&str, &str); 3] = [
+    ("agent", "/api/public/agents/{agentId}/…"),
+    ("team", "/api/public/teams/{teamId}/chat"),
+    ("message", "/api/public/messages/{messageId}"),
 ];
 
-/// Returns the description of an id that names no agent.
-pub(crate) fn no_agent(id: &str) -> String {
-    describe(id, "agent", AGENT)
+/// Returns the description of an id that names no resource of this kind in the public API.
+pub(crate) fn no_public(kind: &str, id: &str) -> String {
+    let given = kind_of(id).filter(|given| *given != kind);
+    let mut paths = PUBLIC_PATHS.iter();
+    match given.and_then(|given| paths.find(|(kind, _)| *kind == given)) {
+        Some((_, path)) => format!("{}; use {path}", describe(kind, id)),
+        None => describe(kind, id),
+    }
 }
 
-/// Returns the description of an id that names no team.
-pub(crate) fn no_team(id: &str) -> String {
-    describe(id, "team", TEAM)
+/// Returns the description of an id that names no resource of this kind.
+pub(crate) fn describe(kind: &str, id: &str) -> String {
+    let mut kinds = KINDS.iter();
+    match (kind_of(id), kinds.find(|(name, _)| *name == kind)) {
+        (Some(given), _) if given != kind => format!("this is the id of {}", with_article(given)),
+        (None, Some((_, prefix))) => {
+            format!("no {kind} has this id; ids of {kind}s begin with {prefix}")
+        }
+        _ => format!("no {kind} has this id"),
+    }
 }
 
-fn describe(id: &str, name: &str, wanted: IdKind) -> String {
-    if id.starts_with(wanted.1) {
-        return format!("no {name} has this id");
-    }
-    let mut kinds = [AGENT, TEAM].into_iter().chain(OTHERS);
-    match kinds.find(|(_, prefix, _)| id.starts_with(prefix)) {
-        Some((kind, _, path)) => format!("this is the id of {kind}{path}"),
-        None => format!(
-            "no {name} has this id; ids of {name}s begin with {}",
-            wanted.1
-        ),
-    }
+fn kind_of(id: &str) -> Option<&'static str> {
+    let mut kinds = KINDS.iter();
+    let kind = kinds.find(|(_, prefix)| id.starts_with(prefix));
+    kind.map(|(name, _)| *name)
+}
+
+fn with_article(kind: &str) -> String {
+    let is_vowel = kind.starts_with(['a', 'e', 'i', 'o']);
+    format!("{} {kind}", if is_vowel { "an" } else { "a" })
 }
 
 #[cfg(test)]
@@ -57,27 +63,27 @@ mod tests {
 
     #[test]
     fn id_of_another_kind_is_directed_to_its_path() {
-        for (detail, expected) in [
-            (no_agent("agt_1"), "no agent has this id"),
+        for (kind, id, expected) in [
+            ("agent", "agt_1", "no agent has this id"),
             (
-                no_agent("team_7"),
+                "agent",
+                "team_7",
                 "this is the id of a team; use /api/public/teams/{teamId}/chat",
             ),
             (
-                no_agent("shop"),
+                "agent",
+                "shop",
                 "no agent has this id; ids of agents begin with agt_",
             ),
-            (no_agent("conv_7"), "this is the id of a conversation"),
+            ("agent", "conv_7", "this is the id of a conversation"),
             (
-                no_team("agt_1"),
+                "team",
+                "agt_1",
                 "this is the id of an agent; use /api/public/agents/{agentId}/…",
             ),
-            (
-                no_team("front"),
-                "no team has this id; ids of teams begin with team_",
-            ),
+            ("message", "key_1", "this is the id of a key"),
         ] {
-            assert_eq!(detail, expected);
+            assert_eq!(no_public(kind, id), expected);
         }
     }
 }

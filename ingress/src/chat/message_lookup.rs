@@ -18,6 +18,7 @@ use crate::{
     auth::{
         authorized_agent::check_origin,
         caller::{AccessPolicy, AuthorizedCaller},
+        id_hints,
     },
     http::{ApiError, ApiResult, ErrorCode},
     limits::RateLimitBucket,
@@ -45,11 +46,8 @@ impl AccessPolicy for MessageAccess {
 #[into_params(parameter_in = Path)]
 pub(crate) struct MessagePath {
     /// The id of the reply, from `X-Message-Id`.
-    #[param(
-        value_type = String,
-        example = "msg_7777777777777777777777777777777777777777777777777777"
-    )]
-    message_id: MessageId,
+    #[param(example = "msg_7777777777777777777777777777777777777777777777777777")]
+    message_id: String,
 }
 
 /// A reply of the caller's organization.
@@ -76,10 +74,11 @@ impl FromRequestParts<AppState> for AuthorizedMessage {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
         let caller = AuthorizedCaller::<MessageAccess>::from_request_parts(parts, state).await?;
         let path = Path::<MessagePath>::from_request_parts(parts, state).await;
-        let Path(MessagePath { message_id }) = path.map_err(|_| not_found())?;
+        let text = path.map_or_else(|_| String::new(), |Path(path)| path.message_id);
+        let message_id: MessageId = text.parse().map_err(|_| not_found(&text))?;
         // Decided by the id alone, so that response times do not reveal which messages exist.
         if !caller.may_access(&message_id.conversation()) {
-            return Err(not_found());
+            return Err(not_found(&text));
         }
         let found = Self::find(state, caller.org_id(), message_id).await?;
         caller.check_origin(&parts.headers, state)?;
@@ -93,7 +92,9 @@ impl AuthorizedMessage {
         let stage = match stage_of(state, org, &reply).await? {
             Some(stage) => stage,
             // The reply may have become final between the two reads.
-            None => stage_of(state, org, &reply).await?.ok_or_else(not_found)?,
+            None => stage_of(state, org, &reply)
+                .await?
+                .ok_or_else(|| not_found(reply.as_str()))?,
         };
         Ok(Self {
             org: org.clone(),
@@ -245,9 +246,7 @@ async fn stage_of(
     }))
 }
 
-fn not_found() -> ApiError {
-    ApiError::new(
-        ErrorCode::MessageNotFound,
-        "no message of this organization has this id",
-    )
+fn not_found(id: &str) -> ApiError {
+    let detail = id_hints::no_public("message", id);
+    ApiError::new(ErrorCode::MessageNotFound, detail)
 }

@@ -1,14 +1,14 @@
 //! Reads JSON request bodies within size and time limits, with the documented errors, which the
 //! framework's extractor does not return.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 
 use super::{ApiError, ApiResult, ErrorCode, strict_value::StrictValue};
 use crate::config::IngressConfig;
@@ -20,6 +20,8 @@ pub(crate) struct BodyLimits {
     /// Maximum time until the last byte.
     pub(crate) timeout: Duration,
 }
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Maximum size of a body with credentials, in bytes: everybody can send one.
 const CREDENTIALS_BYTES_MAX: usize = 4 << 10;
@@ -89,7 +91,10 @@ pub(crate) fn parse_body<T: DeserializeOwned>(body: &[u8]) -> ApiResult<T> {
 /// `INVALID_JSON`.
 pub(crate) fn parse_object(body: &[u8]) -> ApiResult<Map<String, Value>> {
     match serde_json::from_slice(body) {
-        Ok(Value::Object(fields)) => Ok(fields),
+        Ok(Value::Object(fields)) => {
+            check_whole_numbers(body)?;
+            Ok(fields)
+        }
         Ok(_) => Err(ApiError::new(
             ErrorCode::InvalidRequestData,
             "the body must be a JSON object",
@@ -99,6 +104,42 @@ pub(crate) fn parse_object(body: &[u8]) -> ApiResult<Map<String, Value>> {
             syntax_fault(body, &error),
         )),
     }
+}
+
+/// Rejects whole numbers that no type of the service holds, such as ids of 20 digits: they would be
+/// stored rounded.
+fn check_whole_numbers(body: &[u8]) -> ApiResult<()> {
+    if !std::str::from_utf8(body).is_ok_and(has_rounded_number) {
+        return Ok(());
+    }
+    let fields: HashMap<String, &RawValue> = serde_json::from_slice(body).unwrap_or_default();
+    let field = fields
+        .iter()
+        .find(|(_, value)| has_rounded_number(value.get()));
+    let name = field.map_or("", |(name, _)| name);
+    Err(ApiError::field(
+        name,
+        "has a whole number with too many digits; send it as a string",
+    ))
+}
+
+fn has_rounded_number(json: &str) -> bool {
+    let (mut is_string, mut is_escaped) = (false, false);
+    let mut is_between_numbers = |character| {
+        match character {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '"' => is_string = !is_string,
+            _ => {}
+        }
+        is_string || !matches!(character, '0'..='9' | '-' | '+' | '.' | 'e' | 'E')
+    };
+    let is_rounded = |number: &str| {
+        let digits = number.strip_prefix('-').unwrap_or(number);
+        let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        is_whole && number.parse::<i64>().is_err() && number.parse::<u64>().is_err()
+    };
+    json.split(&mut is_between_numbers).any(is_rounded)
 }
 
 /// Describes malformed JSON by its position. The text of `error` can quote the body.
@@ -111,6 +152,7 @@ fn syntax_fault(body: &[u8], error: &serde_json::Error) -> String {
     let row = rows.into_iter().nth(line.saturating_sub(1));
     let offender = row.and_then(|row| row.get(column.saturating_sub(1)));
     let hint = match offender {
+        _ if body.starts_with(BYTE_ORDER_MARK) => ": leave out the byte order mark",
         _ if error.is_eof() => ": it ends too early",
         Some(b'\'') => ": use double quotes",
         _ => "",
@@ -182,6 +224,30 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(name, value.parse().unwrap());
         status(read_body(&headers, body, LIMITS).await)
+    }
+
+    #[test]
+    fn whole_number_that_would_be_rounded_is_refused_with_its_field() {
+        for (value, is_refused) in [
+            ("12345678901234567890123", true),
+            ("[{\"deep\": -9223372036854775809}]", true),
+            ("18446744073709551615", false),
+            ("-9223372036854775808", false),
+            ("12345678901234567890123.0", false),
+            ("4.444444444444445e23", false),
+            ("\"12345678901234567890123\"", false),
+            ("\"\\\"12345678901234567890123\"", false),
+            ("{\"12345678901234567890123\": 1}", false),
+        ] {
+            let body = format!("{{\"a\": 1, \"metadata\": {value}}}");
+            let refused = parse_object(body.as_bytes()).map_err(ApiError::into_parts);
+            let param = refused.err().and_then(|error| error.param);
+            assert_eq!(
+                param.as_deref(),
+                is_refused.then_some("metadata"),
+                "{value}"
+            );
+        }
     }
 
     #[tokio::test]

@@ -15,8 +15,7 @@ const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Problem<'a> {
-    /// The kind of problem, as the address of its description on this service; `about:blank`
-    /// without a code.
+    /// The kind of problem, as the address of its description on this service.
     #[schema(format = "uri-reference")]
     r#type: String,
     /// The kind of problem, for people; the text may change.
@@ -84,9 +83,7 @@ fn take_error_parts(response: &mut Response) -> Option<ErrorParts> {
 pub(crate) fn problem_json(facts: &ErrorParts, request_id: &RequestId) -> Vec<u8> {
     let standard_title = facts.status.canonical_reason().unwrap_or("Error");
     let problem = Problem {
-        r#type: facts
-            .code
-            .map_or_else(|| "about:blank".to_owned(), problem_type),
+        r#type: problem_type(facts.code),
         title: facts.code.map_or(standard_title, ErrorCode::title),
         status: facts.status.as_u16(),
         detail: &facts.detail,
@@ -100,8 +97,9 @@ pub(crate) fn problem_json(facts: &ErrorParts, request_id: &RequestId) -> Vec<u8
 
 /// Returns the address of a code's section on the page of errors. It has no host, because
 /// installations have no common domain.
-fn problem_type(code: ErrorCode) -> String {
-    format!("/docs/errors#{}", code.slug())
+fn problem_type(code: Option<ErrorCode>) -> String {
+    let section = code.map_or_else(|| "without-a-code".to_owned(), ErrorCode::slug);
+    format!("/docs/errors#{section}")
 }
 
 #[cfg(test)]
@@ -144,7 +142,7 @@ mod tests {
         assert!(body.get("code").is_none());
         assert_eq!(
             (body["type"].as_str(), body["title"].as_str()),
-            (Some("about:blank"), Some("Not Found"))
+            (Some("/docs/errors#without-a-code"), Some("Not Found"))
         );
     }
 

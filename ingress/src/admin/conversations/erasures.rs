@@ -175,9 +175,10 @@ pub(in crate::admin) async fn list(
 }
 
 async fn find(state: &AppState, org: &OrgId, id: &str) -> ApiResult<Erasure> {
-    let id: ErasureId = id.parse().map_err(|_| not_found("erasure"))?;
+    let not_found = || not_found("erasure", id);
+    let id: ErasureId = id.parse().map_err(|_| not_found())?;
     let found = state.backends.store.erasure(org, &id).await?;
-    found.ok_or_else(|| not_found("erasure"))
+    found.ok_or_else(not_found)
 }
 
 /// Erases for up to [`RUN_TIME`] and stores the progress, even after a failure.

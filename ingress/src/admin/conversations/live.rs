@@ -33,10 +33,11 @@ pub(in crate::admin) async fn follow(
 ) -> ApiResult<EventStream> {
     let org = subject.id;
     let conversation = find(&state, &org, path.get("id")).await?;
+    let not_found = || not_found("message", path.get("message"));
     let reply: Result<MessageId, _> = path.get("message").parse();
-    let reply = reply.map_err(|_| not_found("message"))?;
+    let reply = reply.map_err(|_| not_found())?;
     if reply.conversation() != conversation.id {
-        return Err(not_found("message"));
+        return Err(not_found());
     }
     let found = AuthorizedMessage::find(&state, &org, reply).await?;
     let position = ResumePosition::parse(&query, &last_event_id, true)?;
