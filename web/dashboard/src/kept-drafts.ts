@@ -1,4 +1,6 @@
 // Unsaved changes in the storage of the tab, so that a reload does not lose them.
+import { attempt } from './storage';
+
 const PREFIX = 'draft:';
 
 interface KeptDraft<T> {
@@ -7,35 +9,20 @@ interface KeptDraft<T> {
 }
 
 export function keepDraft<T>(key: string, draft: KeptDraft<T>): void {
-  try {
-    sessionStorage.setItem(PREFIX + key, JSON.stringify(draft));
-  } catch {
-    // A full or forbidden storage only costs the restoration.
-  }
+  attempt(() => sessionStorage.setItem(PREFIX + key, JSON.stringify(draft)));
 }
 
 export function readDraft<T>(key: string): KeptDraft<T> | undefined {
-  try {
-    const kept = sessionStorage.getItem(PREFIX + key);
-    return kept === null ? undefined : (JSON.parse(kept) as KeptDraft<T>);
-  } catch {
-    return undefined;
-  }
+  return attempt(() => JSON.parse(sessionStorage.getItem(PREFIX + key) ?? 'null') as KeptDraft<T> | null) ?? undefined;
 }
 
 export function forgetDraft(key: string): void {
-  try {
-    sessionStorage.removeItem(PREFIX + key);
-  } catch {
-    // Without storage there is nothing to remove.
-  }
+  attempt(() => sessionStorage.removeItem(PREFIX + key));
 }
 
 /** Removes the drafts of a user who leaves. */
 export function forgetAllDrafts(): void {
-  try {
+  attempt(() => {
     for (const key of Object.keys(sessionStorage)) if (key.startsWith(PREFIX)) sessionStorage.removeItem(key);
-  } catch {
-    // Without storage there is nothing to remove.
-  }
+  });
 }

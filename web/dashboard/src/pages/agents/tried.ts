@@ -1,18 +1,13 @@
 // Agents that the user has tried in the playground of this browser.
+import { attempt } from '../../storage';
+
 const PREFIX = 'tried:';
 
 export function recordTry(agentId: string): void {
-  try {
-    localStorage.setItem(PREFIX + agentId, 'yes');
-  } catch {
-    // Without storage the checklist keeps the step open.
-  }
+  attempt(() => localStorage.setItem(PREFIX + agentId, 'yes'));
 }
 
+/** Returns whether the agent was tried; without storage the checklist keeps the step open. */
 export function isTried(agentId: string): boolean {
-  try {
-    return localStorage.getItem(PREFIX + agentId) !== null;
-  } catch {
-    return false;
-  }
+  return typeof attempt(() => localStorage.getItem(PREFIX + agentId)) === 'string';
 }
