@@ -22,15 +22,17 @@ function closure(key, seen = new Set()) {
   return seen;
 }
 
+const PROGRAM = 'src/main.tsx';
+
 /** Files of the first view of a page. */
-const firstView = (...keys) => keys.reduce((seen, key) => closure(key, seen), closure(entry));
+const firstView = (...keys) => [PROGRAM, ...keys].reduce((seen, key) => closure(key, seen), closure(entry));
 
 const bytes = (file) => gzipSync(readFileSync(join(built, file)), { level: 9 }).length;
 const sizes = new Map();
 const size = (file) => sizes.get(file) ?? sizes.set(file, bytes(file)).get(file);
 const sum = (files) => ['index.html', ...files].reduce((total, file) => total + size(file), 0);
 const SHELL = 'src/components/Shell.tsx';
-const pages = (manifest[entry].dynamicImports ?? []).map((key) => firstView(SHELL, key));
+const pages = manifest[PROGRAM].dynamicImports.map((key) => firstView(SHELL, key));
 const largest = pages.sort((left, right) => sum(right) - sum(left))[0];
 for (const file of largest) console.log(`${String(size(file)).padStart(8)}  ${file}`);
 const views = [

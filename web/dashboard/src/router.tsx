@@ -1,7 +1,9 @@
 // Routes of the dashboard. Pages are loaded on first use.
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
+import { sessionQuery } from './api/session';
 import { NotFound, PageFailure } from './components/ErrorAlert';
 import type { AnalyticsSearch } from './pages/analytics/range';
+import { queryClient } from './query-client';
 
 const root = createRootRoute({ notFoundComponent: NotFound });
 
@@ -22,6 +24,8 @@ const link = createRoute({
 const inside = createRoute({
   getParentRoute: () => root,
   id: 'inside',
+  loader: () => queryClient.prefetchQuery(sessionQuery),
+  staleTime: Number.POSITIVE_INFINITY,
   component: lazyRouteComponent(() => import('./components/Shell'), 'Shell'),
 });
 

@@ -1619,7 +1619,8 @@ export interface components {
             title: string;
             /**
              * Format: uri-reference
-             * @description The kind of problem, as the address of its description on this service.
+             * @description The kind of problem, as the address of its description on this service; `about:blank`
+             *     without a code.
              */
             type: string;
         };

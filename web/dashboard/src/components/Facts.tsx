@@ -1,31 +1,21 @@
 // Fields of a form, which are facts for those who may not edit.
-import {
-  ColorInput,
-  createTheme,
-  MantineThemeProvider,
-  NumberInput,
-  SegmentedControl,
-  Select,
-  Switch,
-  Textarea,
-  TextInput,
-} from '@mantine/core';
+import { createTheme, MantineThemeProvider } from '@mantine/core';
 import type { ReactNode } from 'react';
 
 const text = { readOnly: true, variant: 'unstyled' } as const;
 
 const facts = createTheme({
   components: {
-    TextInput: TextInput.extend({ defaultProps: text }),
-    Textarea: Textarea.extend({ defaultProps: text }),
-    NumberInput: NumberInput.extend({ defaultProps: { ...text, hideControls: true } }),
-    Select: Select.extend({ defaultProps: { ...text, rightSection: <span /> } }),
-    ColorInput: ColorInput.extend({
+    TextInput: { defaultProps: text },
+    Textarea: { defaultProps: text },
+    NumberInput: { defaultProps: { ...text, hideControls: true } },
+    Select: { defaultProps: { ...text, rightSection: <span /> } },
+    ColorInput: {
       defaultProps: { ...text, withPicker: false, withEyeDropper: false, popoverProps: { disabled: true } },
-    }),
-    SegmentedControl: SegmentedControl.extend({ defaultProps: { readOnly: true } }),
+    },
+    SegmentedControl: { defaultProps: { readOnly: true } },
     // A checkbox cannot be read-only; its style keeps it readable.
-    Switch: Switch.extend({ defaultProps: { disabled: true } }),
+    Switch: { defaultProps: { disabled: true } },
   },
 });
 

@@ -12,8 +12,8 @@ export function NoModelBanner() {
   const mayConfigure = useMay(RIGHTS.configure);
   const lacksModel = organization.hasModel === false;
   // A provider that was just added counts at once; the session is read again only later.
-  const providers = useQuery({ ...listQuery(organization.id, 'providers'), enabled: lacksModel });
-  if (!lacksModel || providers.data === undefined || providers.data.length > 0) return null;
+  const providers = useQuery({ ...listQuery(organization.id, 'providers'), enabled: false });
+  if (!lacksModel || (providers.data ?? []).length > 0) return null;
   return (
     <Alert
       color="yellow"

@@ -25,13 +25,15 @@ const STEPS: [Intl.RelativeTimeFormatUnit, number][] = [
   ['hour', 3_600],
   ['minute', 60],
 ];
-const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
-const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+// Created on first use, because that takes long on phones.
+let relative: Intl.RelativeTimeFormat | undefined;
+let exact: Intl.DateTimeFormat | undefined;
 const AGE_AGAIN_MS = 30_000;
 
 function age(at: string): string {
   const seconds = (new Date(at).getTime() - Date.now()) / 1000;
   const step = STEPS.find(([, length]) => Math.abs(seconds) >= length);
+  relative ??= new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
   return step === undefined ? 'just now' : relative.format(Math.round(seconds / step[1]), step[0]);
 }
 
@@ -43,7 +45,7 @@ export function When({ at }: { at: string }) {
     return () => clearInterval(timer);
   }, []);
   return (
-    <Tooltip label={exact.format(new Date(at))}>
+    <Tooltip label={exactTime(at)}>
       <Text component="time" dateTime={at} size="sm" c="dimmed" className="nowrap">
         {age(at)}
       </Text>
@@ -52,6 +54,7 @@ export function When({ at }: { at: string }) {
 }
 
 export function exactTime(at: string): string {
+  exact ??= new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
   return exact.format(new Date(at));
 }
 

@@ -2,7 +2,7 @@
 import { Anchor, Button, Group, Paper, Tabs } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import { useEffect, useRef, useState } from 'react';
+import { useDeferredValue, useEffect, useRef, useState } from 'react';
 import { oneQuery } from '../../api/resources';
 import { useMay, useSession } from '../../api/session';
 import type { Agent } from '../../api/types';
@@ -19,22 +19,22 @@ import { RIGHTS } from '../../rights';
 import type { AgentTab } from '../../router';
 import { useDraft } from '../../use-draft';
 import { useSaving } from '../../use-saving';
-import { Behavior } from './Behavior';
-import { Checklist } from './Checklist';
+import { Checklist, useUsage } from './Checklist';
 import { General } from './General';
-import { Install } from './Install';
-import { Instructions } from './Instructions';
-import { Playground } from './Playground';
 import { validateAgent } from './validation';
 
 const route = getRouteApi('/inside/agents/$id');
 
 // Loaded on first use.
+const Instructions = lazyPart(async () => (await import('./Instructions')).Instructions);
 const Appearance = lazyPart(async () => (await import('./Appearance')).Appearance);
+const Behavior = lazyPart(async () => (await import('./Behavior')).Behavior);
+const Install = lazyPart(async () => (await import('./Install')).Install);
 const Products = lazyPart(async () => (await import('./Products')).Products);
 const Changes = lazyPart(async () => (await import('../../components/AuditEntries')).Changes);
 const WidgetPreview = lazyPart(async () => (await import('./WidgetPreview')).WidgetPreview);
-const LAZY_PARTS = [Appearance, Products, Changes, WidgetPreview];
+const Playground = lazyPart(async () => (await import('./Playground')).Playground);
+const LAZY_PARTS = [Instructions, Appearance, Behavior, Install, Products, Changes, WidgetPreview];
 
 const TABS: [AgentTab, string][] = [
   ['general', 'General'],
@@ -49,7 +49,11 @@ export function AgentPage() {
   const { id } = route.useParams();
   const org = useSession().organization.id;
   const agent = useQuery(oneQuery(org, 'agents', id));
-  if (agent.isPending) return <LoadingRows rows={6} />;
+  const usage = useUsage(id, useMay(RIGHTS.configure));
+  const isLoading = agent.isPending || usage.isLoading;
+  // The form is rendered in short tasks.
+  const wasLoading = useDeferredValue(isLoading);
+  if (isLoading || wasLoading) return <LoadingRows rows={6} />;
   // Keeps the form when a reread fails, because it may have unsaved changes.
   if (agent.data === undefined) return <ErrorAlert error={agent.error} retry={() => void agent.refetch()} />;
   return <Editor key={id} read={agent.data} />;

@@ -16,12 +16,21 @@ interface Step {
   open?: () => void;
 }
 
-export function Checklist({ agent, onOpen }: { agent: Agent; onOpen: (tab: AgentTab) => void }) {
+/** Reads whether the agent is used; its page waits for it, because the list moves what lies below. */
+export function useUsage(agentId: string, isWanted: boolean) {
   const org = useSession().organization.id;
-  const conversations = useInfiniteQuery(conversationsQuery(org, { agent: agent.id }));
-  const pages = useQuery(widgetPagesQuery(org, agent.id)).data;
-  if (conversations.data === undefined || pages === undefined) return null;
-  const hasConversation = conversations.data.pages.some((page) => page.items.length > 0);
+  const conversations = useInfiniteQuery({ ...conversationsQuery(org, { agent: agentId }), enabled: isWanted });
+  const pages = useQuery({ ...widgetPagesQuery(org, agentId), enabled: isWanted });
+  return {
+    isLoading: conversations.isLoading || pages.isLoading,
+    hasConversation: conversations.data?.pages.some((page) => page.items.length > 0),
+    isInstalled: pages.data && pages.data.length > 0,
+  };
+}
+
+export function Checklist({ agent, onOpen }: { agent: Agent; onOpen: (tab: AgentTab) => void }) {
+  const { hasConversation, isInstalled } = useUsage(agent.id, true);
+  if (hasConversation === undefined || isInstalled === undefined) return null;
   const isLive = agent.status === 'active';
   const steps: Step[] = [
     { label: 'Name it', isDone: true },
@@ -32,7 +41,7 @@ export function Checklist({ agent, onOpen }: { agent: Agent; onOpen: (tab: Agent
       open: () => document.querySelector<HTMLElement>('#try textarea')?.focus(),
     },
     { label: 'Publish it', isDone: isLive },
-    { label: 'Install it', isDone: pages.length > 0 || hasConversation, open: () => onOpen('install') },
+    { label: 'Install it', isDone: isInstalled || hasConversation, open: () => onOpen('install') },
     { label: 'First conversation', isDone: hasConversation },
   ];
   const done = steps.filter(({ isDone }) => isDone).length;
