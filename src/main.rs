@@ -122,12 +122,13 @@ fn main() -> ExitCode {
     for warning in &config.warnings {
         terminal::print_error(&format_args!("warning: {warning}"));
     }
-    exit_code(run(
-        arguments
-            .command
-            .unwrap_or(CliCommand::Serve(ServeArguments::default())),
-        config,
-    ))
+    let command = arguments.command.unwrap_or_else(default_command);
+    exit_code(run(command, config))
+}
+
+/// Returns `serve` with the role of the environment.
+fn default_command() -> CliCommand {
+    CliCommand::Serve(ServeArguments::from_environment())
 }
 
 fn exit_code(outcome: anyhow::Result<()>) -> ExitCode {

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
-use clap::{Args, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
 use prometheus::{Registry, process_collector::ProcessCollector};
 use serde_json::{Map, Value};
 use switchboard_backends::{
@@ -50,6 +50,18 @@ enum ServiceRole {
     Routing,
     /// Calls models and writes replies.
     Inference,
+}
+
+impl ServeArguments {
+    /// Parses the arguments of a command line without arguments.
+    pub(crate) fn from_environment() -> Self {
+        #[derive(Parser)]
+        struct ServeCommand {
+            #[command(flatten)]
+            arguments: ServeArguments,
+        }
+        ServeCommand::parse_from(["switchboard serve"]).arguments
+    }
 }
 
 impl ServiceRole {

@@ -143,6 +143,7 @@ async fn all_mistakes_of_a_document_are_reported_at_once() {
         "agents": [
             { "slug": "a", "name": "A", "temperature": 9, "allowedDomains": ["*", "shop.example", "b c"] },
             { "slug": "b", "limits": { "maxMessageLength": 0 }, "provider": "none", "status": "sk-secret" },
+            { "slug": "a", "name": 5, "ecommerce": 7, "maxOutputTokens": "9" },
         ],
         "teams": [{ "slug": "t", "name": "T", "members": [{ "agent": "a" }, { "agent": "x" }, { "agent": "y" }] }],
         "keys": [{ "name": "k", "scopes": ["chat", "sk-secret"] }],
@@ -163,6 +164,10 @@ async fn all_mistakes_of_a_document_are_reported_at_once() {
         "agents[1].name",
         "agents[1].provider",
         "agents[1].status",
+        "agents[2].ecommerce",
+        "agents[2].maxOutputTokens",
+        "agents[2].name",
+        "agents[2].slug",
         "keys[0].scopes[1]",
         "name",
         "providers[0].baseUrl",
@@ -175,7 +180,9 @@ async fn all_mistakes_of_a_document_are_reported_at_once() {
         expected.map(|path| format!("organizations[0].{path}")),
         "{errors:#?}"
     );
-    assert!(!answer.text.contains("sk-secret"));
+    for words in ["sk-secret", "struct", "u32"] {
+        assert!(!answer.text.contains(words), "{words} in {}", answer.text);
+    }
     assert_eq!(problem["param"], errors[0]["param"]);
 }
 

@@ -117,7 +117,7 @@ pub(super) fn parse_value<T: DeserializeOwned>(value: Value) -> Result<T, Valida
     serde_path_to_error::deserialize(StrictValue(value)).map_err(|error| {
         let path = error.path().to_string();
         let path = if path == "." { String::new() } else { path };
-        ValidationError::new(path, without_values(&error.into_inner().to_string()))
+        ValidationError::new(path, described(&error.into_inner().to_string()))
     })
 }
 
@@ -149,18 +149,45 @@ pub(super) fn parse_checked<T: DeserializeOwned>(
     })
 }
 
-/// Returns an error text of serde with an ellipsis in place of each quoted value, and `object` for
-/// the names of types. Names of unknown fields stay, names of unknown variants are values.
-fn without_values(text: &str) -> String {
-    for name_of_type in [
-        "expected struct ",
-        "expected enum ",
-        "expected internally tagged enum ",
-    ] {
-        if let Some((given, _)) = text.split_once(name_of_type) {
-            return without_values(&format!("{given}expected an object"));
+/// Describes an error of serde without the values and the names of types in its text. Names of
+/// unknown fields stay, names of unknown variants are values.
+fn described(text: &str) -> String {
+    match text.rsplit_once(", expected ") {
+        Some((given, expected)) if !given.starts_with("unknown ") => {
+            format!(
+                "{}, expected {}",
+                without_values(given),
+                plain_name(expected)
+            )
         }
+        _ => without_values(text),
     }
+}
+
+/// Returns the JSON name of what serde expected.
+fn plain_name(expected: &str) -> &str {
+    match expected {
+        "a sequence" => "a list",
+        "a map" => "an object",
+        "f32" | "f64" => "a number",
+        "i8" | "i16" | "i32" | "i64" | "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number",
+        _ if [
+            "struct ",
+            "enum ",
+            "internally tagged enum ",
+            "adjacently tagged enum ",
+        ]
+        .iter()
+        .any(|kind| expected.starts_with(kind)) =>
+        {
+            "an object"
+        }
+        _ => expected,
+    }
+}
+
+/// Returns a text with an ellipsis in place of each quoted value.
+fn without_values(text: &str) -> String {
     if let Some(rest) = text.strip_prefix("unknown variant `")
         && let Some((_, expected)) = rest.rsplit_once("`, expected ")
     {

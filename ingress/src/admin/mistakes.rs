@@ -9,6 +9,7 @@ use super::{
     apply::check_document,
     errors::ValidationError,
     planner::{ApplyError, ReferenceChecks},
+    validation::OCCURS_TWICE,
 };
 use crate::{
     http::{ApiError, ErrorCode},
@@ -20,7 +21,7 @@ const MISTAKES_MAX: usize = 50;
 /// Largest number of checks of one document: a mistake can need several until it is taken out.
 const CHECKS_MAX: usize = 4 * MISTAKES_MAX;
 /// Lists whose entries other resources refer to.
-const REFERRED_LISTS: [&str; 3] = ["organizations", "agents", "providers"];
+const REFERRED_LISTS: [&str; 2] = ["agents", "providers"];
 
 /// Creates the error for a refused document: its first mistake, and all of them in the details.
 pub(super) fn mistakes_error(mistakes: &[ValidationError]) -> ApiError {
@@ -63,7 +64,9 @@ pub(super) async fn all_mistakes(context: &ApplyContext, document: Value) -> Vec
         let path = reduced.original_path(&steps);
         let is_known = mistakes.iter().any(|known| is_related(&known.path, &path));
         if !is_known {
-            if is_referred(&steps) {
+            // What is missing or occurs twice has no name that others could refer to.
+            let is_nameless = reduced.get(&steps).is_none() || found.reason == OCCURS_TWICE;
+            if !is_nameless && is_referred(&steps) {
                 references = ReferenceChecks::None;
             }
             mistakes.push(ValidationError::new(path, found.reason));
@@ -202,7 +205,9 @@ fn is_related(one: &str, other: &str) -> bool {
 fn is_referred(steps: &[PathStep]) -> bool {
     let is_list = |step: Option<&PathStep>| matches!(step, Some(PathStep::Field(name)) if REFERRED_LISTS.contains(&name.as_str()));
     match steps.split_last() {
-        Some((PathStep::Field(name), _)) if name == "slug" => true,
+        Some((PathStep::Field(name), [parent @ .., PathStep::Item(_)])) if name == "slug" => {
+            is_list(parent.last())
+        }
         Some((PathStep::Item(_), parent)) => is_list(parent.last()),
         Some((last, _)) => is_list(Some(last)),
         None => true,

@@ -108,6 +108,9 @@ pub(super) fn check_name(name: &str) -> Result<(), ValidationError> {
     Err(ValidationError::new("name", reason))
 }
 
+/// The reason that refuses the second of two equal names.
+pub(super) const OCCURS_TWICE: &str = "occurs twice";
+
 /// Checks that no two items of a list have the same value of `field`.
 pub(super) fn check_unique<'a>(
     values: impl Iterator<Item = &'a str>,
@@ -118,7 +121,7 @@ pub(super) fn check_unique<'a>(
     for (index, value) in values.enumerate() {
         if !seen.insert(value) {
             let path = format!("{list}[{index}].{field}");
-            return Err(ValidationError::new(path, "occurs twice"));
+            return Err(ValidationError::new(path, OCCURS_TWICE));
         }
     }
     Ok(())

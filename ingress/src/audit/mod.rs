@@ -139,7 +139,9 @@ pub(crate) fn differences(
     before: Option<&Map<String, Value>>,
     after: Option<&Map<String, Value>>,
 ) -> Vec<FieldChange> {
-    differences_with(before, after, recordable_value)
+    let is_whole = before.is_none() || after.is_none();
+    let is_listed = |name: &str| !is_whole || is_recordable(name);
+    differences_with(before, after, is_listed, recordable_value)
 }
 
 /// Returns the fields in which two resources differ, with all values but secrets, for the author of
@@ -149,22 +151,22 @@ pub(crate) fn differences_in_full(
     after: Option<&Map<String, Value>>,
 ) -> Vec<FieldChange> {
     let shown = |name: &str, value: &Value| (!SECRETS.contains(&name)).then(|| value.clone());
-    differences_with(before, after, shown)
+    differences_with(before, after, |_| true, shown)
 }
 
 fn differences_with(
     before: Option<&Map<String, Value>>,
     after: Option<&Map<String, Value>>,
+    is_listed: impl Fn(&str) -> bool,
     shown: impl Fn(&str, &Value) -> Option<Value>,
 ) -> Vec<FieldChange> {
     let (old, new) = (flatten_fields(before), flatten_fields(after));
-    let is_whole = before.is_none() || after.is_none();
     let names = old
         .keys()
         .chain(new.keys().filter(|name| !old.contains_key(*name)));
     let changed = names
         .filter(|name| old.get(*name) != new.get(*name))
-        .filter(|name| !is_whole || is_recordable(name));
+        .filter(|name| is_listed(name));
     let changes = changed.map(|name| FieldChange {
         field: name.clone(),
         before: old.get(name).and_then(|value| shown(name, value)),
@@ -287,6 +289,17 @@ mod tests {
         assert_eq!(
             serde_json::to_value(changes).unwrap(),
             json!([{ "field": "slug", "after": "a" }])
+        );
+        let in_full = serde_json::to_value(differences_in_full(None, Some(&made))).unwrap();
+        for (field, value) in [("limits.a", json!(1)), ("instructions", json!("x"))] {
+            let line = json!({ "field": field, "after": value });
+            assert!(in_full.as_array().unwrap().contains(&line), "{in_full}");
+        }
+        assert!(
+            in_full
+                .as_array()
+                .unwrap()
+                .contains(&json!({ "field": "apiKey" }))
         );
     }
 

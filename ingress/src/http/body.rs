@@ -21,6 +21,7 @@ pub(crate) struct BodyLimits {
     pub(crate) timeout: Duration,
 }
 
+const GZIP_MARK: &[u8] = b"\x1f\x8b";
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Maximum size of a body with credentials, in bytes: everybody can send one.
@@ -148,16 +149,27 @@ fn syntax_fault(body: &[u8], error: &serde_json::Error) -> String {
         return "the body is empty".to_owned();
     }
     let (line, column) = (error.line(), error.column());
+    if is_too_deep(error) {
+        return "the body is nested too deeply".to_owned();
+    }
     let rows = body.split(|byte| *byte == b'\n');
     let row = rows.into_iter().nth(line.saturating_sub(1));
     let offender = row.and_then(|row| row.get(column.saturating_sub(1)));
     let hint = match offender {
         _ if body.starts_with(BYTE_ORDER_MARK) => ": leave out the byte order mark",
+        _ if body.contains(&0) => ": send it as UTF-8",
+        _ if body.starts_with(GZIP_MARK) => ": compressed bodies are not accepted",
+        // The parser counts the line break as the beginning of the next line.
+        _ if column == 0 => ": write line breaks in texts as \\n",
         _ if error.is_eof() => ": it ends too early",
         Some(b'\'') => ": use double quotes",
         _ => "",
     };
     format!("the body is not valid JSON at line {line}, column {column}{hint}")
+}
+
+fn is_too_deep(error: &serde_json::Error) -> bool {
+    error.to_string().starts_with("recursion limit exceeded")
 }
 
 fn too_large(bytes_max: usize) -> ApiError {
@@ -358,6 +370,15 @@ mod tests {
                 r#"{"$serde_json::private::RawValue": 4711}"#,
                 "the body is not valid JSON at line 1, column 39",
             ),
+            (
+                "{\"message\": \"hi\nthere\"}",
+                "the body is not valid JSON at line 2, column 0: write line breaks in texts as \\n",
+            ),
+            (
+                "\u{feff}{}",
+                "the body is not valid JSON at line 1, column 1: leave out the byte order mark",
+            ),
+            (&"[".repeat(200), "the body is nested too deeply"),
         ] {
             let error = parse_object(text.as_bytes()).unwrap_err().into_parts();
             assert_eq!(error.detail, detail, "{text}");

@@ -1619,8 +1619,7 @@ export interface components {
             title: string;
             /**
              * Format: uri-reference
-             * @description The kind of problem, as the address of its description on this service; `about:blank`
-             *     without a code.
+             * @description The kind of problem, as the address of its description on this service.
              */
             type: string;
         };

@@ -43,6 +43,9 @@ export function findFieldError(error: unknown, field: string): string | undefine
   return error instanceof Problem && error.param === field ? error.message : undefined;
 }
 
+/** A reply that did not complete, with the reason of the service. */
+export class ReplyFailure extends Error {}
+
 /** The service is unreachable. */
 export class Unreachable extends Error {
   constructor() {

@@ -3,7 +3,7 @@ import { Alert, Button, Center, Code, Stack, Text, Title } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { type Icon, IconAlertTriangle, IconCompass, IconLock } from '@tabler/icons-react';
 import { type ErrorComponentProps, Link } from '@tanstack/react-router';
-import { Problem, Unreachable } from '../api/client';
+import { Problem, ReplyFailure, Unreachable } from '../api/client';
 
 /** Title, advice and request id of an error. */
 export function explain(error: unknown): { title: string; advice: string; requestId?: string } {
@@ -13,6 +13,7 @@ export function explain(error: unknown): { title: string; advice: string; reques
       advice: 'Check your connection, then try again. Nothing was lost.',
     };
   }
+  if (error instanceof ReplyFailure) return { title: 'No complete reply', advice: sentence(error.message) };
   if (!(error instanceof Problem)) {
     return {
       title: 'Something unexpected happened',

@@ -1,6 +1,7 @@
 // Chat with the saved agent, the draft, or both, including facts that visitors do not see:
 // times, tokens and tool calls.
 import { useCallback, useEffect, useRef, useState } from 'react';
+import { ReplyFailure } from '../api/client';
 import { HISTORY_MAX, type HistoryMessage, type PlaygroundEvent } from '../api/playground';
 import type { UiSpec } from '../api/types';
 
@@ -75,7 +76,7 @@ export function useChat(ask: Ask): Chat {
             change((answer) => after(answer, event, performance.now() - began));
           }
           change((answer) =>
-            isOver(answer) ? {} : { state: 'failed', error: new Error('the reply was interrupted') },
+            isOver(answer) ? {} : { state: 'failed', error: new ReplyFailure('the reply was interrupted') },
           );
         } catch (error) {
           const totalMs = performance.now() - began;
@@ -145,7 +146,7 @@ function after(answer: Answer, event: PlaygroundEvent, elapsedMs: number): Parti
         totalMs: elapsedMs,
       };
     case 'error':
-      return { state: 'failed', error: new Error(event.detail), totalMs: elapsedMs };
+      return { state: 'failed', error: new ReplyFailure(event.detail), totalMs: elapsedMs };
   }
 }
 

@@ -65,7 +65,7 @@ function ProviderAndModel({ form, isReadOnly, fieldError }: SectionProps) {
       <SimpleGrid cols={{ base: 1, xs: 2 }}>
         <Select
           label="Provider"
-          data={[{ value: INSTALLATION_DEFAULT, label: 'Installation default' }, ...known]}
+          data={[{ value: INSTALLATION_DEFAULT, label: 'Default' }, ...known]}
           value={fields.provider ?? INSTALLATION_DEFAULT}
           error={fieldError('provider')}
           onChange={(slug) => set({ provider: slug || null })}

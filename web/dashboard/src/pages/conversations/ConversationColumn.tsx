@@ -107,7 +107,8 @@ function Row({ conversation, owner, search, isSelected }: RowProps) {
         {typeof conversation.metadata['rating'] === 'number' && <Stars rating={conversation.metadata['rating']} />}
         <Text size="xs" c="dimmed" truncate>
           {owner}
-          {conversation.teamId !== null && ' (team)'} · {conversation.messageCount} messages
+          {conversation.teamId !== null && ' (team)'} ·{' '}
+          {conversation.messageCount === 1 ? '1 message' : `${conversation.messageCount} messages`}
         </Text>
       </Group>
     </li>

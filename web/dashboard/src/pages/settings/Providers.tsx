@@ -83,15 +83,15 @@ export function Providers() {
   return (
     <Page
       title="Providers"
-      about="Endpoints that speak the OpenAI protocol. Agents without a provider use the installation default."
+      about="Endpoints that speak the OpenAI protocol. Agents without a provider use the model of the installation or, without one, the first provider."
       actions={(providers.data?.length ?? 0) > 0 && newProvider}
     >
       {providers.isPending && <LoadingRows />}
       {providers.isError && <ErrorAlert error={providers.error} retry={() => void providers.refetch()} />}
       {providers.data?.length === 0 && (
         <EmptyState icon={IconPlugConnected} title="Add your first provider" action={newProvider}>
-          Agents use the installation default unless you choose a provider for them. Any endpoint that speaks the OpenAI
-          protocol works.
+          Agents without a provider of their own will use it unless the installation has a model. Any endpoint that
+          speaks the OpenAI protocol works.
         </EmptyState>
       )}
       {providers.data !== undefined && providers.data.length > 0 && (

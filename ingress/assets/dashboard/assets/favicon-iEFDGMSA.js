@@ -1,1 +1,0 @@
-var e=`/dashboard/assets/favicon-DwMsWeM8.svg`;export{e as t};

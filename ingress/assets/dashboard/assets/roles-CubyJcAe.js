@@ -1,1 +1,0 @@
-var e={owner:{label:`Owner`,about:`Full access, including members and API keys`},editor:{label:`Editor`,about:`Configures agents, teams and providers`},operator:{label:`Operator`,about:`Exports and deletes conversations`},viewer:{label:`Viewer`,about:`Read-only access`}};export{e as t};
