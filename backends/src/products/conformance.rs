@@ -12,8 +12,8 @@ use switchboard_schemas::{
 };
 
 use super::{
-    FeedRefresh, ProductSource, ProductStore, ProductsStatus, ProductsVersion, PublishedProducts,
-    UPLOAD_TIME_MAX,
+    FeedRefresh, PREVIOUS_VERSIONS_MAX, ProductSource, ProductStore, ProductsStatus,
+    ProductsVersion, PublishedProducts, UPLOAD_TIME_MAX,
     embedded::EmbeddedProducts,
     feed::FeedReport,
     reader::{products_of, read_chunks},
@@ -31,8 +31,9 @@ struct Subject {
 conformance_tests! {
     agent_without_products_has_an_empty_status,
     version_is_invisible_until_published_as_a_whole,
-    reader_of_a_version_before_the_previous_one_finds_it_gone,
+    oldest_version_is_gone_after_five_newer_replacements,
     previous_version_is_restored_and_restoring_is_undone,
+    older_version_is_restored_by_its_name,
     discarded_version_leaves_the_current_one,
     publish_deletes_abandoned_uploads_but_not_active_ones,
     one_of_concurrent_publishes_wins_as_a_whole,
@@ -185,22 +186,50 @@ async fn version_is_invisible_until_published_as_a_whole(subject: Subject) {
     );
 }
 
-async fn reader_of_a_version_before_the_previous_one_finds_it_gone(subject: Subject) {
-    let old = subject.publish("old", 3).await;
-    let previous = subject.publish("previous", 1).await;
-    assert_eq!(previous.previous.as_deref(), Some(&old));
-    let new = subject.publish("new", 2).await;
-    assert_eq!(subject.titles(&old).await, None);
-    assert_eq!(subject.titles(&previous).await.unwrap(), ["previous 0"]);
-    assert_eq!(subject.titles(&new).await.unwrap(), ["new 0", "new 1"]);
-    assert_eq!(subject.status().await.kept, Some(new));
+async fn oldest_version_is_gone_after_five_newer_replacements(subject: Subject) {
+    let mut published = Vec::new();
+    for number in 0..=PREVIOUS_VERSIONS_MAX + 1 {
+        published.push(subject.publish(&format!("version {number}"), 1).await);
+    }
+    let oldest = published.remove(0);
+    assert_eq!(subject.titles(&oldest).await, None);
+    let kept = subject.status().await.kept.unwrap();
+    let versions: Vec<_> = kept.versions().map(|kept| &kept.version).collect();
+    let newest_first: Vec<_> = published.iter().rev().map(|it| &it.version).collect();
+    assert_eq!(versions, newest_first);
+    for (number, kept) in published.iter().enumerate() {
+        let title = format!("version {} 0", number + 1);
+        assert_eq!(subject.titles(kept).await.unwrap(), [title]);
+    }
+}
+
+async fn older_version_is_restored_by_its_name(subject: Subject) {
+    let mut published = Vec::new();
+    for number in 0..4 {
+        published.push(subject.publish(&format!("version {number}"), 1).await);
+    }
+    let restore = async |version: &ProductsVersion| {
+        let (org, agent) = (&subject.org, &subject.agent);
+        let restored = subject.products.restore_version(org, agent, Some(version));
+        restored.await.unwrap()
+    };
+    let restored = restore(&published[1].version).await.unwrap();
+    let versions: Vec<_> = restored.versions().map(|kept| &kept.version).collect();
+    assert_eq!(
+        versions,
+        [1, 3, 2, 0].map(|number| &published[number].version)
+    );
+    for kept in &published {
+        assert!(subject.titles(kept).await.is_some());
+    }
+    assert_eq!(restore(&ProductsVersion::begin()).await, None);
 }
 
 async fn previous_version_is_restored_and_restoring_is_undone(subject: Subject) {
     let restore = async || {
         let products = &subject.products;
         products
-            .restore_version(&subject.org, &subject.agent)
+            .restore_version(&subject.org, &subject.agent, None)
             .await
             .unwrap()
     };

@@ -168,12 +168,14 @@ impl ProductVersionStore for EmbeddedProducts {
         &self,
         org: &OrgId,
         agent: &AgentId,
+        version: Option<&ProductsVersion>,
     ) -> Result<Option<PublishedProducts>, StoreError> {
-        self.write(org, agent, |connection, org, agent| {
+        let version = version.cloned();
+        self.write(org, agent, move |connection, org, agent| {
             let current = read_status(connection, org, agent)?.kept;
             let previous = current
                 .as_ref()
-                .and_then(|current| current.previous.as_ref());
+                .and_then(|current| current.previous_version(version.as_ref()));
             previous
                 .map(|previous| publish(connection, (org, agent), previous, current.as_ref()))
                 .transpose()

@@ -33,7 +33,7 @@ pub mod writer;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use switchboard_schemas::time::Timestamp;
+use switchboard_schemas::{agent::Product, time::Timestamp};
 use utoipa::ToSchema;
 
 pub use self::{
@@ -48,6 +48,8 @@ pub const UPLOAD_TIME_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// Maximum number of rows that are reported with their reason.
 const ROWS_REPORTED: usize = 20;
+/// Maximum number of previous versions that can be restored.
+pub const PREVIOUS_VERSIONS_MAX: usize = 5;
 
 /// All parts of the product store.
 pub trait ProductStore: ProductReader + ProductVersionStore + FeedRefreshStore {}
@@ -81,12 +83,22 @@ pub struct PublishedProducts {
     pub bytes: u64,
     /// Rows of the source that are not products.
     pub rejected: ReportedRows,
-    /// Rows of the source of which a value was left out; absent in versions of older processes.
+    /// Rows of products that the shop does not show; this and the following fields are absent in
+    /// versions of older processes.
+    #[serde(default)]
+    pub left_out: ReportedRows,
+    /// Rows of the source of which a value was left out.
     #[serde(default)]
     pub warnings: ReportedRows,
+    /// Columns of the source that became attributes.
+    #[serde(default)]
+    pub attribute_columns: Vec<AttributeColumn>,
+    /// Number of products that have a value.
+    #[serde(default)]
+    pub filled: FilledValues,
     /// Time at which the last chunk was written.
     pub stored_at: Timestamp,
-    /// The version before, which can be restored; it has no previous version itself.
+    /// The version before, which can be restored, with the ones before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<Box<PublishedProducts>>,
 }
@@ -94,12 +106,14 @@ pub struct PublishedProducts {
 impl PublishedProducts {
     /// Returns these products as the successor of `replaced`.
     fn succeeding(&self, replaced: Option<&Self>) -> Self {
-        let replaced = replaced.filter(|replaced| replaced.version != self.version);
-        let previous = replaced.map(|replaced| {
-            Box::new(Self {
-                previous: None,
-                ..replaced.clone()
-            })
+        let kept = replaced
+            .into_iter()
+            .flat_map(Self::versions)
+            .filter(|kept| kept.version != self.version)
+            .take(PREVIOUS_VERSIONS_MAX);
+        let kept: Vec<_> = kept.cloned().collect();
+        let previous = kept.into_iter().rfold(None, |previous, kept| {
+            Some(Box::new(Self { previous, ..kept }))
         });
         Self {
             previous,
@@ -107,10 +121,21 @@ impl PublishedProducts {
         }
     }
 
+    /// Returns this version and the previous ones, newest first.
+    pub fn versions(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |kept| kept.previous.as_deref())
+    }
+
+    /// Returns the previous version with a name, or the last one without a name.
+    fn previous_version(&self, version: Option<&ProductsVersion>) -> Option<&Self> {
+        self.versions()
+            .skip(1)
+            .find(|kept| version.is_none_or(|version| kept.version == *version))
+    }
+
     /// Returns `true` if the chunks of a version are still needed.
     fn keeps(&self, version: &ProductsVersion) -> bool {
-        let previous = self.previous.as_ref();
-        self.version == *version || previous.is_some_and(|previous| previous.version == *version)
+        self.versions().any(|kept| kept.version == *version)
     }
 }
 
@@ -125,6 +150,35 @@ pub enum ProductSource {
         /// URL of the feed.
         url: String,
     },
+}
+
+/// Number of products that have a value.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilledValues {
+    /// Products with a price.
+    pub prices: u64,
+    /// Products with a picture.
+    pub images: u64,
+    /// Products with a link.
+    pub links: u64,
+}
+
+impl FilledValues {
+    fn add(&mut self, product: &Product) {
+        self.prices += u64::from(!product.price.is_empty());
+        self.images += u64::from(!product.image.is_empty());
+        self.links += u64::from(!product.url.is_empty());
+    }
+}
+
+/// A column of a source that became an attribute of the products.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AttributeColumn {
+    /// Name of the column and the attribute.
+    pub name: String,
+    /// Name that the column was probably meant to have; `null` if it is no known one.
+    #[schema(required)]
+    pub meant: Option<String>,
 }
 
 /// Rows of a source with something to report.
@@ -153,4 +207,10 @@ impl ReportedRows {
             self.first.push(ReportedRow { row, reason });
         }
     }
+}
+
+/// Returns a number with a noun, such as `1 row` or `2 rows`.
+fn counted(number: u64, noun: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{ending}")
 }

@@ -3,10 +3,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{PublishedProducts, feed::ReadFeed};
+use super::{PublishedProducts, counted, feed::ReadFeed};
 
 /// Share of the rows, one in so many, of which more must be rejected to need a confirmation.
 const REJECTED_SHARE: u64 = 10;
+/// Share of the rows, one in so many, of which more must be left out to need a confirmation.
+const HIDDEN_SHARE: u64 = 10;
+/// Share of the products, one in so many, of which more must lack a value to need a confirmation.
+const LACKING_SHARE: u64 = 5;
 /// Share of the current products, one in so many, that must be left to need none.
 const LEFT_SHARE: u64 = 10;
 
@@ -14,7 +18,7 @@ const LEFT_SHARE: u64 = 10;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplacementRisk {
     /// At most a tenth of the current products would be left.
-    #[error("it has {count} products and would replace {current}")]
+    #[error("it has {} and would replace {current}", counted(*count, "product"))]
     Shrinks {
         /// Number of products that would be left.
         count: u64,
@@ -22,7 +26,7 @@ pub enum ReplacementRisk {
         current: u64,
     },
     /// A value was left out of more than half of the rows.
-    #[error("a value was left out of {warnings} of its {rows} rows")]
+    #[error("a value was left out of {warnings} of its {}", counted(*rows, "row"))]
     Loses {
         /// Number of rows with a warning.
         warnings: u64,
@@ -30,12 +34,37 @@ pub enum ReplacementRisk {
         rows: u64,
     },
     /// More than a tenth of the rows are not products.
-    #[error("{rejected} of its {rows} rows are not products")]
+    #[error("{rejected} of its {} {}", counted(*rows, "row"), choose(*rejected, "is not a product", "are not products"))]
     Rejects {
         /// Number of rejected rows.
         rejected: u64,
         /// Number of rows.
         rows: u64,
+    },
+    /// More than a tenth of the rows are products that the shop does not show.
+    #[error("{hidden} of its {} {} not shown in the shop", counted(*rows, "row"), choose(*hidden, "is", "are"))]
+    Hides {
+        /// Number of rows of products that are left out.
+        hidden: u64,
+        /// Number of rows.
+        rows: u64,
+    },
+    /// More than a fifth of the products lack a value that current products have.
+    #[error(
+        "{without} of its {} {} no {value}, and {filled} of the current {current} {}",
+        counted(*count, "product"), choose(*without, "has", "have"), choose(*filled, "has one", "have one")
+    )]
+    LacksValues {
+        /// Name of the value.
+        value: &'static str,
+        /// Number of products without the value.
+        without: u64,
+        /// Number of products.
+        count: u64,
+        /// Number of current products with the value.
+        filled: u64,
+        /// Number of current products.
+        current: u64,
     },
 }
 
@@ -59,7 +88,8 @@ impl ReplacementRisk {
     ) -> Option<Self> {
         let current = current.filter(|current| current.count > 0)?;
         let (count, rejected) = (read.count, read.report.rejected.count);
-        let (rows, warnings) = (count + rejected, read.report.warnings.count);
+        let (hidden, warnings) = (read.report.left_out.count, read.report.warnings.count);
+        let rows = count + rejected + hidden;
         if count * LEFT_SHARE <= current.count {
             let current = current.count;
             Some(Self::Shrinks { count, current })
@@ -67,10 +97,40 @@ impl ReplacementRisk {
             Some(Self::Rejects { rejected, rows })
         } else if warnings * 2 > rows && warnings > 2 * usual_warnings {
             Some(Self::Loses { warnings, rows })
+        } else if hidden * HIDDEN_SHARE > rows && hidden > 2 * current.left_out.count {
+            // Shops have drafts all the time, also in an upload that is right.
+            Some(Self::Hides { hidden, rows })
         } else {
-            None
+            Self::of_values(current, read)
         }
     }
+
+    fn of_values(current: &PublishedProducts, read: &ReadFeed) -> Option<Self> {
+        let (count, before, now) = (read.count, &current.filled, &read.report.filled);
+        let values = [
+            ("price", before.prices, now.prices),
+            ("picture", before.images, now.images),
+            ("link", before.links, now.links),
+        ];
+        let lacking = values.into_iter().find(|(_, filled, now)| {
+            // Products that are new, or were removed, lose no value.
+            let kept = (*filled).min(filled * count / current.count);
+            let lost = kept.saturating_sub(*now);
+            // One product is rather added by hand than exported by mistake.
+            lost > 1 && lost * LACKING_SHARE > count
+        });
+        lacking.map(|(value, filled, now)| Self::LacksValues {
+            value,
+            without: count - now,
+            count,
+            filled,
+            current: current.count,
+        })
+    }
+}
+
+const fn choose(number: u64, one: &'static str, many: &'static str) -> &'static str {
+    if number == 1 { one } else { many }
 }
 
 /// The consent to a replacement by a feed that has a [`ReplacementRisk`].
@@ -91,7 +151,7 @@ mod tests {
     use switchboard_schemas::time::Timestamp;
 
     use super::{
-        super::{ProductSource, ProductsVersion, ReportedRows},
+        super::{FilledValues, ProductSource, ProductsVersion, ReportedRows},
         *,
     };
 
@@ -103,7 +163,14 @@ mod tests {
             chunks: 1,
             bytes: 1,
             rejected: rows(rejected),
+            left_out: ReportedRows::default(),
             warnings: ReportedRows::default(),
+            attribute_columns: Vec::new(),
+            filled: FilledValues {
+                prices: count,
+                images: count / 2,
+                links: 0,
+            },
             stored_at: Timestamp::from_micros(1),
             previous: None,
         }
@@ -114,6 +181,64 @@ mod tests {
             count,
             first: Vec::new(),
         }
+    }
+
+    /// Returns a feed of products with all values.
+    fn read(count: u64) -> ReadFeed {
+        let mut read = ReadFeed {
+            count,
+            ..ReadFeed::default()
+        };
+        read.report.filled = FilledValues {
+            prices: count,
+            images: count,
+            links: count,
+        };
+        read
+    }
+
+    #[test]
+    fn products_without_values_or_out_of_the_shop_are_a_risk() {
+        let current = published(30, 0);
+        let risk = |prices, images, hidden| {
+            let mut read = read(30);
+            (read.report.filled.prices, read.report.filled.images) = (prices, images);
+            read.report.left_out = rows(hidden);
+            ReplacementRisk::of_upload(Some(&current), &read).map(|risk| risk.to_string())
+        };
+        for (prices, images, hidden, reason) in [
+            (24, 9, 3, None),
+            (
+                0,
+                9,
+                0,
+                Some("30 of its 30 products have no price, and 30 of the current 30 have one"),
+            ),
+            (
+                30,
+                8,
+                0,
+                Some("22 of its 30 products have no picture, and 15 of the current 30 have one"),
+            ),
+            (
+                30,
+                15,
+                4,
+                Some("4 of its 34 rows are not shown in the shop"),
+            ),
+        ] {
+            assert_eq!(risk(prices, images, hidden).as_deref(), reason);
+        }
+        let mut drafts = published(30, 0);
+        drafts.left_out = rows(2);
+        let mut read = read(30);
+        read.report.left_out = rows(4);
+        assert_eq!(ReplacementRisk::of_upload(Some(&drafts), &read), None);
+        let one = ReplacementRisk::Shrinks {
+            count: 1,
+            current: 10,
+        };
+        assert_eq!(one.to_string(), "it has 1 product and would replace 10");
     }
 
     #[test]
@@ -128,10 +253,7 @@ mod tests {
             (30, 2, 30, 4, false),
             (30, 0, 4, 26, true),
         ] {
-            let mut read = ReadFeed {
-                count,
-                ..ReadFeed::default()
-            };
+            let mut read = read(count);
             read.report.rejected = rows(rejected);
             let risk = ReplacementRisk::of_feed(Some(&published(current, current_rejected)), &read);
             assert_eq!(
@@ -146,10 +268,7 @@ mod tests {
     #[test]
     fn upload_is_judged_without_the_faults_of_the_last_one() {
         let current = published(30, 20);
-        let mut read = ReadFeed {
-            count: 60,
-            ..ReadFeed::default()
-        };
+        let mut read = read(60);
         read.report.rejected = rows(40);
         assert_eq!(ReplacementRisk::of_feed(Some(&current), &read), None);
         let risk = ReplacementRisk::of_upload(Some(&current), &read);

@@ -271,10 +271,11 @@ impl ProductVersionStore for ScyllaProducts {
         &self,
         org: &OrgId,
         agent: &AgentId,
+        version: Option<&ProductsVersion>,
     ) -> Result<Option<PublishedProducts>, StoreError> {
         let current = self.read_current(org, agent).await?;
         let kept = current.status.kept.as_ref();
-        let Some(previous) = kept.and_then(|kept| kept.previous.as_ref()) else {
+        let Some(previous) = kept.and_then(|kept| kept.previous_version(version)) else {
             return Ok(None);
         };
         let restored = self.put_current((org, agent), previous, &current).await?;

@@ -14,9 +14,9 @@ use crate::error::StoreError;
 ///   current as a whole with [`publish_version`](Self::publish_version).
 /// - **Last write wins**: of two publishes, or a publish and a removal, the later one wins, even if
 ///   clocks disagree.
-/// - **Restoring**: the version that was current before stays, and can become current again.
-/// - **Cleanup**: chunks of a version that was never published, or is older than the previous one,
-///   are deleted by a later publish or removal, except for those that may still be written
+/// - **Restoring**: the last versions that were current before stay
+///   ([`super::PREVIOUS_VERSIONS_MAX`]), and can become current again.
+/// - **Cleanup**: chunks of a version that was never published, or is older than these, are deleted by a later publish or removal, except for those that may still be written
 ///   ([`super::UPLOAD_TIME_MAX`]).
 #[async_trait]
 pub trait ProductVersionStore: Send + Sync {
@@ -38,8 +38,8 @@ pub trait ProductVersionStore: Send + Sync {
         body: Bytes,
     ) -> Result<(), StoreError>;
 
-    /// Makes a version the current one, keeps the replaced one as its previous version and deletes
-    /// older ones. Returns the version as it was stored.
+    /// Makes a version the current one, keeps the replaced one and those before it as its previous
+    /// versions and deletes the oldest. Returns the version as it was stored.
     async fn publish_version(
         &self,
         org: &OrgId,
@@ -47,12 +47,13 @@ pub trait ProductVersionStore: Send + Sync {
         kept: &PublishedProducts,
     ) -> Result<PublishedProducts, StoreError>;
 
-    /// Makes the previous version the current one, and the current one its previous version.
-    /// Returns `None` without a previous version.
+    /// Makes a previous version the current one, the last one without a name, and the current one
+    /// its previous version. Returns `None` without such a previous version.
     async fn restore_version(
         &self,
         org: &OrgId,
         agent: &AgentId,
+        version: Option<&ProductsVersion>,
     ) -> Result<Option<PublishedProducts>, StoreError>;
 
     /// Deletes the chunks of a version that will not be published.

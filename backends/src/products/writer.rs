@@ -94,7 +94,10 @@ impl ProductsWriter {
             chunks: self.chunks,
             bytes: self.bytes,
             rejected: report.rejected,
+            left_out: report.left_out,
             warnings: report.warnings,
+            attribute_columns: report.attribute_columns,
+            filled: report.filled,
             stored_at: Timestamp::now(),
             previous: None,
         };

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use switchboard_backends::{
     catalog::EntryKind,
     products::{
-        FeedRefresh, ProductSource, ProductsStatus, ProductsVersion, PublishedProducts,
-        ReportedRows,
+        AttributeColumn, FeedRefresh, ProductSource, ProductsStatus, ProductsVersion,
+        PublishedProducts, ReportedRows,
         config::ProductsConfig,
         feed::{FeedError, FeedFile, read_products},
         replacement::{ReplacementConsent, ReplacementRisk},
@@ -60,6 +60,14 @@ impl UploadConfirmation {
     }
 }
 
+/// The products to restore.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+pub(super) struct RestoredVersion {
+    /// A version of `restorable`; without it, the products before the last replacement.
+    #[param(value_type = Option<String>)]
+    version: Option<ProductsVersion>,
+}
+
 /// The result of an upload without the upload.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -72,17 +80,24 @@ pub(super) struct ProductsPreview {
     first: Vec<CatalogProduct>,
     /// The rows that are not products.
     rejected: ReportedRows,
-    /// The rows of which a value was left out, and products that the shop does not show.
+    /// The rows of products that the shop does not show.
+    left_out: ReportedRows,
+    /// The rows of which a value was left out.
     warnings: ReportedRows,
+    /// The first 20 columns that become attributes, those that are probably misspelled first.
+    attribute_columns: Vec<AttributeColumn>,
     /// The reason why an upload needs `confirm=true`; `null` if it needs none.
     #[schema(required)]
     risk: Option<String>,
 }
 
-/// The products before the last replacement.
+/// Products before a replacement.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct PreviousProductsView {
+    /// The version.
+    #[schema(value_type = String)]
+    version: ProductsVersion,
     /// The number of products.
     count: u64,
     /// The time at which they were stored.
@@ -126,11 +141,17 @@ pub(super) struct StoredProductsView {
     stored_at: Timestamp,
     /// The rows that are not products.
     rejected: ReportedRows,
-    /// The rows of which a value was left out, and products that the shop does not show.
+    /// The rows of products that the shop does not show.
+    left_out: ReportedRows,
+    /// The rows of which a value was left out.
     warnings: ReportedRows,
+    /// The first 20 columns that became attributes, those that are probably misspelled first.
+    attribute_columns: Vec<AttributeColumn>,
     /// The products before the last replacement, which can be restored; `null` without any.
     #[schema(required)]
     previous: Option<PreviousProductsView>,
+    /// The products before the last five replacements, which can be restored, newest first.
+    restorable: Vec<PreviousProductsView>,
 }
 
 /// The state of a feed.
@@ -219,23 +240,32 @@ pub(super) async fn preview(
         current_count: kept.map_or(0, |kept| kept.count),
         first: first.map(|product| product.priced_at(now)).collect(),
         rejected: read.report.rejected,
+        left_out: read.report.left_out,
         warnings: read.report.warnings,
+        attribute_columns: read.report.attribute_columns,
         risk: risk.map(|risk| risk.to_string()),
     }))
 }
 
-/// Restores the products before the last replacement; the current ones can be restored afterwards.
+/// Restores the products before a replacement; the current ones can be restored afterwards.
 pub(super) async fn restore(
     admin: Admin<Configure, Agent>,
+    Query(restored): Query<RestoredVersion>,
 ) -> ApiResult<ConflictingJson<StoredProductsView>> {
     let (products, agent) = (&admin.state.backends.products, &admin.subject);
     let before = products.read_status(&agent.org_id, &agent.id).await?;
-    let restored = products.restore_version(&agent.org_id, &agent.id).await?;
-    let kept = restored.ok_or_else(|| {
-        ApiError::new(
+    let version = restored.version.as_ref();
+    let restored = products.restore_version(&agent.org_id, &agent.id, version);
+    let kept = restored.await?.ok_or_else(|| match version {
+        None => ApiError::new(
             ErrorCode::Conflict,
             "there are no previous products to restore",
+        ),
+        Some(_) => ApiError::new(
+            ErrorCode::Conflict,
+            "there is no such version to restore; it must be one of restorable",
         )
+        .param("version"),
     })?;
     record_replacement(&admin, before, &kept).await;
     Ok(ConflictingJson(StoredProductsView::new(agent, &kept)))
@@ -303,8 +333,8 @@ async fn receive(
         return Err(ApiError::new(ErrorCode::UnsupportedMediaType, detail));
     }
     let max = config.bytes_max;
-    if body::announced_bytes(headers).is_some_and(|bytes| bytes > max) {
-        return Err(FeedError::TooLarge { max }.into());
+    if let Some(bytes) = body::announced_bytes(headers).filter(|bytes| *bytes > max) {
+        return Err(FeedError::TooLarge { bytes, max }.into());
     }
     let timeout = Duration::from_millis(config.upload_timeout_ms);
     let received = tokio::time::timeout(timeout, receive_bytes(file.0, max)).await;
@@ -338,6 +368,13 @@ fn unconfirmed(risk: &ReplacementRisk) -> ApiError {
         ReplacementRisk::Rejects { rejected, rows } => {
             json!({ "rejected": rejected, "rows": rows })
         }
+        ReplacementRisk::Hides { hidden, rows } => json!({ "leftOut": hidden, "rows": rows }),
+        ReplacementRisk::LacksValues {
+            without,
+            count,
+            current,
+            ..
+        } => json!({ "without": without, "count": count, "currentCount": current }),
     };
     ApiError::new(ErrorCode::Conflict, detail)
         .param("confirm")
@@ -347,7 +384,7 @@ fn unconfirmed(risk: &ReplacementRisk) -> ApiError {
 impl From<FeedError> for ApiError {
     fn from(error: FeedError) -> Self {
         let code = match error {
-            FeedError::TooMany { max } | FeedError::TooLarge { max } => {
+            FeedError::TooMany { max } | FeedError::TooLarge { max, .. } => {
                 return Self::new(ErrorCode::PayloadTooLarge, error.to_string())
                     .details(json!({ "max": max }));
             }
@@ -433,11 +470,25 @@ impl StoredProductsView {
             bytes: kept.bytes,
             stored_at: kept.stored_at,
             rejected: kept.rejected.clone(),
+            left_out: kept.left_out.clone(),
             warnings: kept.warnings.clone(),
-            previous: kept.previous.as_ref().map(|previous| PreviousProductsView {
-                count: previous.count,
-                stored_at: previous.stored_at,
-            }),
+            attribute_columns: kept.attribute_columns.clone(),
+            previous: kept.previous.as_deref().map(PreviousProductsView::new),
+            restorable: kept
+                .versions()
+                .skip(1)
+                .map(PreviousProductsView::new)
+                .collect(),
+        }
+    }
+}
+
+impl PreviousProductsView {
+    fn new(kept: &PublishedProducts) -> Self {
+        Self {
+            version: kept.version.clone(),
+            count: kept.count,
+            stored_at: kept.stored_at,
         }
     }
 }

@@ -50,6 +50,53 @@ pub(super) enum FeedColumn {
     Ignored,
 }
 
+/// Columns that are often misspelled, with their names; the first one is suggested unless the feed
+/// has one of the columns.
+pub(super) const MEANT_NAMES: [(&[FeedColumn], &[&str]); 5] = [
+    (
+        &[
+            FeedColumn::Price,
+            FeedColumn::RegularPrice,
+            FeedColumn::VariantPrice,
+        ],
+        &[
+            "price",
+            "preis",
+            "verkaufspreis",
+            "bruttopreis",
+            "prix",
+            "precio",
+            "prezzo",
+            "preço",
+            "prijs",
+            "cena",
+        ],
+    ),
+    (
+        &[FeedColumn::SalePrice],
+        &["sale_price", "special_price", "angebotspreis"],
+    ),
+    (
+        &[FeedColumn::Image, FeedColumn::VariantImage],
+        &[
+            "image_link",
+            "image",
+            "image_url",
+            "bild",
+            "picture",
+            "photo",
+        ],
+    ),
+    (
+        &[FeedColumn::Url],
+        &["link", "product_url", "product_link", "permalink"],
+    ),
+    (
+        &[FeedColumn::Description],
+        &["description", "beschreibung", "descripción", "descrizione"],
+    ),
+];
+
 /// The shop system whose export a table is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ExportDialect {

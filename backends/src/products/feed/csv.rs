@@ -19,10 +19,28 @@ pub(super) struct CsvRows {
     fields: Vec<Vec<u8>>,
     field: Vec<u8>,
     place: FieldState,
+    open_quote: Option<OpenQuote>,
     /// `true` after a carriage return that ended a row, so that a following line feed ends none.
     after_return: bool,
     row: u64,
     row_bytes: usize,
+}
+
+/// A field of a TSV row that begins with a quote. Google's files do not quote, and spreadsheets do:
+/// `"Best" lamp` is a text with quotes, and `"two\nlines"` is a quoted one. A quote that would join
+/// two whole rows, or is never closed, is text too.
+#[derive(Default)]
+struct OpenQuote {
+    /// Number of fields before this one.
+    index: usize,
+    /// Bytes from the quote on.
+    raw: Vec<u8>,
+    /// Tabs of the current line.
+    tabs: usize,
+    /// `true` if the first line has all fields of a row; `None` before its end.
+    is_first_whole: Option<bool>,
+    /// `true` after a tab in a later line.
+    has_later_tab: bool,
 }
 
 /// The position of the next byte within a row.
@@ -44,6 +62,7 @@ impl CsvRows {
             fields: Vec::new(),
             field: Vec::new(),
             place: FieldState::FieldStart,
+            open_quote: None,
             after_return: false,
             row: 0,
             row_bytes: 0,
@@ -80,6 +99,9 @@ impl CsvRows {
             let separator = separator_of(&self.head).ok_or(FeedError::BrokenOff { row: 1 })?;
             self.begin_rows(separator, take)?;
         }
+        while self.joins_rows() || (self.place == FieldState::Quoted && self.may_be_text()) {
+            self.read_unquoted(take)?;
+        }
         if self.place == FieldState::Quoted {
             return Err(FeedError::BrokenOff { row: self.row + 1 });
         }
@@ -106,6 +128,9 @@ impl CsvRows {
         take: &mut dyn FnMut(u64, RowValues),
     ) -> Result<(), FeedError> {
         for byte in bytes {
+            while self.is_quote_text(*byte) {
+                self.read_unquoted(take)?;
+            }
             let second_half_of_end = self.after_return && *byte == b'\n';
             self.after_return = false;
             if second_half_of_end {
@@ -129,7 +154,82 @@ impl CsvRows {
         Ok(())
     }
 
+    /// Returns `true` if `byte` shows that the quote at the beginning of a TSV field is text.
+    fn is_quote_text(&self, byte: u8) -> bool {
+        match self.place {
+            _ if self.open_quote.is_none() => false,
+            _ if matches!(byte, b'\n' | b'\r') => self.joins_rows(),
+            FieldState::QuoteInQuotes => !matches!(byte, b'"' | b'\t'),
+            FieldState::Quoted => self.row_bytes >= ROW_BYTES_MAX && self.may_be_text(),
+            _ => false,
+        }
+    }
+
+    /// Returns `true` at the end of a line if it and the first line of the field are whole rows.
+    fn joins_rows(&self) -> bool {
+        self.open_quote.as_ref().is_some_and(|quote| {
+            quote.is_first_whole == Some(true) && self.heading.is_whole(quote.tabs)
+        })
+    }
+
+    /// Returns `true` if a quote that is never closed is text. A text of several lines without a
+    /// tab is a quoted one that broke off.
+    fn may_be_text(&self) -> bool {
+        self.open_quote.as_ref().is_some_and(|quote| {
+            let is_line = quote.is_first_whole.is_none() && self.heading.is_whole(quote.tabs);
+            is_line || quote.has_later_tab
+        })
+    }
+
+    /// Reads the bytes since the open quote again, with the quote as text.
+    fn read_unquoted(&mut self, take: &mut dyn FnMut(u64, RowValues)) -> Result<(), FeedError> {
+        let Some(quote) = self.open_quote.take() else {
+            return Ok(());
+        };
+        self.fields.truncate(quote.index);
+        self.field = b"\"".into();
+        self.place = FieldState::Plain;
+        let after_quote = &quote.raw[1..];
+        self.row_bytes -= after_quote.len();
+        self.split_rows(after_quote, take)
+    }
+
+    /// Keeps a byte of a TSV row from its first quote on.
+    fn record_raw(&mut self, byte: u8) {
+        let begins = self.place == FieldState::FieldStart && byte == b'"';
+        if begins && self.separator == Some(b'\t') && !self.may_join_rows() {
+            self.open_quote = Some(OpenQuote {
+                index: self.fields.len(),
+                tabs: self.fields.len(),
+                ..OpenQuote::default()
+            });
+        }
+        let Some(quote) = &mut self.open_quote else {
+            return;
+        };
+        quote.raw.push(byte);
+        match byte {
+            b'\t' => {
+                quote.tabs += 1;
+                quote.has_later_tab |= quote.is_first_whole.is_some();
+            }
+            b'\n' | b'\r' => {
+                let is_whole = self.heading.is_whole(quote.tabs);
+                quote.is_first_whole.get_or_insert(is_whole);
+                quote.tabs = 0;
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns `true` if a closed quote may still turn out to join two rows.
+    fn may_join_rows(&self) -> bool {
+        let quote = self.open_quote.as_ref();
+        quote.is_some_and(|quote| quote.is_first_whole == Some(true))
+    }
+
     fn push_byte(&mut self, byte: u8) {
+        self.record_raw(byte);
         match (self.place, byte) {
             (FieldState::FieldStart, b'"') | (FieldState::QuoteInQuotes, b'"') => {
                 if self.place == FieldState::QuoteInQuotes {
@@ -157,6 +257,7 @@ impl CsvRows {
     fn end_row(&mut self, take: &mut dyn FnMut(u64, RowValues)) -> Result<(), FeedError> {
         self.end_field();
         self.place = FieldState::FieldStart;
+        self.open_quote = None;
         self.row_bytes = 0;
         let fields = std::mem::take(&mut self.fields);
         self.row += 1;

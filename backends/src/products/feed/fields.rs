@@ -208,6 +208,14 @@ impl RowFields {
             };
         }
         match self.sale_time() {
+            Some((Some(start), Some(end))) if end <= start => {
+                warnings.push("its sale ends before it begins; its regular price is shown".into());
+                ReadPrices {
+                    price: base,
+                    regular: higher,
+                    sale: None,
+                }
+            }
             Some((None, None)) => ReadPrices {
                 regular: higher.or_else(|| Some(base).filter(|base| !base.is_empty())),
                 price: sale,

@@ -52,6 +52,7 @@ impl FeedFile {
         self.bytes += bytes.len() as u64;
         if self.bytes > self.bytes_max {
             return Err(FeedError::TooLarge {
+                bytes: self.bytes,
                 max: self.bytes_max,
             });
         }

@@ -6,6 +6,7 @@
 //! are not products are reported and skipped. A truncated or unknown feed is rejected as a whole,
 //! because half a catalog would replace a whole one.
 
+mod column_names;
 mod columns;
 mod content;
 mod csv;
@@ -28,13 +29,14 @@ use switchboard_schemas::{agent::FeedFormat, catalog_product::CatalogProduct};
 
 pub use self::file::{FeedFile, ReadFeed, read_products};
 use self::{
+    column_names::ColumnNames,
     content::FileKind,
     csv::CsvRows,
     fields::RowFields,
     json::JsonRows,
     variants::{RowPart, VariantGroups},
 };
-use super::ReportedRows;
+use super::{AttributeColumn, FilledValues, ReportedRows, counted};
 
 /// Maximum size of a row, in bytes.
 const ROW_BYTES_MAX: usize = 256 << 10;
@@ -44,14 +46,16 @@ const PIECE_BYTES: usize = 64 << 10;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FeedError {
     /// The feed has more products than an agent may have.
-    #[error("the feed has more than {max} products")]
+    #[error("the feed has more than {}", counted(*max, "product"))]
     TooMany {
         /// Maximum number of products.
         max: u64,
     },
     /// The feed has more bytes than it may have.
-    #[error("the feed has more than {max} bytes")]
+    #[error("the feed has more than {max} bytes; it has at least {bytes}")]
     TooLarge {
+        /// Number of bytes that arrived or were announced.
+        bytes: u64,
         /// Maximum number of bytes.
         max: u64,
     },
@@ -84,7 +88,7 @@ pub enum FeedError {
     #[error("the feed has no rows")]
     Empty,
     /// The feed has rows, and none is a product.
-    #[error("none of the feed's {rows} rows is a product; the first: {reason}")]
+    #[error("none of the feed's {} is a product; the first: {reason}", counted(*rows, "row"))]
     NoProducts {
         /// Number of rows.
         rows: u64,
@@ -116,8 +120,14 @@ impl From<io::Error> for FeedError {
 pub struct FeedReport {
     /// Rows that are not products.
     pub rejected: ReportedRows,
-    /// Rows of which a value was left out, and products that are not for visitors.
+    /// Rows of products that the shop does not show.
+    pub left_out: ReportedRows,
+    /// Rows of which a value was left out.
     pub warnings: ReportedRows,
+    /// Columns that became attributes.
+    pub attribute_columns: Vec<AttributeColumn>,
+    /// Number of products that have a value.
+    pub filled: FilledValues,
 }
 
 /// The named values of a row, or the reason why it has none.
@@ -134,16 +144,23 @@ pub fn read_feed<R: Read + Seek>(
     take: &mut dyn FnMut(CatalogProduct) -> Result<(), FeedError>,
 ) -> Result<FeedReport, FeedError> {
     let kind = content::recognize(file, format)?;
-    let mut groups = VariantGroups::default();
+    let (mut groups, mut names) = (VariantGroups::default(), ColumnNames::default());
     read_rows(file, kind, &mut |number, row| match row {
-        Ok(row) => groups.collect(number, &row, products_max),
+        Ok(row) => {
+            names.collect(&row);
+            groups.collect(number, &row, products_max)
+        }
         Err(_) => Ok(()),
     })?;
-    let (mut products, mut report) = (0, FeedReport::default());
+    let mut products = 0;
+    let mut report = FeedReport {
+        attribute_columns: names.attribute_columns(),
+        ..FeedReport::default()
+    };
     read_rows(file, kind, &mut |number, row| {
         match row.map(|row| groups.part_of(number, row)) {
             Ok(RowPart::Variant) => {}
-            Ok(RowPart::Hidden(reason)) => report.warnings.add(number, reason.to_owned()),
+            Ok(RowPart::Hidden(reason)) => report.left_out.add(number, reason.to_owned()),
             Ok(RowPart::Rejected(reason)) => report.rejected.add(number, reason.to_owned()),
             Ok(RowPart::Product(row)) => match row.into_product() {
                 Ok(read) => {
@@ -151,6 +168,7 @@ pub fn read_feed<R: Read + Seek>(
                         report.warnings.add(number, read.warnings.join("; "));
                     }
                     products += 1;
+                    report.filled.add(&read.product.product);
                     check_count(products + report.rejected.count, products_max)?;
                     return take(read.product);
                 }
@@ -164,12 +182,12 @@ pub fn read_feed<R: Read + Seek>(
     if products > 0 {
         return Ok(report);
     }
-    let rows = report.rejected.count + report.warnings.count;
+    let rows = report.rejected.count + report.left_out.count;
     let first = report
         .rejected
         .first
         .into_iter()
-        .chain(report.warnings.first);
+        .chain(report.left_out.first);
     Err(first
         .map(|row| row.reason)
         .next()

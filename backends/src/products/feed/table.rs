@@ -43,6 +43,11 @@ impl TableHead {
         !self.columns.is_empty()
     }
 
+    /// Returns `true` if a line with so many separators has a field for each of several columns.
+    pub(super) const fn is_whole(&self, separators: usize) -> bool {
+        separators > 0 && separators + 1 == self.columns.len()
+    }
+
     /// Names the values of a row.
     pub(super) fn name_values(&self, fields: &[Vec<u8>]) -> RowValues {
         let surplus = fields

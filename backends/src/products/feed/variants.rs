@@ -50,6 +50,8 @@ pub(super) struct VariantGroups {
     groups: HashMap<String, VariantGroup>,
     /// Ids and SKUs of WooCommerce products that can have variations.
     parents: HashSet<String>,
+    /// Keys of products that the shop does not show; only their first rows say so.
+    hidden: HashSet<String>,
 }
 
 #[derive(Default)]
@@ -79,13 +81,16 @@ impl VariantGroups {
     ) -> Result<(), FeedError> {
         if row.dialect == ExportDialect::WooCommerce && !is_variation(row) {
             self.parents.extend(references(row));
-        } else if let Some(key) = group_key(row)
-            && hidden_reason(row).is_none()
-        {
-            self.groups.entry(key).or_default().collect(number, row);
+        } else if let Some(key) = group_key(row) {
+            if hidden_reason(row).is_none() {
+                self.groups.entry(key).or_default().collect(number, row);
+            } else if row.dialect == ExportDialect::Shopify {
+                self.hidden.insert(key);
+            }
         }
         // An id and a SKU name the same parent.
-        let count = self.groups.len().max(self.parents.len() / 2) as u64;
+        let count = [self.groups.len(), self.hidden.len(), self.parents.len() / 2];
+        let count = count.into_iter().max().unwrap_or_default() as u64;
         if count > products_max {
             return Err(FeedError::TooMany { max: products_max });
         }
@@ -116,6 +121,9 @@ impl VariantGroups {
             } else {
                 RowPart::Rejected("its parent product is not in the file")
             };
+        }
+        if self.hidden.contains(&key) {
+            return RowPart::Variant;
         }
         match self.groups.get(&key) {
             Some(group) if group.row == number => {
@@ -316,16 +324,21 @@ fn group_key(row: &RowFields) -> Option<String> {
 
 /// Returns the reason why the shop does not show a product.
 fn hidden_reason(row: &RowFields) -> Option<&'static str> {
-    if row.dialect == ExportDialect::Common {
-        return None;
-    }
     let published = row.text(&FeedColumn::Published).to_ascii_lowercase();
-    let status = row.text(&FeedColumn::Status).to_ascii_lowercase();
+    // The status is an attribute in files whose shop system is not recognized.
+    let mut attributes = row.attributes.iter();
+    let status = attributes
+        .find(|(name, _)| name == "status")
+        .map_or_else(|| row.text(&FeedColumn::Status), |(_, text)| text)
+        .to_ascii_lowercase();
     let visibility = row.text(&FeedColumn::Visibility).to_ascii_lowercase();
-    let is_unpublished = ["false", "0", "-1", "no"].contains(&published.as_str())
-        || ["draft", "archived", "unlisted"].contains(&status.as_str())
-        || visibility == "hidden";
-    is_unpublished.then_some("it is not published in the shop and was left out")
+    match (status.as_str(), published.as_str()) {
+        ("draft", _) | (_, "-1") => Some("it is a draft in the shop"),
+        ("archived", _) => Some("it is archived in the shop"),
+        ("unlisted", _) | (_, "false" | "0" | "no") => Some("it is not published in the shop"),
+        _ if visibility == "hidden" => Some("it is hidden in the shop's catalog"),
+        _ => None,
+    }
 }
 
 /// Returns `true` if a row can be bought, or `None` if it does not say so.

@@ -105,6 +105,46 @@ async fn previous_products_are_restored_with_an_audit_entry() {
 }
 
 #[tokio::test]
+async fn upload_that_would_lose_prices_asks_and_names_the_column() {
+    let world = World::new().await;
+    assert_eq!(upload(&world, csv(30)).await.status, 200);
+    let before = kept_products(&world).await;
+    let misspelled = csv(30).replace("price", "pirce");
+    let preview = post(&world, "preview", misspelled.clone()).await.json();
+    assert_eq!(
+        preview["attributeColumns"],
+        json!([{"name": "pirce", "meant": "price"}])
+    );
+    let risk = "30 of its 30 products have no price, and 30 of the current 30 have one";
+    assert_eq!(preview["risk"], risk);
+    let refused = upload(&world, misspelled).await;
+    assert_eq!(refused.problem(), (409, "CONFLICT".to_owned()));
+    assert!(refused.text.contains(risk), "{}", refused.text);
+    assert_eq!(kept_products(&world).await, before);
+}
+
+#[tokio::test]
+async fn older_products_are_restored_by_their_version() {
+    let world = World::new().await;
+    for count in [9, 8, 7] {
+        assert_eq!(upload(&world, csv(count)).await.status, 200);
+    }
+    let restorable = kept_products(&world).await["restorable"].clone();
+    assert_eq!(
+        (&restorable[0]["count"], &restorable[1]["count"]),
+        (&json!(8), &json!(9))
+    );
+    let oldest = restorable[1]["version"].as_str().unwrap();
+    let restored = post(&world, &format!("restore?version={oldest}"), "").await;
+    assert_eq!(restored.json()["count"], 9);
+    let unknown = post(&world, "restore?version=none", "").await.json();
+    assert_eq!(
+        (&unknown["status"], &unknown["param"]),
+        (&json!(409), &json!("version"))
+    );
+}
+
+#[tokio::test]
 async fn refresh_confirms_only_what_a_fetch_asked_for() {
     let world = World::new().await;
     let feed = json!({ "url": "https://shop.example/feed.csv" });

@@ -70,9 +70,9 @@ async function send<T>(path: string, method: string, file: File): Promise<T> {
   return (await response.json()) as T;
 }
 
-/** Makes the products before the last replacement the current ones. */
-export function restoreProducts(org: string, agent: string): Promise<KeptProducts> {
-  return call<KeptProducts>('POST', `${path(org, agent)}/restore`, { body: {} });
+/** Makes the products of an earlier version the current ones. */
+export function restoreProducts(org: string, agent: string, version: string): Promise<KeptProducts> {
+  return call<KeptProducts>('POST', `${path(org, agent)}/restore`, { query: { version }, body: {} });
 }
 
 export function removeProducts(org: string, agent: string): Promise<void> {

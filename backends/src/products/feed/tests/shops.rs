@@ -8,6 +8,11 @@ fn report(feed: &[u8]) -> (Vec<CatalogProduct>, FeedReport) {
     read_with_report(&mut Cursor::new(feed), 1000).unwrap()
 }
 
+fn reasons(rows: &ReportedRows) -> Vec<(u64, &str)> {
+    let rows = rows.first.iter();
+    rows.map(|row| (row.row, row.reason.as_str())).collect()
+}
+
 fn at(rfc3339: &str) -> Timestamp {
     serde_json::from_value(serde_json::json!(rfc3339)).unwrap()
 }
@@ -23,7 +28,9 @@ fn shopify_export_has_one_product_per_handle() {
         shirt,,,,,,,,,,,,,https://cdn.example/3.jpg,3,,\r\n\
         cup,Cup,,Acme,true,Title,Default Title,C-1,90,0,5.00,5.00,4.00638E+12,,,1.00,active\r\n\
         old,Old,,Acme,FALSE,Title,Default Title,O-1,90,1,5.00,,,,,1.00,active\r\n\
-        new,New,,Acme,TRUE,Title,Default Title,O-1,90,1,5.00,,,,,1.00,draft\r\n";
+        new,New,,Acme,TRUE,Size,S,O-1,90,1,5.00,,,,,1.00,draft\r\n\
+        new,,,,,,M,O-2,90,1,5.00,,,,,1.00,\r\n\
+        gone,Gone,,Acme,TRUE,Title,Default Title,G-1,90,1,5.00,,,,,1.00,archived\r\n";
     let (products, report) = report(feed.as_bytes());
     let titles: Vec<_> = products
         .iter()
@@ -52,8 +59,17 @@ fn shopify_export_has_one_product_per_handle() {
         assert_eq!(cup.attributes.get(name), None, "{name}");
     }
     assert_eq!(report.rejected.count, 0, "{report:?}");
-    let rows: Vec<_> = report.warnings.first.iter().map(|row| row.row).collect();
-    assert_eq!(rows, [5, 6, 7], "{report:?}");
+    assert_eq!(reasons(&report.warnings).len(), 1, "{report:?}");
+    let left_out = [
+        (6, "it is not published in the shop"),
+        (7, "it is a draft in the shop"),
+        (9, "it is archived in the shop"),
+    ];
+    assert_eq!(reasons(&report.left_out), left_out);
+    assert_eq!(report.left_out.count, 3);
+    let (_, json) =
+        self::report(br#"[{"title":"A","status":"ACTIVE"},{"title":"B","status":"draft"}]"#);
+    assert_eq!(reasons(&json.left_out), [(2, "it is a draft in the shop")]);
 }
 
 #[test]
@@ -120,7 +136,7 @@ fn woocommerce_variations_fold_into_their_parent() {
         (report.rejected.count, report.rejected.first[0].row),
         (1, 7)
     );
-    assert_eq!(report.warnings.first[0].row, 4);
+    assert_eq!(report.left_out.first[0].row, 4);
 }
 
 #[test]
@@ -261,7 +277,8 @@ fn sale_price_is_valid_only_while_the_sale_is_on() {
         On,20 EUR,15 EUR,2020-01-01T00:00Z/2098-01-01T00:00Z\n\
         Always,20 EUR,15 EUR,\n\
         Unclear,20 EUR,15 EUR,next week\n\
-        Higher,20 EUR,25 EUR,\n";
+        Higher,20 EUR,25 EUR,\n\
+        Reversed,20 EUR,15 EUR,2098-01-01/2020-01-01\n";
     let (products, report) = report(feed.as_bytes());
     let now = at("2026-01-01T00:00:00Z");
     let prices: Vec<_> = products
@@ -285,13 +302,21 @@ fn sale_price_is_valid_only_while_the_sale_is_on() {
             sale.clone(),
             sale,
             regular.clone(),
+            regular.clone(),
             regular
         ]
     );
-    assert_eq!(
-        (report.warnings.count, report.warnings.first[0].row),
-        (1, 6)
-    );
+    let expected = [
+        (
+            6,
+            "the dates of its sale cannot be read; its regular price is shown",
+        ),
+        (
+            8,
+            "its sale ends before it begins; its regular price is shown",
+        ),
+    ];
+    assert_eq!(reasons(&report.warnings), expected);
 }
 
 #[test]

@@ -16,7 +16,7 @@ import { Card } from '../../components/Card';
 import { Confirm } from '../../components/Confirm';
 import { When } from '../../components/formats';
 import { count } from './count';
-import { ReplaceCatalog, RowReport } from './ReplaceCatalog';
+import { FileReport, ReplaceCatalog } from './ReplaceCatalog';
 import { SampleFile } from './SampleFile';
 import { UploadError } from './UploadError';
 
@@ -35,13 +35,13 @@ export function Catalog({ agentId, kept, feed, isReadOnly }: CatalogProps) {
   const client = useQueryClient();
   const [replacement, setReplacement] = useState<File>();
   const [isRemoving, setRemoving] = useState(false);
-  const [isRestoring, setRestoring] = useState(false);
+  const [restored, setRestored] = useState<KeptProducts['restorable'][number]>();
   const readAgain = () => client.invalidateQueries({ queryKey: [org, 'products', agentId] });
   const showImported = async (taken: KeptProducts) => {
     notifications.show({ color: 'green', message: `Imported ${count(taken.count, 'product')}.` });
     await readAgain();
   };
-  const previous = kept?.previous ?? null;
+  const restorable = kept?.restorable ?? [];
   const uploading = useMutation({
     mutationFn: (file: File) => uploadProducts(org, agentId, file, false),
     onSuccess: showImported,
@@ -81,20 +81,21 @@ export function Catalog({ agentId, kept, feed, isReadOnly }: CatalogProps) {
             <Text size="sm">The feed below updates these products. Remove it to upload a file.</Text>
           </Group>
         )}
-        {previous !== null && !isReadOnly && (
-          <Group>
-            <Button
-              variant="subtle"
-              leftSection={<IconArrowBackUp size={16} aria-hidden />}
-              onClick={() => setRestoring(true)}
-            >
-              Restore previous catalog
-            </Button>
-            <Text size="xs" c="dimmed" component="div">
-              {count(previous.count, 'product')}, <When at={previous.storedAt} />
-            </Text>
-          </Group>
-        )}
+        {!isReadOnly &&
+          restorable.map((version, index) => (
+            <Group key={version.version}>
+              <Button
+                variant="subtle"
+                leftSection={<IconArrowBackUp size={16} aria-hidden />}
+                onClick={() => setRestored(version)}
+              >
+                {index === 0 ? 'Restore previous catalog' : 'Restore older catalog'}
+              </Button>
+              <Text size="xs" c="dimmed" component="div">
+                {count(version.count, 'product')}, <When at={version.storedAt} />
+              </Text>
+            </Group>
+          ))}
         {mayUpload && (
           <Group gap="xs">
             {upload}
@@ -117,12 +118,12 @@ export function Catalog({ agentId, kept, feed, isReadOnly }: CatalogProps) {
           onClose={() => setReplacement(undefined)}
         />
       )}
-      {isRestoring && previous !== null && (
+      {restored !== undefined && (
         <Confirm
-          title={`Restore ${count(previous.count, 'product')}?`}
+          title={`Restore ${count(restored.count, 'product')}?`}
           action="Restore"
-          onConfirm={() => restoreProducts(org, agentId).then(readAgain)}
-          onClose={() => setRestoring(false)}
+          onConfirm={() => restoreProducts(org, agentId, restored.version).then(readAgain)}
+          onClose={() => setRestored(undefined)}
         >
           They were replaced by the current ones, which you can restore in the same way.
           {feed !== null && ' The feed replaces them again when its file changes.'}
@@ -172,8 +173,7 @@ function Facts({ kept }: { kept: KeptProducts }) {
           {kept.source.kind === 'upload' ? 'From a file' : 'From the feed'}, updated <When at={kept.storedAt} />
         </Text>
       </div>
-      <RowReport rows={kept.rejected} what="skipped" />
-      <RowReport rows={kept.warnings} what="with a remark" />
+      <FileReport of={kept} />
     </>
   );
 }

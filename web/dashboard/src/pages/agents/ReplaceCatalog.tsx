@@ -2,7 +2,13 @@
 import { Alert, Button, Group, List, Loader, Stack, Text } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { useMutation, useQuery } from '@tanstack/react-query';
-import { type KeptProducts, previewProducts, type ReportedRows, uploadProducts } from '../../api/products';
+import {
+  type KeptProducts,
+  type ProductsPreview,
+  previewProducts,
+  type ReportedRows,
+  uploadProducts,
+} from '../../api/products';
 import { useSession } from '../../api/session';
 import { Dialog } from '../../components/Dialog';
 import { count } from './count';
@@ -71,8 +77,7 @@ export function ReplaceCatalog({ agentId, file, onReplaced, onClose }: ReplaceCa
                 </Group>
               ))}
             </Stack>
-            <RowReport rows={read.rejected} what="skipped" />
-            <RowReport rows={read.warnings} what="with a remark" />
+            <FileReport of={read} />
           </>
         )}
         <Group justify="flex-end">
@@ -98,8 +103,35 @@ function risk(text: string): string {
   return `${text.replace(/^it/, 'The file').replace(/^(\d+) of its/, '$1 of the file’s')}.`;
 }
 
+/** Columns and rows of a file that were not taken as they are. */
+export function FileReport({ of }: { of: ProductsPreview | KeptProducts }) {
+  const misspelled = of.attributeColumns.filter(({ meant }) => meant !== null);
+  const attributes = of.attributeColumns.filter(({ meant }) => meant === null);
+  return (
+    <>
+      {misspelled.length > 0 && (
+        <Alert variant="light" color="yellow" title="Unknown columns">
+          {misspelled.map(({ name, meant }) => (
+            <Text key={name} size="sm">
+              “{name}” became an attribute. Did you mean “{meant}”?
+            </Text>
+          ))}
+        </Alert>
+      )}
+      <RowReport rows={of.rejected} what="skipped" />
+      <RowReport rows={of.leftOut} what="not shown in the shop and left out" />
+      <RowReport rows={of.warnings} what="with a remark" />
+      {attributes.length > 0 && (
+        <Text size="xs" c="dimmed" className="break">
+          Attributes: {attributes.map(({ name }) => name).join(', ')}
+        </Text>
+      )}
+    </>
+  );
+}
+
 /** Rows with something to report, and the reasons of the first ones. */
-export function RowReport({ rows, what }: { rows: ReportedRows; what: string }) {
+function RowReport({ rows, what }: { rows: ReportedRows; what: string }) {
   if (rows.count === 0) return null;
   return (
     <Alert variant="light" color="yellow" title={`${count(rows.count, 'row')} ${what}`}>

@@ -15,8 +15,8 @@ const ADVICE: [RegExp, string][] = [
     /broke off|in time|middle of row/,
     'The file was incomplete. If it happens again, contact the operator of the shop’s server.',
   ],
-  [/more than \d+ (products|bytes)/, 'Remove products that are not sold, or split the shop between several agents.'],
-  [/confirm if/, 'Check the file of your shop first: most of your products would be lost.'],
+  [/more than \d+ (products?|bytes)/, 'Remove products that are not sold, or split the shop between several agents.'],
+  [/confirm if/, 'Check the file of your shop first: products or their values would be lost.'],
   [/names no column|no rows|none of the feed/, 'Name the columns in its first row, one of them “title”.'],
   [/larger than/, 'Look for a quote or a bracket that is not closed.'],
 ];
