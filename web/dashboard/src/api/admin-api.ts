@@ -6,2526 +6,2509 @@
 export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
-  schemas: {
-    /** @description The body of an accepted deletion. */
-    AcceptedDeletion: {
-      /** @description The state of the deletion. */
-      state: components['schemas']['AcceptedState'];
-    };
-    /** @enum {string} */
-    AcceptedState: 'accepted';
-    /**
-     * @description The activation state of an agent or a team. Only `active` answers messages.
-     * @enum {string}
-     */
-    ActivationStatus: 'draft' | 'active' | 'inactive';
-    /** @description The configuration of an agent. */
-    AgentFields: {
-      /**
-       * @description Origins that may use the widget; empty means any.
-       * @default []
-       */
-      allowedDomains: string[];
-      /**
-       * @description Public description of the agent's purpose.
-       * @default
-       */
-      description: string;
-      /**
-       * @description Product catalog of the agent.
-       * @default {
-       *       "enabled": false,
-       *       "feed": null,
-       *       "products": []
-       *     }
-       */
-      ecommerce: components['schemas']['EcommerceSettings'];
-      /** @description The slug of the provider that is used when the first one fails. */
-      fallbackProvider?: string | null;
-      /**
-       * @description Features that are switched on or off in the widget.
-       * @default {
-       *       "enableEmailCapture": false,
-       *       "enableFileUpload": false,
-       *       "enableLeadCapture": false,
-       *       "enableMarkdown": true,
-       *       "enableRating": true
-       *     }
-       */
-      features: components['schemas']['Features'];
-      /**
-       * @description System prompt; never shown to the public.
-       * @default You are a helpful assistant.
-       */
-      instructions: string;
-      /**
-       * @description Limits of messages, announced to clients and enforced.
-       * @default {
-       *       "maxMessageLength": 4000,
-       *       "rateLimitPerMinute": 30
-       *     }
-       */
-      limits: components['schemas']['AgentLimits'];
-      /**
-       * Format: int32
-       * @description Maximum length of a reply, in tokens.
-       * @default 1024
-       */
-      maxOutputTokens: number;
-      /**
-       * @description Model; the default model of the provider if absent.
-       * @default null
-       */
-      model: string | null;
-      /** @description The name that visitors see. */
-      name: string;
-      /**
-       * @description Treatment of a running reply whose client disconnects.
-       * @default continue
-       */
-      onDisconnect: components['schemas']['OnDisconnect'];
-      /**
-       * @description Placeholder of the input field.
-       * @default Type your message…
-       */
-      placeholderText: string;
-      /** @description The slug of its provider. */
-      provider?: string | null;
-      /**
-       * @description `true` if the public API can reach the agent.
-       * @default true
-       */
-      public: boolean;
-      /** @default null */
-      reasoningEffort: components['schemas']['ReasoningEffort'] | null;
-      /** @description The name in references, from which the id is derived; never changes. */
-      slug: string;
-      /**
-       * @description Activation status; only an active agent answers.
-       * @default active
-       */
-      status: components['schemas']['ActivationStatus'];
-      /**
-       * Format: float
-       * @description Sampling temperature; that of the provider if absent.
-       * @default null
-       */
-      temperature: number | null;
-      /**
-       * @description Colors and shapes of the widget.
-       * @default {
-       *       "backgroundColor": "#ffffff",
-       *       "borderRadius": "12px",
-       *       "botMessageColor": "#f3f4f6",
-       *       "chatHeaderColor": "#2563eb",
-       *       "fontFamily": "system-ui, sans-serif",
-       *       "inputBackgroundColor": "#ffffff",
-       *       "primaryColor": "#2563eb",
-       *       "sendButtonColor": "#2563eb",
-       *       "textColor": "#111827",
-       *       "userMessageColor": "#2563eb"
-       *     }
-       */
-      theme: components['schemas']['Theme'];
-      /**
-       * @description Greeting shown before the first message.
-       * @default Hello! How can I help you?
-       */
-      welcomeMessage: string;
-      /**
-       * @description Settings of the widget.
-       * @default {
-       *       "autoOpen": false,
-       *       "autoOpenDelay": 3000,
-       *       "offlineMessage": "We are away at the moment. Please try again later.",
-       *       "position": "bottom-right",
-       *       "showAvatar": true,
-       *       "showPoweredBy": true,
-       *       "showTimestamp": false,
-       *       "size": "medium",
-       *       "triggerText": "Chat with us"
-       *     }
-       */
-      widget: components['schemas']['WidgetSettings'];
-    };
-    /** @description The fields of a change, and the version that it applies to. */
-    AgentFieldsChange: {
-      /**
-       * @description Origins that may use the widget; empty means any.
-       * @default []
-       */
-      allowedDomains: string[];
-      /**
-       * @description Public description of the agent's purpose.
-       * @default
-       */
-      description: string;
-      /**
-       * @description Product catalog of the agent.
-       * @default {
-       *       "enabled": false,
-       *       "feed": null,
-       *       "products": []
-       *     }
-       */
-      ecommerce: components['schemas']['EcommerceSettings'];
-      /** @description The slug of the provider that is used when the first one fails. */
-      fallbackProvider?: string | null;
-      /**
-       * @description Features that are switched on or off in the widget.
-       * @default {
-       *       "enableEmailCapture": false,
-       *       "enableFileUpload": false,
-       *       "enableLeadCapture": false,
-       *       "enableMarkdown": true,
-       *       "enableRating": true
-       *     }
-       */
-      features: components['schemas']['Features'];
-      /**
-       * @description System prompt; never shown to the public.
-       * @default You are a helpful assistant.
-       */
-      instructions: string;
-      /**
-       * @description Limits of messages, announced to clients and enforced.
-       * @default {
-       *       "maxMessageLength": 4000,
-       *       "rateLimitPerMinute": 30
-       *     }
-       */
-      limits: components['schemas']['AgentLimits'];
-      /**
-       * Format: int32
-       * @description Maximum length of a reply, in tokens.
-       * @default 1024
-       */
-      maxOutputTokens: number;
-      /**
-       * @description Model; the default model of the provider if absent.
-       * @default null
-       */
-      model: string | null;
-      /** @description The name that visitors see. */
-      name: string;
-      /**
-       * @description Treatment of a running reply whose client disconnects.
-       * @default continue
-       */
-      onDisconnect: components['schemas']['OnDisconnect'];
-      /**
-       * @description Placeholder of the input field.
-       * @default Type your message…
-       */
-      placeholderText: string;
-      /** @description The slug of its provider. */
-      provider?: string | null;
-      /**
-       * @description `true` if the public API can reach the agent.
-       * @default true
-       */
-      public: boolean;
-      /** @default null */
-      reasoningEffort: components['schemas']['ReasoningEffort'] | null;
-      /** @description The name in references, from which the id is derived; never changes. */
-      slug: string;
-      /**
-       * @description Activation status; only an active agent answers.
-       * @default active
-       */
-      status: components['schemas']['ActivationStatus'];
-      /**
-       * Format: float
-       * @description Sampling temperature; that of the provider if absent.
-       * @default null
-       */
-      temperature: number | null;
-      /**
-       * @description Colors and shapes of the widget.
-       * @default {
-       *       "backgroundColor": "#ffffff",
-       *       "borderRadius": "12px",
-       *       "botMessageColor": "#f3f4f6",
-       *       "chatHeaderColor": "#2563eb",
-       *       "fontFamily": "system-ui, sans-serif",
-       *       "inputBackgroundColor": "#ffffff",
-       *       "primaryColor": "#2563eb",
-       *       "sendButtonColor": "#2563eb",
-       *       "textColor": "#111827",
-       *       "userMessageColor": "#2563eb"
-       *     }
-       */
-      theme: components['schemas']['Theme'];
-      /** @description The version that was read; the response is 409 if the resource has another one. */
-      version?: string | null;
-      /**
-       * @description Greeting shown before the first message.
-       * @default Hello! How can I help you?
-       */
-      welcomeMessage: string;
-      /**
-       * @description Settings of the widget.
-       * @default {
-       *       "autoOpen": false,
-       *       "autoOpenDelay": 3000,
-       *       "offlineMessage": "We are away at the moment. Please try again later.",
-       *       "position": "bottom-right",
-       *       "showAvatar": true,
-       *       "showPoweredBy": true,
-       *       "showTimestamp": false,
-       *       "size": "medium",
-       *       "triggerText": "Chat with us"
-       *     }
-       */
-      widget: components['schemas']['WidgetSettings'];
-    };
-    /** @description The fields of a change, and the version that it applies to. */
-    AgentFieldsPatch: {
-      /** @description Origins that may use the widget; empty means any. */
-      allowedDomains?: string[] | null;
-      /** @description Public description of the agent's purpose. */
-      description?: string | null;
-      ecommerce?: null | components['schemas']['EcommerceSettings'];
-      /** @description The slug of the provider that is used when the first one fails. */
-      fallbackProvider?: string | null;
-      features?: null | components['schemas']['Features'];
-      /** @description System prompt; never shown to the public. */
-      instructions?: string | null;
-      limits?: null | components['schemas']['AgentLimits'];
-      /**
-       * Format: int32
-       * @description Maximum length of a reply, in tokens.
-       */
-      maxOutputTokens?: number | null;
-      /** @description Model; the default model of the provider if absent. */
-      model?: string | null;
-      /** @description The name that visitors see. */
-      name?: string | null;
-      onDisconnect?: null | components['schemas']['OnDisconnect'];
-      /** @description Placeholder of the input field. */
-      placeholderText?: string | null;
-      /** @description The slug of its provider. */
-      provider?: string | null;
-      /** @description `true` if the public API can reach the agent. */
-      public?: boolean | null;
-      reasoningEffort?: null | (components['schemas']['ReasoningEffort'] | null);
-      /** @description The name in references, from which the id is derived; never changes. */
-      slug?: string | null;
-      status?: null | components['schemas']['ActivationStatus'];
-      /**
-       * Format: float
-       * @description Sampling temperature; that of the provider if absent.
-       */
-      temperature?: number | null;
-      theme?: null | components['schemas']['Theme'];
-      /** @description The version that was read; the response is 409 if the resource has another one. */
-      version?: string | null;
-      /** @description Greeting shown before the first message. */
-      welcomeMessage?: string | null;
-      widget?: null | components['schemas']['WidgetSettings'];
-    };
-    /**
-     * @description An opaque id that begins with `agt_`.
-     * @example agt_77777777777777777777777777
-     */
-    AgentId: string;
-    /** @description Limits of an agent's messages. */
-    AgentLimits: {
-      /**
-       * Format: int32
-       * @description Maximum length of a message, in Unicode scalar values.
-       * @default 4000
-       */
-      maxMessageLength: number;
-      /**
-       * Format: int32
-       * @description Messages that a visitor may send in any rolling minute.
-       * @default 30
-       */
-      rateLimitPerMinute: number;
-    };
-    /** @description The names of an agent and of the providers that it refers to. */
-    AgentNames: {
-      /** @description The slug of the provider that is used when the first one fails. */
-      fallbackProvider?: string | null;
-      /** @description The name that visitors see. */
-      name: string;
-      /** @description The slug of its provider. */
-      provider?: string | null;
-      /** @description The name in references, from which the id is derived; never changes. */
-      slug: string;
-    };
-    /** @description A reference to an agent; its slug and name are `null` if it no longer exists. */
-    AgentReference: {
-      /** @description The id of the agent. */
-      id: components['schemas']['AgentId'];
-      /** @description The name that visitors see. */
-      name: string | null;
-      /** @description The slug of the agent. */
-      slug: string | null;
-    };
-    /** @description The settings of an agent that are the same in a document, in the store and in a worker. */
-    AgentSettings: {
-      /**
-       * @description Origins that may use the widget; empty means any.
-       * @default []
-       */
-      allowedDomains: string[];
-      /**
-       * @description Public description of the agent's purpose.
-       * @default
-       */
-      description: string;
-      /**
-       * @description Product catalog of the agent.
-       * @default {
-       *       "enabled": false,
-       *       "feed": null,
-       *       "products": []
-       *     }
-       */
-      ecommerce: components['schemas']['EcommerceSettings'];
-      /**
-       * @description Features that are switched on or off in the widget.
-       * @default {
-       *       "enableEmailCapture": false,
-       *       "enableFileUpload": false,
-       *       "enableLeadCapture": false,
-       *       "enableMarkdown": true,
-       *       "enableRating": true
-       *     }
-       */
-      features: components['schemas']['Features'];
-      /**
-       * @description System prompt; never shown to the public.
-       * @default You are a helpful assistant.
-       */
-      instructions: string;
-      /**
-       * @description Limits of messages, announced to clients and enforced.
-       * @default {
-       *       "maxMessageLength": 4000,
-       *       "rateLimitPerMinute": 30
-       *     }
-       */
-      limits: components['schemas']['AgentLimits'];
-      /**
-       * Format: int32
-       * @description Maximum length of a reply, in tokens.
-       * @default 1024
-       */
-      maxOutputTokens: number;
-      /**
-       * @description Model; the default model of the provider if absent.
-       * @default null
-       */
-      model: string | null;
-      /**
-       * @description Treatment of a running reply whose client disconnects.
-       * @default continue
-       */
-      onDisconnect: components['schemas']['OnDisconnect'];
-      /**
-       * @description Placeholder of the input field.
-       * @default Type your message…
-       */
-      placeholderText: string;
-      /**
-       * @description `true` if the public API can reach the agent.
-       * @default true
-       */
-      public: boolean;
-      /** @default null */
-      reasoningEffort: components['schemas']['ReasoningEffort'] | null;
-      /**
-       * @description Activation status; only an active agent answers.
-       * @default active
-       */
-      status: components['schemas']['ActivationStatus'];
-      /**
-       * Format: float
-       * @description Sampling temperature; that of the provider if absent.
-       * @default null
-       */
-      temperature: number | null;
-      /**
-       * @description Colors and shapes of the widget.
-       * @default {
-       *       "backgroundColor": "#ffffff",
-       *       "borderRadius": "12px",
-       *       "botMessageColor": "#f3f4f6",
-       *       "chatHeaderColor": "#2563eb",
-       *       "fontFamily": "system-ui, sans-serif",
-       *       "inputBackgroundColor": "#ffffff",
-       *       "primaryColor": "#2563eb",
-       *       "sendButtonColor": "#2563eb",
-       *       "textColor": "#111827",
-       *       "userMessageColor": "#2563eb"
-       *     }
-       */
-      theme: components['schemas']['Theme'];
-      /**
-       * @description Greeting shown before the first message.
-       * @default Hello! How can I help you?
-       */
-      welcomeMessage: string;
-      /**
-       * @description Settings of the widget.
-       * @default {
-       *       "autoOpen": false,
-       *       "autoOpenDelay": 3000,
-       *       "offlineMessage": "We are away at the moment. Please try again later.",
-       *       "position": "bottom-right",
-       *       "showAvatar": true,
-       *       "showPoweredBy": true,
-       *       "showTimestamp": false,
-       *       "size": "medium",
-       *       "triggerText": "Chat with us"
-       *     }
-       */
-      widget: components['schemas']['WidgetSettings'];
-    };
-    /** @description The totals of one agent. */
-    AgentTotals: {
-      /** @description The id of the agent. */
-      agentId: string;
-      /** @description The name of the agent; `null` if it no longer exists. */
-      agentName: string | null;
-      /**
-       * Format: int64
-       * @description Conversations that began.
-       */
-      conversations: number;
-      /** @description Times from acceptance to the first text. */
-      firstTextTime: components['schemas']['TimeStatistics'];
-      /**
-       * Format: int64
-       * @description Messages of visitors.
-       */
-      messages: number;
-      /** @description Ratings of the conversations that began. */
-      ratings: components['schemas']['RatingStatistics'];
-      /** @description Replies by their final state. */
-      replies: components['schemas']['ReplyCounts'];
-      /** @description Times from acceptance to the end of replies with text. */
-      responseTime: components['schemas']['TimeStatistics'];
-      /** @description Tokens that were used. */
-      tokens: components['schemas']['TokenCounts'];
-    };
-    /** @description An agent in a response. */
-    AgentView: {
-      /**
-       * @description Origins that may use the widget; empty means any.
-       * @default []
-       */
-      allowedDomains: string[];
-      /**
-       * @description Public description of the agent's purpose.
-       * @default
-       */
-      description: string;
-      /**
-       * @description Product catalog of the agent.
-       * @default {
-       *       "enabled": false,
-       *       "feed": null,
-       *       "products": []
-       *     }
-       */
-      ecommerce: components['schemas']['EcommerceSettings'];
-      /** @description The slug of the provider that is used when the first one fails. */
-      fallbackProvider: string | null;
-      /**
-       * @description Features that are switched on or off in the widget.
-       * @default {
-       *       "enableEmailCapture": false,
-       *       "enableFileUpload": false,
-       *       "enableLeadCapture": false,
-       *       "enableMarkdown": true,
-       *       "enableRating": true
-       *     }
-       */
-      features: components['schemas']['Features'];
-      /** @description The id of the resource. */
-      id: string;
-      /**
-       * @description System prompt; never shown to the public.
-       * @default You are a helpful assistant.
-       */
-      instructions: string;
-      /**
-       * @description Limits of messages, announced to clients and enforced.
-       * @default {
-       *       "maxMessageLength": 4000,
-       *       "rateLimitPerMinute": 30
-       *     }
-       */
-      limits: components['schemas']['AgentLimits'];
-      /**
-       * Format: int32
-       * @description Maximum length of a reply, in tokens.
-       * @default 1024
-       */
-      maxOutputTokens: number;
-      /**
-       * @description Model; the default model of the provider if absent.
-       * @default null
-       */
-      model: string | null;
-      /** @description The name that visitors see. */
-      name: string;
-      /**
-       * @description Treatment of a running reply whose client disconnects.
-       * @default continue
-       */
-      onDisconnect: components['schemas']['OnDisconnect'];
-      /** @description The id of the organization that it belongs to. */
-      organizationId: components['schemas']['OrgId'];
-      /**
-       * @description Placeholder of the input field.
-       * @default Type your message…
-       */
-      placeholderText: string;
-      /** @description The slug of its provider. */
-      provider: string | null;
-      /**
-       * @description `true` if the public API can reach the agent.
-       * @default true
-       */
-      public: boolean;
-      /** @default null */
-      reasoningEffort: components['schemas']['ReasoningEffort'] | null;
-      /** @description The name in references, from which the id is derived; never changes. */
-      slug: string;
-      /**
-       * @description Activation status; only an active agent answers.
-       * @default active
-       */
-      status: components['schemas']['ActivationStatus'];
-      /**
-       * Format: float
-       * @description Sampling temperature; that of the provider if absent.
-       * @default null
-       */
-      temperature: number | null;
-      /**
-       * @description Colors and shapes of the widget.
-       * @default {
-       *       "backgroundColor": "#ffffff",
-       *       "borderRadius": "12px",
-       *       "botMessageColor": "#f3f4f6",
-       *       "chatHeaderColor": "#2563eb",
-       *       "fontFamily": "system-ui, sans-serif",
-       *       "inputBackgroundColor": "#ffffff",
-       *       "primaryColor": "#2563eb",
-       *       "sendButtonColor": "#2563eb",
-       *       "textColor": "#111827",
-       *       "userMessageColor": "#2563eb"
-       *     }
-       */
-      theme: components['schemas']['Theme'];
-      /** @description The version of the resource, also in `ETag`; absent in lists. */
-      version?: string;
-      /**
-       * @description Greeting shown before the first message.
-       * @default Hello! How can I help you?
-       */
-      welcomeMessage: string;
-      /**
-       * @description Settings of the widget.
-       * @default {
-       *       "autoOpen": false,
-       *       "autoOpenDelay": 3000,
-       *       "offlineMessage": "We are away at the moment. Please try again later.",
-       *       "position": "bottom-right",
-       *       "showAvatar": true,
-       *       "showPoweredBy": true,
-       *       "showTimestamp": false,
-       *       "size": "medium",
-       *       "triggerText": "Chat with us"
-       *     }
-       */
-      widget: components['schemas']['WidgetSettings'];
-    };
-    /** @description Analytics of a range of days. */
-    AnalyticsReport: {
-      /** @description The totals of each agent, sorted by the number of messages. */
-      agents: components['schemas']['AgentTotals'][];
-      /** @description The totals of each day. */
-      days: components['schemas']['DayTotals'][];
-      /**
-       * Format: date
-       * @description The first day.
-       */
-      from: string;
-      /** @description The totals of each team, sorted by the number of messages. */
-      teams: components['schemas']['TeamTotals'][];
-      /** @description The time zone of the days, always `UTC`. */
-      timezone: string;
-      /**
-       * Format: date
-       * @description The last day.
-       */
-      to: string;
-      /** @description The totals of all days. */
-      totals: components['schemas']['AnalyticsTotals'];
-    };
-    /** @description Counts of conversations and replies. */
-    AnalyticsTotals: {
-      /**
-       * Format: int64
-       * @description Conversations that began.
-       */
-      conversations: number;
-      /** @description Times from acceptance to the first text. */
-      firstTextTime: components['schemas']['TimeStatistics'];
-      /**
-       * Format: int64
-       * @description Messages of visitors.
-       */
-      messages: number;
-      /** @description Ratings of the conversations that began. */
-      ratings: components['schemas']['RatingStatistics'];
-      /** @description Replies by their final state. */
-      replies: components['schemas']['ReplyCounts'];
-      /** @description Times from acceptance to the end of replies with text. */
-      responseTime: components['schemas']['TimeStatistics'];
-      /** @description Tokens that were used. */
-      tokens: components['schemas']['TokenCounts'];
-    };
-    /**
-     * @description The ids of the resources of an applied document. Contains the texts of new keys and must not be
-     *     logged.
-     */
-    AppliedDocument: {
-      /** @description The organizations, in the order of the document. */
-      organizations: components['schemas']['AppliedOrganization'][];
-    };
-    /** @description A resource of an applied document. */
-    AppliedEntry: {
-      /** @description The id of the resource. */
-      id: string;
-      /** @description The slug in the document. */
-      slug: string;
-    };
-    /** @description An API key of an applied document. */
-    AppliedKey: {
-      /** @description The id of the key. */
-      id: components['schemas']['KeyId'];
-      /** @description The name in the document. */
-      name: string;
-      /** @description The text of the key; only in the response to the document that created it. */
-      value?: string;
-    };
-    /** @description An organization of an applied document. */
-    AppliedOrganization: {
-      /** @description The agents that the document names. */
-      agents: components['schemas']['AppliedEntry'][];
-      /** @description The id of the organization. */
-      id: components['schemas']['OrgId'];
-      /** @description The API keys that the document names. */
-      keys: components['schemas']['AppliedKey'][];
-      /** @description The model providers that the document names. */
-      providers: components['schemas']['AppliedEntry'][];
-      /** @description The slug in the document. */
-      slug: string;
-      /** @description The teams that the document names. */
-      teams: components['schemas']['AppliedEntry'][];
-    };
-    /**
-     * @description The desired configuration of organizations. Resources that are not in the document stay
-     *     unchanged.
-     */
-    ApplyDocument: {
-      /** @description The organizations to create or update. */
-      organizations: components['schemas']['OrganizationDocument'][];
-    };
-    /** @description A column of a source that became an attribute of the products. */
-    AttributeColumn: {
-      /** @description Name that the column was probably meant to have; `null` if it is no known one. */
-      meant: string | null;
-      /** @description Name of the column and the attribute. */
-      name: string;
-    };
-    /**
-     * @description The kind of a change.
-     * @enum {string}
-     */
-    AuditAction: 'create' | 'update' | 'delete' | 'rotate' | 'link' | 'sign-in' | 'sign-out' | 'export';
-    /** @description The author of a change. */
-    AuditActor:
-      | {
-          /** @description Name of the user at that time. */
-          email: components['schemas']['EmailAddress'];
-          /** @description Id of the user's account. */
-          id: components['schemas']['UserId'];
-          /** @enum {string} */
-          type: 'user';
-        }
-      | {
-          /** @enum {string} */
-          type: 'token';
-        }
-      | {
-          /** @enum {string} */
-          type: 'command';
+    schemas: {
+        /** @description The body of an accepted deletion. */
+        AcceptedDeletion: {
+            /** @description The state of the deletion. */
+            state: components["schemas"]["AcceptedState"];
         };
-    /** @description An entry of the audit log. */
-    AuditEntryView: {
-      /** @description The action. */
-      action: components['schemas']['AuditAction'];
-      /** @description The user, token or command that made the change. */
-      actor: components['schemas']['AuditActor'];
-      /** @description The network address that the request came from, shortened; `null` if unknown. */
-      address: string | null;
-      /** @description The time of the change. */
-      at: components['schemas']['Timestamp'];
-      /** @description The fields that changed. */
-      fields: components['schemas']['FieldChange'][];
-      /** @description The id of the entry. */
-      id: components['schemas']['AuditId'];
-      /** @description The kind of the changed resource. */
-      kind: string;
-      requestId: components['schemas']['RequestId'] | null;
-      /** @description The id of the changed resource. */
-      subject: string;
-    };
-    /**
-     * @description An opaque id that begins with `aud_`.
-     * @example aud_77777777777777777777777777
-     */
-    AuditId: string;
-    /** @description The author of a message. */
-    AuthorView:
-      | {
-          /** @enum {string} */
-          role: 'user';
-        }
-      | (components['schemas']['ReplyFactsView'] & {
-          /** @enum {string} */
-          role: 'assistant';
+        /** @enum {string} */
+        AcceptedState: "accepted";
+        /**
+         * @description The activation state of an agent or a team. Only `active` answers messages.
+         * @enum {string}
+         */
+        ActivationStatus: "draft" | "active" | "inactive";
+        /** @description The configuration of an agent. */
+        AgentFields: {
+            /**
+             * @description Origins that may use the widget; empty means any.
+             * @default []
+             */
+            allowedDomains: string[];
+            /**
+             * @description Public description of the agent's purpose.
+             * @default
+             */
+            description: string;
+            /**
+             * @description Product catalog of the agent.
+             * @default {
+             *       "enabled": false,
+             *       "feed": null,
+             *       "products": []
+             *     }
+             */
+            ecommerce: components["schemas"]["EcommerceSettings"];
+            /** @description The slug of the provider that is used when the first one fails. */
+            fallbackProvider?: string | null;
+            /**
+             * @description Features that are switched on or off in the widget.
+             * @default {
+             *       "enableEmailCapture": false,
+             *       "enableFileUpload": false,
+             *       "enableLeadCapture": false,
+             *       "enableMarkdown": true,
+             *       "enableRating": true
+             *     }
+             */
+            features: components["schemas"]["Features"];
+            /**
+             * @description System prompt; never shown to the public.
+             * @default You are a helpful assistant.
+             */
+            instructions: string;
+            /**
+             * @description Limits of messages, announced to clients and enforced.
+             * @default {
+             *       "maxMessageLength": 4000,
+             *       "rateLimitPerMinute": 30
+             *     }
+             */
+            limits: components["schemas"]["AgentLimits"];
+            /**
+             * Format: int32
+             * @description Maximum length of a reply, in tokens.
+             * @default 1024
+             */
+            maxOutputTokens: number;
+            /**
+             * @description Model; the default model of the provider if absent.
+             * @default null
+             */
+            model: string | null;
+            /** @description The name that visitors see. */
+            name: string;
+            /**
+             * @description Treatment of a running reply whose client disconnects.
+             * @default continue
+             */
+            onDisconnect: components["schemas"]["OnDisconnect"];
+            /**
+             * @description Placeholder of the input field.
+             * @default Type your message…
+             */
+            placeholderText: string;
+            /** @description The slug of its provider. */
+            provider?: string | null;
+            /**
+             * @description `true` if the public API can reach the agent.
+             * @default true
+             */
+            public: boolean;
+            /** @default null */
+            reasoningEffort: components["schemas"]["ReasoningEffort"] | null;
+            /** @description The name in references, from which the id is derived; never changes. */
+            slug: string;
+            /**
+             * @description Activation status; only an active agent answers.
+             * @default active
+             */
+            status: components["schemas"]["ActivationStatus"];
+            /**
+             * Format: float
+             * @description Sampling temperature; that of the provider if absent.
+             * @default null
+             */
+            temperature: number | null;
+            /**
+             * @description Colors and shapes of the widget.
+             * @default {
+             *       "backgroundColor": "#ffffff",
+             *       "borderRadius": "12px",
+             *       "botMessageColor": "#f3f4f6",
+             *       "chatHeaderColor": "#2563eb",
+             *       "fontFamily": "system-ui, sans-serif",
+             *       "inputBackgroundColor": "#ffffff",
+             *       "primaryColor": "#2563eb",
+             *       "sendButtonColor": "#2563eb",
+             *       "textColor": "#111827",
+             *       "userMessageColor": "#2563eb"
+             *     }
+             */
+            theme: components["schemas"]["Theme"];
+            /**
+             * @description Greeting shown before the first message.
+             * @default Hello! How can I help you?
+             */
+            welcomeMessage: string;
+            /**
+             * @description Settings of the widget.
+             * @default {
+             *       "autoOpen": false,
+             *       "autoOpenDelay": 3000,
+             *       "offlineMessage": "We are away at the moment. Please try again later.",
+             *       "position": "bottom-right",
+             *       "showAvatar": true,
+             *       "showPoweredBy": true,
+             *       "showTimestamp": false,
+             *       "size": "medium",
+             *       "triggerText": "Chat with us"
+             *     }
+             */
+            widget: components["schemas"]["WidgetSettings"];
+        };
+        /** @description The fields of a change, and the version that it applies to. */
+        AgentFieldsChange: {
+            /**
+             * @description Origins that may use the widget; empty means any.
+             * @default []
+             */
+            allowedDomains: string[];
+            /**
+             * @description Public description of the agent's purpose.
+             * @default
+             */
+            description: string;
+            /**
+             * @description Product catalog of the agent.
+             * @default {
+             *       "enabled": false,
+             *       "feed": null,
+             *       "products": []
+             *     }
+             */
+            ecommerce: components["schemas"]["EcommerceSettings"];
+            /** @description The slug of the provider that is used when the first one fails. */
+            fallbackProvider?: string | null;
+            /**
+             * @description Features that are switched on or off in the widget.
+             * @default {
+             *       "enableEmailCapture": false,
+             *       "enableFileUpload": false,
+             *       "enableLeadCapture": false,
+             *       "enableMarkdown": true,
+             *       "enableRating": true
+             *     }
+             */
+            features: components["schemas"]["Features"];
+            /**
+             * @description System prompt; never shown to the public.
+             * @default You are a helpful assistant.
+             */
+            instructions: string;
+            /**
+             * @description Limits of messages, announced to clients and enforced.
+             * @default {
+             *       "maxMessageLength": 4000,
+             *       "rateLimitPerMinute": 30
+             *     }
+             */
+            limits: components["schemas"]["AgentLimits"];
+            /**
+             * Format: int32
+             * @description Maximum length of a reply, in tokens.
+             * @default 1024
+             */
+            maxOutputTokens: number;
+            /**
+             * @description Model; the default model of the provider if absent.
+             * @default null
+             */
+            model: string | null;
+            /** @description The name that visitors see. */
+            name: string;
+            /**
+             * @description Treatment of a running reply whose client disconnects.
+             * @default continue
+             */
+            onDisconnect: components["schemas"]["OnDisconnect"];
+            /**
+             * @description Placeholder of the input field.
+             * @default Type your message…
+             */
+            placeholderText: string;
+            /** @description The slug of its provider. */
+            provider?: string | null;
+            /**
+             * @description `true` if the public API can reach the agent.
+             * @default true
+             */
+            public: boolean;
+            /** @default null */
+            reasoningEffort: components["schemas"]["ReasoningEffort"] | null;
+            /** @description The name in references, from which the id is derived; never changes. */
+            slug: string;
+            /**
+             * @description Activation status; only an active agent answers.
+             * @default active
+             */
+            status: components["schemas"]["ActivationStatus"];
+            /**
+             * Format: float
+             * @description Sampling temperature; that of the provider if absent.
+             * @default null
+             */
+            temperature: number | null;
+            /**
+             * @description Colors and shapes of the widget.
+             * @default {
+             *       "backgroundColor": "#ffffff",
+             *       "borderRadius": "12px",
+             *       "botMessageColor": "#f3f4f6",
+             *       "chatHeaderColor": "#2563eb",
+             *       "fontFamily": "system-ui, sans-serif",
+             *       "inputBackgroundColor": "#ffffff",
+             *       "primaryColor": "#2563eb",
+             *       "sendButtonColor": "#2563eb",
+             *       "textColor": "#111827",
+             *       "userMessageColor": "#2563eb"
+             *     }
+             */
+            theme: components["schemas"]["Theme"];
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
+            /**
+             * @description Greeting shown before the first message.
+             * @default Hello! How can I help you?
+             */
+            welcomeMessage: string;
+            /**
+             * @description Settings of the widget.
+             * @default {
+             *       "autoOpen": false,
+             *       "autoOpenDelay": 3000,
+             *       "offlineMessage": "We are away at the moment. Please try again later.",
+             *       "position": "bottom-right",
+             *       "showAvatar": true,
+             *       "showPoweredBy": true,
+             *       "showTimestamp": false,
+             *       "size": "medium",
+             *       "triggerText": "Chat with us"
+             *     }
+             */
+            widget: components["schemas"]["WidgetSettings"];
+        };
+        /** @description The fields of a change, and the version that it applies to. */
+        AgentFieldsPatch: {
+            /** @description Origins that may use the widget; empty means any. */
+            allowedDomains?: string[] | null;
+            /** @description Public description of the agent's purpose. */
+            description?: string | null;
+            ecommerce?: null | components["schemas"]["EcommerceSettings"];
+            /** @description The slug of the provider that is used when the first one fails. */
+            fallbackProvider?: string | null;
+            features?: null | components["schemas"]["Features"];
+            /** @description System prompt; never shown to the public. */
+            instructions?: string | null;
+            limits?: null | components["schemas"]["AgentLimits"];
+            /**
+             * Format: int32
+             * @description Maximum length of a reply, in tokens.
+             */
+            maxOutputTokens?: number | null;
+            /** @description Model; the default model of the provider if absent. */
+            model?: string | null;
+            /** @description The name that visitors see. */
+            name?: string | null;
+            onDisconnect?: null | components["schemas"]["OnDisconnect"];
+            /** @description Placeholder of the input field. */
+            placeholderText?: string | null;
+            /** @description The slug of its provider. */
+            provider?: string | null;
+            /** @description `true` if the public API can reach the agent. */
+            public?: boolean | null;
+            reasoningEffort?: null | (components["schemas"]["ReasoningEffort"] | null);
+            /** @description The name in references, from which the id is derived; never changes. */
+            slug?: string | null;
+            status?: null | components["schemas"]["ActivationStatus"];
+            /**
+             * Format: float
+             * @description Sampling temperature; that of the provider if absent.
+             */
+            temperature?: number | null;
+            theme?: null | components["schemas"]["Theme"];
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
+            /** @description Greeting shown before the first message. */
+            welcomeMessage?: string | null;
+            widget?: null | components["schemas"]["WidgetSettings"];
+        };
+        /**
+         * @description An opaque id that begins with `agt_`.
+         * @example agt_77777777777777777777777777
+         */
+        AgentId: string;
+        /** @description Limits of an agent's messages. */
+        AgentLimits: {
+            /**
+             * Format: int32
+             * @description Maximum length of a message, in Unicode scalar values.
+             * @default 4000
+             */
+            maxMessageLength: number;
+            /**
+             * Format: int32
+             * @description Messages that a visitor may send in any rolling minute.
+             * @default 30
+             */
+            rateLimitPerMinute: number;
+        };
+        /** @description The names of an agent and of the providers that it refers to. */
+        AgentNames: {
+            /** @description The slug of the provider that is used when the first one fails. */
+            fallbackProvider?: string | null;
+            /** @description The name that visitors see. */
+            name: string;
+            /** @description The slug of its provider. */
+            provider?: string | null;
+            /** @description The name in references, from which the id is derived; never changes. */
+            slug: string;
+        };
+        /** @description A reference to an agent; its slug and name are `null` if it no longer exists. */
+        AgentReference: {
+            /** @description The id of the agent. */
+            id: components["schemas"]["AgentId"];
+            /** @description The name that visitors see. */
+            name: string | null;
+            /** @description The slug of the agent. */
+            slug: string | null;
+        };
+        /** @description The settings of an agent that are the same in a document, in the store and in a worker. */
+        AgentSettings: {
+            /**
+             * @description Origins that may use the widget; empty means any.
+             * @default []
+             */
+            allowedDomains: string[];
+            /**
+             * @description Public description of the agent's purpose.
+             * @default
+             */
+            description: string;
+            /**
+             * @description Product catalog of the agent.
+             * @default {
+             *       "enabled": false,
+             *       "feed": null,
+             *       "products": []
+             *     }
+             */
+            ecommerce: components["schemas"]["EcommerceSettings"];
+            /**
+             * @description Features that are switched on or off in the widget.
+             * @default {
+             *       "enableEmailCapture": false,
+             *       "enableFileUpload": false,
+             *       "enableLeadCapture": false,
+             *       "enableMarkdown": true,
+             *       "enableRating": true
+             *     }
+             */
+            features: components["schemas"]["Features"];
+            /**
+             * @description System prompt; never shown to the public.
+             * @default You are a helpful assistant.
+             */
+            instructions: string;
+            /**
+             * @description Limits of messages, announced to clients and enforced.
+             * @default {
+             *       "maxMessageLength": 4000,
+             *       "rateLimitPerMinute": 30
+             *     }
+             */
+            limits: components["schemas"]["AgentLimits"];
+            /**
+             * Format: int32
+             * @description Maximum length of a reply, in tokens.
+             * @default 1024
+             */
+            maxOutputTokens: number;
+            /**
+             * @description Model; the default model of the provider if absent.
+             * @default null
+             */
+            model: string | null;
+            /**
+             * @description Treatment of a running reply whose client disconnects.
+             * @default continue
+             */
+            onDisconnect: components["schemas"]["OnDisconnect"];
+            /**
+             * @description Placeholder of the input field.
+             * @default Type your message…
+             */
+            placeholderText: string;
+            /**
+             * @description `true` if the public API can reach the agent.
+             * @default true
+             */
+            public: boolean;
+            /** @default null */
+            reasoningEffort: components["schemas"]["ReasoningEffort"] | null;
+            /**
+             * @description Activation status; only an active agent answers.
+             * @default active
+             */
+            status: components["schemas"]["ActivationStatus"];
+            /**
+             * Format: float
+             * @description Sampling temperature; that of the provider if absent.
+             * @default null
+             */
+            temperature: number | null;
+            /**
+             * @description Colors and shapes of the widget.
+             * @default {
+             *       "backgroundColor": "#ffffff",
+             *       "borderRadius": "12px",
+             *       "botMessageColor": "#f3f4f6",
+             *       "chatHeaderColor": "#2563eb",
+             *       "fontFamily": "system-ui, sans-serif",
+             *       "inputBackgroundColor": "#ffffff",
+             *       "primaryColor": "#2563eb",
+             *       "sendButtonColor": "#2563eb",
+             *       "textColor": "#111827",
+             *       "userMessageColor": "#2563eb"
+             *     }
+             */
+            theme: components["schemas"]["Theme"];
+            /**
+             * @description Greeting shown before the first message.
+             * @default Hello! How can I help you?
+             */
+            welcomeMessage: string;
+            /**
+             * @description Settings of the widget.
+             * @default {
+             *       "autoOpen": false,
+             *       "autoOpenDelay": 3000,
+             *       "offlineMessage": "We are away at the moment. Please try again later.",
+             *       "position": "bottom-right",
+             *       "showAvatar": true,
+             *       "showPoweredBy": true,
+             *       "showTimestamp": false,
+             *       "size": "medium",
+             *       "triggerText": "Chat with us"
+             *     }
+             */
+            widget: components["schemas"]["WidgetSettings"];
+        };
+        /** @description The totals of one agent. */
+        AgentTotals: {
+            /** @description The id of the agent. */
+            agentId: string;
+            /** @description The name of the agent; `null` if it no longer exists. */
+            agentName: string | null;
+            /**
+             * Format: int64
+             * @description Conversations that began.
+             */
+            conversations: number;
+            /** @description Times from acceptance to the first text. */
+            firstTextTime: components["schemas"]["TimeStatistics"];
+            /**
+             * Format: int64
+             * @description Messages of visitors.
+             */
+            messages: number;
+            /** @description Ratings of the conversations that began. */
+            ratings: components["schemas"]["RatingStatistics"];
+            /** @description Replies by their final state. */
+            replies: components["schemas"]["ReplyCounts"];
+            /** @description Times from acceptance to the end of replies with text. */
+            responseTime: components["schemas"]["TimeStatistics"];
+            /** @description Tokens that were used. */
+            tokens: components["schemas"]["TokenCounts"];
+        };
+        /** @description An agent in a response. */
+        AgentView: {
+            /**
+             * @description Origins that may use the widget; empty means any.
+             * @default []
+             */
+            allowedDomains: string[];
+            /**
+             * @description Public description of the agent's purpose.
+             * @default
+             */
+            description: string;
+            /**
+             * @description Product catalog of the agent.
+             * @default {
+             *       "enabled": false,
+             *       "feed": null,
+             *       "products": []
+             *     }
+             */
+            ecommerce: components["schemas"]["EcommerceSettings"];
+            /** @description The slug of the provider that is used when the first one fails. */
+            fallbackProvider: string | null;
+            /**
+             * @description Features that are switched on or off in the widget.
+             * @default {
+             *       "enableEmailCapture": false,
+             *       "enableFileUpload": false,
+             *       "enableLeadCapture": false,
+             *       "enableMarkdown": true,
+             *       "enableRating": true
+             *     }
+             */
+            features: components["schemas"]["Features"];
+            /** @description The id of the resource. */
+            id: string;
+            /**
+             * @description System prompt; never shown to the public.
+             * @default You are a helpful assistant.
+             */
+            instructions: string;
+            /**
+             * @description Limits of messages, announced to clients and enforced.
+             * @default {
+             *       "maxMessageLength": 4000,
+             *       "rateLimitPerMinute": 30
+             *     }
+             */
+            limits: components["schemas"]["AgentLimits"];
+            /**
+             * Format: int32
+             * @description Maximum length of a reply, in tokens.
+             * @default 1024
+             */
+            maxOutputTokens: number;
+            /**
+             * @description Model; the default model of the provider if absent.
+             * @default null
+             */
+            model: string | null;
+            /** @description The name that visitors see. */
+            name: string;
+            /**
+             * @description Treatment of a running reply whose client disconnects.
+             * @default continue
+             */
+            onDisconnect: components["schemas"]["OnDisconnect"];
+            /** @description The id of the organization that it belongs to. */
+            organizationId: components["schemas"]["OrgId"];
+            /**
+             * @description Placeholder of the input field.
+             * @default Type your message…
+             */
+            placeholderText: string;
+            /** @description The slug of its provider. */
+            provider: string | null;
+            /**
+             * @description `true` if the public API can reach the agent.
+             * @default true
+             */
+            public: boolean;
+            /** @default null */
+            reasoningEffort: components["schemas"]["ReasoningEffort"] | null;
+            /** @description The name in references, from which the id is derived; never changes. */
+            slug: string;
+            /**
+             * @description Activation status; only an active agent answers.
+             * @default active
+             */
+            status: components["schemas"]["ActivationStatus"];
+            /**
+             * Format: float
+             * @description Sampling temperature; that of the provider if absent.
+             * @default null
+             */
+            temperature: number | null;
+            /**
+             * @description Colors and shapes of the widget.
+             * @default {
+             *       "backgroundColor": "#ffffff",
+             *       "borderRadius": "12px",
+             *       "botMessageColor": "#f3f4f6",
+             *       "chatHeaderColor": "#2563eb",
+             *       "fontFamily": "system-ui, sans-serif",
+             *       "inputBackgroundColor": "#ffffff",
+             *       "primaryColor": "#2563eb",
+             *       "sendButtonColor": "#2563eb",
+             *       "textColor": "#111827",
+             *       "userMessageColor": "#2563eb"
+             *     }
+             */
+            theme: components["schemas"]["Theme"];
+            /** @description The version of the resource, also in `ETag`; absent in lists. */
+            version?: string;
+            /**
+             * @description Greeting shown before the first message.
+             * @default Hello! How can I help you?
+             */
+            welcomeMessage: string;
+            /**
+             * @description Settings of the widget.
+             * @default {
+             *       "autoOpen": false,
+             *       "autoOpenDelay": 3000,
+             *       "offlineMessage": "We are away at the moment. Please try again later.",
+             *       "position": "bottom-right",
+             *       "showAvatar": true,
+             *       "showPoweredBy": true,
+             *       "showTimestamp": false,
+             *       "size": "medium",
+             *       "triggerText": "Chat with us"
+             *     }
+             */
+            widget: components["schemas"]["WidgetSettings"];
+        };
+        /** @description Analytics of a range of days. */
+        AnalyticsReport: {
+            /** @description The totals of each agent, sorted by the number of messages. */
+            agents: components["schemas"]["AgentTotals"][];
+            /** @description The totals of each day. */
+            days: components["schemas"]["DayTotals"][];
+            /**
+             * Format: date
+             * @description The first day.
+             */
+            from: string;
+            /** @description The totals of each team, sorted by the number of messages. */
+            teams: components["schemas"]["TeamTotals"][];
+            /** @description The time zone of the days, always `UTC`. */
+            timezone: string;
+            /**
+             * Format: date
+             * @description The last day.
+             */
+            to: string;
+            /** @description The totals of all days. */
+            totals: components["schemas"]["AnalyticsTotals"];
+        };
+        /** @description Counts of conversations and replies. */
+        AnalyticsTotals: {
+            /**
+             * Format: int64
+             * @description Conversations that began.
+             */
+            conversations: number;
+            /** @description Times from acceptance to the first text. */
+            firstTextTime: components["schemas"]["TimeStatistics"];
+            /**
+             * Format: int64
+             * @description Messages of visitors.
+             */
+            messages: number;
+            /** @description Ratings of the conversations that began. */
+            ratings: components["schemas"]["RatingStatistics"];
+            /** @description Replies by their final state. */
+            replies: components["schemas"]["ReplyCounts"];
+            /** @description Times from acceptance to the end of replies with text. */
+            responseTime: components["schemas"]["TimeStatistics"];
+            /** @description Tokens that were used. */
+            tokens: components["schemas"]["TokenCounts"];
+        };
+        /**
+         * @description The ids of the resources of an applied document. Contains the texts of new keys and must not be
+         *     logged.
+         */
+        AppliedDocument: {
+            /** @description The organizations, in the order of the document. */
+            organizations: components["schemas"]["AppliedOrganization"][];
+        };
+        /** @description A resource of an applied document. */
+        AppliedEntry: {
+            /** @description The id of the resource. */
+            id: string;
+            /** @description The slug in the document. */
+            slug: string;
+        };
+        /** @description An API key of an applied document. */
+        AppliedKey: {
+            /** @description The id of the key. */
+            id: components["schemas"]["KeyId"];
+            /** @description The name in the document. */
+            name: string;
+            /** @description The text of the key; only in the response to the document that created it. */
+            value?: string;
+        };
+        /** @description An organization of an applied document. */
+        AppliedOrganization: {
+            /** @description The agents that the document names. */
+            agents: components["schemas"]["AppliedEntry"][];
+            /** @description The id of the organization. */
+            id: components["schemas"]["OrgId"];
+            /** @description The API keys that the document names. */
+            keys: components["schemas"]["AppliedKey"][];
+            /** @description The model providers that the document names. */
+            providers: components["schemas"]["AppliedEntry"][];
+            /** @description The slug in the document. */
+            slug: string;
+            /** @description The teams that the document names. */
+            teams: components["schemas"]["AppliedEntry"][];
+        };
+        /**
+         * @description The desired configuration of organizations. Resources that are not in the document stay
+         *     unchanged.
+         */
+        ApplyDocument: {
+            /** @description The organizations to create or update. */
+            organizations: components["schemas"]["OrganizationDocument"][];
+        };
+        /** @description A column of a source that became an attribute of the products. */
+        AttributeColumn: {
+            /** @description Name that the column was probably meant to have; `null` if it is no known one. */
+            meant: string | null;
+            /** @description Name of the column and the attribute. */
+            name: string;
+        };
+        /**
+         * @description The kind of a change.
+         * @enum {string}
+         */
+        AuditAction: "create" | "update" | "delete" | "rotate" | "link" | "sign-in" | "sign-out" | "export";
+        /** @description The author of a change. */
+        AuditActor: {
+            /** @description Name of the user at that time. */
+            email: components["schemas"]["EmailAddress"];
+            /** @description Id of the user's account. */
+            id: components["schemas"]["UserId"];
+            /** @enum {string} */
+            type: "user";
+        } | {
+            /** @enum {string} */
+            type: "token";
+        } | {
+            /** @enum {string} */
+            type: "command";
+        };
+        /** @description An entry of the audit log. */
+        AuditEntryView: {
+            /** @description The action. */
+            action: components["schemas"]["AuditAction"];
+            /** @description The user, token or command that made the change. */
+            actor: components["schemas"]["AuditActor"];
+            /** @description The network address that the request came from, shortened; `null` if unknown. */
+            address: string | null;
+            /** @description The time of the change. */
+            at: components["schemas"]["Timestamp"];
+            /** @description The fields that changed. */
+            fields: components["schemas"]["FieldChange"][];
+            /** @description The id of the entry. */
+            id: components["schemas"]["AuditId"];
+            /** @description The kind of the changed resource. */
+            kind: string;
+            requestId: components["schemas"]["RequestId"] | null;
+            /** @description The id of the changed resource. */
+            subject: string;
+        };
+        /**
+         * @description An opaque id that begins with `aud_`.
+         * @example aud_77777777777777777777777777
+         */
+        AuditId: string;
+        /** @description The author of a message. */
+        AuthorView: {
+            /** @enum {string} */
+            role: "user";
+        } | (components["schemas"]["ReplyFactsView"] & {
+            /** @enum {string} */
+            role: "assistant";
         });
-    /** @description A product of a feed or of an agent's configuration. */
-    CatalogProduct: {
-      /**
-       * Format: double
-       * @description Price as a number in the currency of the shop; absent if the text contains none.
-       */
-      amount?: number | null;
-      /** @description Further fields by name. */
-      attributes?: {
-        [key: string]: string;
-      };
-      /** @description Description by the shop, as text without markup. */
-      description?: string;
-      /** @description URL of the product's picture. */
-      image: string;
-      /** @description Displayed price; a number is converted to text. */
-      price: string;
-      sale?: components['schemas']['TimedSale'] | null;
-      /** @description Name of the product. */
-      title: string;
-      /** @description URL of the product's page. */
-      url: string;
-    };
-    /** @description A change of the password. */
-    ChangePasswordRequest: {
-      /**
-       * Format: password
-       * @description Required unless the user has no password yet.
-       */
-      currentPassword?: string | null;
-      /** Format: password */
-      newPassword: string;
-    };
-    /** @description The part of a conversation that did not fit into the prompt. */
-    ContextTruncation: {
-      /**
-       * Format: int64
-       * @description Number of messages that did not fit.
-       */
-      messages: number;
-      /**
-       * Format: int64
-       * @description Number of those messages that the summary covers.
-       */
-      summarized: number;
-    };
-    /** @description A conversation with a page of its messages. */
-    ConversationDetailView: {
-      activeMessageId: components['schemas']['MessageId'] | null;
-      agentId: components['schemas']['AgentId'] | null;
-      /** @description The time of the first message. */
-      createdAt: components['schemas']['Timestamp'];
-      /** @description The id of the conversation. */
-      id: components['schemas']['ConversationId'];
-      /**
-       * Format: int64
-       * @description The number of messages, including replies.
-       */
-      messageCount: number;
-      /** @description The messages, oldest first. */
-      messages: components['schemas']['Page_MessageView'];
-      /** @description The visitor, the rating, the feedback and keys of the client. */
-      metadata: {
-        [key: string]: unknown;
-      };
-      /** @description The id of the visitor's session. */
-      sessionId: components['schemas']['SessionId'];
-      teamId: components['schemas']['TeamId'] | null;
-      /** @description The time of the last change. */
-      updatedAt: components['schemas']['Timestamp'];
-    };
-    /**
-     * @description An opaque id that begins with `conv_`.
-     * @example conv_77777777777777777777777777
-     */
-    ConversationId: string;
-    /** @description A conversation without its messages. */
-    ConversationView: {
-      activeMessageId: components['schemas']['MessageId'] | null;
-      agentId: components['schemas']['AgentId'] | null;
-      /** @description The time of the first message. */
-      createdAt: components['schemas']['Timestamp'];
-      /** @description The id of the conversation. */
-      id: components['schemas']['ConversationId'];
-      /**
-       * Format: int64
-       * @description The number of messages, including replies.
-       */
-      messageCount: number;
-      /** @description The visitor, the rating, the feedback and keys of the client. */
-      metadata: {
-        [key: string]: unknown;
-      };
-      /** @description The id of the visitor's session. */
-      sessionId: components['schemas']['SessionId'];
-      teamId: components['schemas']['TeamId'] | null;
-      /** @description The time of the last change. */
-      updatedAt: components['schemas']['Timestamp'];
-    };
-    /** @description A page of a list that is read from a cursor on. */
-    CursorPage_AuditEntryView: {
-      /** @description The matching items, which can be fewer than `limit` before the end. */
-      items: components['schemas']['AuditEntryView'][];
-      /** @description The largest number of items of a page. */
-      limit: number;
-      /** @description The `cursor` of the next page; `null` at the end. */
-      nextCursor: string | null;
-    };
-    /** @description A page of a list that is read from a cursor on. */
-    CursorPage_ErasureView: {
-      /** @description The matching items, which can be fewer than `limit` before the end. */
-      items: components['schemas']['ErasureView'][];
-      /** @description The largest number of items of a page. */
-      limit: number;
-      /** @description The `cursor` of the next page; `null` at the end. */
-      nextCursor: string | null;
-    };
-    /** @description A page of a list that is read from a cursor on. */
-    CursorPage_ListedConversationView: {
-      /** @description The matching items, which can be fewer than `limit` before the end. */
-      items: components['schemas']['ListedConversationView'][];
-      /** @description The largest number of items of a page. */
-      limit: number;
-      /** @description The `cursor` of the next page; `null` at the end. */
-      nextCursor: string | null;
-    };
-    /** @description The totals of one day. */
-    DayTotals: {
-      /**
-       * Format: int64
-       * @description Conversations that began.
-       */
-      conversations: number;
-      /**
-       * Format: date
-       * @description The day.
-       */
-      day: string;
-      /** @description Times from acceptance to the first text. */
-      firstTextTime: components['schemas']['TimeStatistics'];
-      /**
-       * Format: int64
-       * @description Messages of visitors.
-       */
-      messages: number;
-      /** @description Ratings of the conversations that began. */
-      ratings: components['schemas']['RatingStatistics'];
-      /** @description Replies by their final state. */
-      replies: components['schemas']['ReplyCounts'];
-      /** @description Times from acceptance to the end of replies with text. */
-      responseTime: components['schemas']['TimeStatistics'];
-      /** @description Tokens that were used. */
-      tokens: components['schemas']['TokenCounts'];
-    };
-    /** @description The changes that a document would make. */
-    DocumentPlan: {
-      /** @description The changes, in the order in which they would be made. */
-      changes: components['schemas']['PlannedChange'][];
-      /** @description The number of resources that the document names and that would stay as they are. */
-      unchanged: number;
-    };
-    /** @description An earlier message of a playground run. */
-    EarlierMessage: {
-      agentId?: components['schemas']['AgentId'] | null;
-      /** @description The text of the message. */
-      content: string;
-      /** @description The author of the message. */
-      role: components['schemas']['EarlierMessageRole'];
-      /** @description The products or other data that were shown with the text. */
-      uiSpec?: Record<string, unknown> | null;
-    };
-    /**
-     * @description The author of an earlier message.
-     * @enum {string}
-     */
-    EarlierMessageRole: 'user' | 'assistant';
-    /** @description The product catalog of an agent. */
-    EcommerceSettings: {
-      /**
-       * @description `true` if the agent has the product tools.
-       * @default false
-       */
-      enabled: boolean;
-      /** @default null */
-      feed: components['schemas']['ProductFeed'] | null;
-      /**
-       * @description Products that are part of the configuration.
-       * @default []
-       */
-      products: components['schemas']['Product'][];
-    };
-    /**
-     * Format: email
-     * @example ada@example.org
-     */
-    EmailAddress: string;
-    /** @description The visitor of an erasure, by id, e-mail address or both. */
-    ErasedVisitor: {
-      /** @description The visitor's e-mail address, regardless of case. */
-      visitorEmail?: string | null;
-      /** @description The id of the visitor that the widget sent. */
-      visitorId?: string | null;
-    };
-    /**
-     * @description An opaque id that begins with `era_`.
-     * @example era_77777777777777777777777777
-     */
-    ErasureId: string;
-    /**
-     * @description The author of an erasure request. A user is recorded by id only, because the record outlives the
-     *     account.
-     */
-    ErasureRequester:
-      | {
-          /** @description Id of the user's account. */
-          id: components['schemas']['UserId'];
-          /** @enum {string} */
-          type: 'user';
-        }
-      | {
-          /** @enum {string} */
-          type: 'token';
+        /** @description A product of a feed or of an agent's configuration. */
+        CatalogProduct: {
+            /**
+             * Format: double
+             * @description Price as a number in the currency of the shop; absent if the text contains none.
+             */
+            amount?: number | null;
+            /** @description Further fields by name. */
+            attributes?: {
+                [key: string]: string;
+            };
+            /** @description Description by the shop, as text without markup. */
+            description?: string;
+            /** @description URL of the product's picture. */
+            image: string;
+            /** @description Displayed price; a number is converted to text. */
+            price: string;
+            sale?: components["schemas"]["TimedSale"] | null;
+            /** @description Name of the product. */
+            title: string;
+            /** @description URL of the product's page. */
+            url: string;
         };
-    /**
-     * @description The state of an erasure.
-     * @enum {string}
-     */
-    ErasureState: 'running' | 'finished';
-    /** @description The receipt of an erasure. */
-    ErasureView: {
-      /** @description The time of the first request; conversations that began later are kept. */
-      beganAt: components['schemas']['Timestamp'];
-      /** @description The user or token that requested the erasure. */
-      by: components['schemas']['ErasureRequester'];
-      /**
-       * Format: int64
-       * @description The number of conversations that were deleted.
-       */
-      conversations: number;
-      finishedAt: components['schemas']['Timestamp'] | null;
-      /** @description The id of the erasure. */
-      id: components['schemas']['ErasureId'];
-      /**
-       * Format: int64
-       * @description The number of conversations that were searched.
-       */
-      lookedAt: number;
-      /**
-       * Format: int64
-       * @description The number of messages that were deleted.
-       */
-      messages: number;
-      /** @description The state of the erasure. */
-      state: components['schemas']['ErasureState'];
-      /** @description Keyed hashes of the visitor's id and address. */
-      visitor: components['schemas']['VisitorDigest'];
-    };
-    /** @description The version that the body of a change names. */
-    ExpectedVersion: {
-      /** @description The version that was read; the response is 409 if the resource has another one. */
-      version?: string | null;
-    };
-    /** @description Features of the widget that are switched on or off. */
-    Features: {
-      /**
-       * @description Shows a form for an e-mail address; visitors can chat without it.
-       * @default false
-       */
-      enableEmailCapture: boolean;
-      /**
-       * @description Kept for clients. It has no effect: there is no upload endpoint.
-       * @default false
-       */
-      enableFileUpload: boolean;
-      /**
-       * @description Kept for clients, which decide what to ask for. The widget ignores it.
-       * @default false
-       */
-      enableLeadCapture: boolean;
-      /**
-       * @description Renders replies as markdown.
-       * @default true
-       */
-      enableMarkdown: boolean;
-      /**
-       * @description Lets visitors rate a conversation.
-       * @default true
-       */
-      enableRating: boolean;
-    };
-    /**
-     * @description The file format of a product feed.
-     * @enum {string}
-     */
-    FeedFormat: 'auto' | 'csv' | 'json';
-    /** @description The state of a feed. */
-    FeedView: {
-      /** @description The error of the last fetch. */
-      error: string | null;
-      /**
-       * Format: int32
-       * @description The interval of its fetches, in minutes.
-       */
-      everyMinutes: number;
-      lastAttemptAt: components['schemas']['Timestamp'] | null;
-      lastSuccessAt: components['schemas']['Timestamp'] | null;
-      /** @description `true` if the last fetch kept the products until a refresh with `confirm=true`. */
-      needsConfirmation: boolean;
-      /** @description `true` if a fetch is due. */
-      pending: boolean;
-      /** @description The address of the feed. */
-      url: string;
-    };
-    /** @description A changed field. */
-    FieldChange: {
-      /** @description Value after the change, if it is safe to show; absent if there is none. */
-      after?: unknown;
-      /** @description Value before the change, if it is safe to show; absent if there was none. */
-      before?: unknown;
-      /** @description Path of the field, separated by dots. */
-      field: string;
-    };
-    /**
-     * @description The reason why the provider stopped.
-     * @enum {string}
-     */
-    FinishReason: 'stop' | 'length' | 'content_filter' | 'cancelled';
-    /** @description The configuration of an API key. */
-    KeyFields: {
-      expiresAt?: components['schemas']['Timestamp'] | null;
-      /** @description The rate limits of the key. */
-      limits?: components['schemas']['KeyLimits'];
-      /** @description The name, which no other key of the organization has. */
-      name: string;
-      /** @description The parts of the public API that it gives access to; an empty list means all. */
-      scopes?: components['schemas']['KeyScope'][];
-    };
-    /** @description The fields of a change, and the version that it applies to. */
-    KeyFieldsChange: {
-      expiresAt?: components['schemas']['Timestamp'] | null;
-      /** @description The rate limits of the key. */
-      limits?: components['schemas']['KeyLimits'];
-      /** @description The name, which no other key of the organization has. */
-      name: string;
-      /** @description The parts of the public API that it gives access to; an empty list means all. */
-      scopes?: components['schemas']['KeyScope'][];
-      /** @description The version that was read; the response is 409 if the resource has another one. */
-      version?: string | null;
-    };
-    /** @description The fields of a change, and the version that it applies to. */
-    KeyFieldsPatch: {
-      expiresAt?: null | (components['schemas']['Timestamp'] | null);
-      limits?: null | components['schemas']['KeyLimits'];
-      /** @description The name, which no other key of the organization has. */
-      name?: string | null;
-      /** @description The parts of the public API that it gives access to; an empty list means all. */
-      scopes?: components['schemas']['KeyScope'][] | null;
-      /** @description The version that was read; the response is 409 if the resource has another one. */
-      version?: string | null;
-    };
-    /**
-     * @description An opaque id that begins with `key_`.
-     * @example key_77777777777777777777777777
-     */
-    KeyId: string;
-    /** @description Requests per minute of one key; an absent value means the default limit (specification: Limits). */
-    KeyLimits: {
-      /**
-       * Format: int32
-       * @description Requests per minute of agent and team chat together.
-       * @default null
-       */
-      chatPerMinute: number | null;
-      /**
-       * Format: int32
-       * @description Requests per minute of both configuration reads together.
-       * @default null
-       */
-      configPerMinute: number | null;
-      /**
-       * Format: int32
-       * @description Requests per minute of conversation reads and updates together.
-       * @default null
-       */
-      conversationsPerMinute: number | null;
-    };
-    /** @description The body of a key rotation. */
-    KeyRotation: {
-      expiresAt?: components['schemas']['Timestamp'] | null;
-      /**
-       * Format: int64
-       * @description The time for which the old key still works, in seconds: a day by default, at most 90 days.
-       */
-      overlapSeconds?: number | null;
-    };
-    /** @description The fields of a change, and the version that it applies to. */
-    KeyRotationChange: {
-      expiresAt?: components['schemas']['Timestamp'] | null;
-      /**
-       * Format: int64
-       * @description The time for which the old key still works, in seconds: a day by default, at most 90 days.
-       */
-      overlapSeconds?: number | null;
-      /** @description The version that was read; the response is 409 if the resource has another one. */
-      version?: string | null;
-    };
-    /**
-     * @description A permission of an API key (specification: Scopes).
-     * @enum {string}
-     */
-    KeyScope: 'chat' | 'config' | 'conversations';
-    /** @description An API key in a response. */
-    KeyView: {
-      /** @description The time of its creation. */
-      createdAt: components['schemas']['Timestamp'];
-      expiresAt: components['schemas']['Timestamp'] | null;
-      /** @description The id of the resource. */
-      id: string;
-      /** @description The last four characters of its text. */
-      lastFour: string;
-      lastUsedAt: components['schemas']['Timestamp'] | null;
-      /** @description The rate limits of the key. */
-      limits: components['schemas']['KeyLimits'];
-      /** @description The name, which no other key of the organization has. */
-      name: string;
-      /** @description The id of the organization that it belongs to. */
-      organizationId: components['schemas']['OrgId'];
-      /** @description The parts of the public API that it gives access to; an empty list means all. */
-      scopes: components['schemas']['KeyScope'][];
-      /** @description The version of the resource, also in `ETag`; absent in lists. */
-      version?: string;
-    };
-    /**
-     * @description The purpose of a sign-in link.
-     * @enum {string}
-     */
-    LinkPurpose: 'invitation' | 'reset' | 'sign-in';
-    /** @description The body of a request for a link, an empty object. */
-    LinkRequest: Record<string, unknown>;
-    /** @description A link with which a user can sign in once. */
-    LinkView: {
-      /** @description The time from which it is rejected. */
-      expiresAt: components['schemas']['Timestamp'];
-      /** @description The purpose of the link. */
-      purpose: components['schemas']['LinkPurpose'];
-      /** @description The URL to open. */
-      url: string;
-    };
-    /** @description A user and a new link for them. */
-    LinkedUserView: {
-      /** @description The time of the invitation. */
-      createdAt: components['schemas']['Timestamp'];
-      /** @description The e-mail address with which the user signs in. */
-      email: components['schemas']['EmailAddress'];
-      /** @description `true` if the user has set a password. */
-      hasPassword: boolean;
-      /** @description The id of the resource. */
-      id: string;
-      /** @description The link. */
-      link: components['schemas']['LinkView'];
-      linkExpiresAt: components['schemas']['Timestamp'] | null;
-      /** @description The name that other users see. */
-      name: string;
-      /** @description The id of the organization that it belongs to. */
-      organizationId: components['schemas']['OrgId'];
-      /** @description The role of the user. */
-      role: components['schemas']['UserRole'];
-      /** @description The state of the account; only active users can sign in. */
-      state: components['schemas']['UserState'];
-      /** @description The version of the resource, also in `ETag`; absent in lists. */
-      version?: string;
-    };
-    /** @description A conversation in a list. */
-    ListedConversationView: {
-      activeMessageId: components['schemas']['MessageId'] | null;
-      agentId: components['schemas']['AgentId'] | null;
-      /** @description The time of the first message. */
-      createdAt: components['schemas']['Timestamp'];
-      /** @description The first words of the conversation, or the passage that a search found. */
-      excerpt: string;
-      /** @description The id of the conversation. */
-      id: components['schemas']['ConversationId'];
-      lastStatus: components['schemas']['ReplyStatus'] | null;
-      /**
-       * Format: int64
-       * @description The number of messages, including replies.
-       */
-      messageCount: number;
-      /** @description The visitor, the rating, the feedback and keys of the client. */
-      metadata: {
-        [key: string]: unknown;
-      };
-      /** @description The id of the visitor's session. */
-      sessionId: components['schemas']['SessionId'];
-      teamId: components['schemas']['TeamId'] | null;
-      /** @description The time of the last change. */
-      updatedAt: components['schemas']['Timestamp'];
-    };
-    /** @description A member of a team. */
-    MemberFields: {
-      /** @description The slug of the agent. */
-      agent: string;
-      /** @description The subjects of the agent, in a few words. */
-      specialization?: string;
-    };
-    /** @description The probability that one member was meant. */
-    MemberScore: {
-      /** @description Id of the member. */
-      agentId: components['schemas']['AgentId'];
-      /**
-       * Format: int32
-       * @description Probability in thousandths; the rest is the probability that no member was meant.
-       */
-      permille: number;
-    };
-    /**
-     * @description An opaque id that begins with `msg_`.
-     * @example msg_7777777777777777777777777777777777777777777777777777
-     */
-    MessageId: string;
-    /** @description A new API key, in the only response that contains its text. */
-    NewKeyView: {
-      /** @description The time of its creation. */
-      createdAt: components['schemas']['Timestamp'];
-      expiresAt: components['schemas']['Timestamp'] | null;
-      /** @description The id of the resource. */
-      id: string;
-      /** @description The last four characters of its text. */
-      lastFour: string;
-      lastUsedAt: components['schemas']['Timestamp'] | null;
-      /** @description The rate limits of the key. */
-      limits: components['schemas']['KeyLimits'];
-      /** @description The name, which no other key of the organization has. */
-      name: string;
-      /** @description The id of the organization that it belongs to. */
-      organizationId: components['schemas']['OrgId'];
-      /** @description The key that it replaces. */
-      replaces?: components['schemas']['KeyView'];
-      /** @description The parts of the public API that it gives access to; an empty list means all. */
-      scopes: components['schemas']['KeyScope'][];
-      /** @description The text of the key. */
-      value: string;
-      /** @description The version of the resource, also in `ETag`; absent in lists. */
-      version?: string;
-    };
-    /** @description The body of an invitation. */
-    NewUser: {
-      /** @description The e-mail address with which the user signs in. */
-      email: components['schemas']['EmailAddress'];
-      /** @description The name that other users see; the address by default. */
-      name?: string | null;
-      /** @description The role of the user. */
-      role: components['schemas']['UserRole'];
-    };
-    /**
-     * @description The treatment of a running reply whose client disconnects.
-     * @enum {string}
-     */
-    OnDisconnect: 'continue' | 'cancel';
-    /**
-     * @description An opaque id that begins with `org_`.
-     * @example org_77777777777777777777777777
-     */
-    OrgId: string;
-    /**
-     * @description An organization with its resources. `A` is the type of its agents, which are parsed after
-     *     everything else.
-     */
-    OrganizationDocument: {
-      /** @description Agents to create or update. */
-      agents?: components['schemas']['AgentFields'][];
-      /** @description API keys to create or update. */
-      keys?: components['schemas']['KeyFields'][];
-      /** @description The name that users see. */
-      name: string;
-      /** @description Model providers to create or update. */
-      providers?: components['schemas']['ProviderFields'][];
-      /** @description The name from which its id is derived. */
-      slug: string;
-      /** @description Teams to create or update. */
-      teams?: components['schemas']['TeamFields'][];
-    };
-    /** @description The configuration of an organization. */
-    OrganizationFields: {
-      /** @description The name that users see. */
-      name: string;
-      /** @description The name from which its id is derived; never changes. */
-      slug: string;
-    };
-    /** @description The fields of a change, and the version that it applies to. */
-    OrganizationFieldsChange: {
-      /** @description The name that users see. */
-      name: string;
-      /** @description The name from which its id is derived; never changes. */
-      slug: string;
-      /** @description The version that was read; the response is 409 if the resource has another one. */
-      version?: string | null;
-    };
-    /** @description The fields of a change, and the version that it applies to. */
-    OrganizationFieldsPatch: {
-      /** @description The name that users see. */
-      name?: string | null;
-      /** @description The name from which its id is derived; never changes. */
-      slug?: string | null;
-      /** @description The version that was read; the response is 409 if the resource has another one. */
-      version?: string | null;
-    };
-    /** @description An organization in a response. */
-    OrganizationView: {
-      /** @description The id of the organization. */
-      id: components['schemas']['OrgId'];
-      /** @description The name that users see. */
-      name: string;
-      /** @description The name from which its id is derived; never changes. */
-      slug: string;
-      /** @description The version of the resource, also in `ETag`; absent in lists. */
-      version?: string;
-    };
-    /** @description A page of a list. */
-    Page_AgentView: {
-      /** @description `true` if a later page has items. */
-      hasMore: boolean;
-      /** @description The items of this page. */
-      items: components['schemas']['AgentView'][];
-      /** @description The largest number of items of a page. */
-      limit: number;
-      /** @description The number of items before this page. */
-      offset: number;
-      /** @description The number of items in the whole list. */
-      total: number;
-    };
-    /** @description A page of a list. */
-    Page_CatalogProduct: {
-      /** @description `true` if a later page has items. */
-      hasMore: boolean;
-      /** @description The items of this page. */
-      items: (components['schemas']['Product'] & {
+        /** @description A change of the password. */
+        ChangePasswordRequest: {
+            /**
+             * Format: password
+             * @description Required unless the user has no password yet.
+             */
+            currentPassword?: string | null;
+            /** Format: password */
+            newPassword: string;
+        };
+        /** @description The part of a conversation that did not fit into the prompt. */
+        ContextTruncation: {
+            /**
+             * Format: int64
+             * @description Number of messages that did not fit.
+             */
+            messages: number;
+            /**
+             * Format: int64
+             * @description Number of those messages that the summary covers.
+             */
+            summarized: number;
+        };
+        /** @description A conversation with a page of its messages. */
+        ConversationDetailView: {
+            activeMessageId: components["schemas"]["MessageId"] | null;
+            agentId: components["schemas"]["AgentId"] | null;
+            /** @description The time of the first message. */
+            createdAt: components["schemas"]["Timestamp"];
+            /** @description The id of the conversation. */
+            id: components["schemas"]["ConversationId"];
+            /**
+             * Format: int64
+             * @description The number of messages, including replies.
+             */
+            messageCount: number;
+            /** @description The messages, oldest first. */
+            messages: components["schemas"]["Page_MessageView"];
+            /** @description The visitor, the rating, the feedback and keys of the client. */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /** @description The id of the visitor's session. */
+            sessionId: components["schemas"]["SessionId"];
+            teamId: components["schemas"]["TeamId"] | null;
+            /** @description The time of the last change. */
+            updatedAt: components["schemas"]["Timestamp"];
+        };
         /**
-         * Format: double
-         * @description Price as a number in the currency of the shop; absent if the text contains none.
+         * @description An opaque id that begins with `conv_`.
+         * @example conv_77777777777777777777777777
          */
-        amount?: number | null;
-        /** @description Further fields by name. */
-        attributes?: {
-          [key: string]: string;
+        ConversationId: string;
+        /** @description A conversation without its messages. */
+        ConversationView: {
+            activeMessageId: components["schemas"]["MessageId"] | null;
+            agentId: components["schemas"]["AgentId"] | null;
+            /** @description The time of the first message. */
+            createdAt: components["schemas"]["Timestamp"];
+            /** @description The id of the conversation. */
+            id: components["schemas"]["ConversationId"];
+            /**
+             * Format: int64
+             * @description The number of messages, including replies.
+             */
+            messageCount: number;
+            /** @description The visitor, the rating, the feedback and keys of the client. */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /** @description The id of the visitor's session. */
+            sessionId: components["schemas"]["SessionId"];
+            teamId: components["schemas"]["TeamId"] | null;
+            /** @description The time of the last change. */
+            updatedAt: components["schemas"]["Timestamp"];
         };
-        /** @description Description by the shop, as text without markup. */
-        description?: string;
-        sale?: components['schemas']['TimedSale'] | null;
-      })[];
-      /** @description The largest number of items of a page. */
-      limit: number;
-      /** @description The number of items before this page. */
-      offset: number;
-      /** @description The number of items in the whole list. */
-      total: number;
-    };
-    /** @description A page of a list. */
-    Page_KeyView: {
-      /** @description `true` if a later page has items. */
-      hasMore: boolean;
-      /** @description The items of this page. */
-      items: components['schemas']['KeyView'][];
-      /** @description The largest number of items of a page. */
-      limit: number;
-      /** @description The number of items before this page. */
-      offset: number;
-      /** @description The number of items in the whole list. */
-      total: number;
-    };
-    /** @description A page of a list. */
-    Page_MessageView: {
-      /** @description `true` if a later page has items. */
-      hasMore: boolean;
-      /** @description The items of this page. */
-      items: (components['schemas']['AuthorView'] & {
-        /** @description The text of the message. */
-        content: string;
-        /** @description The id of the message. */
-        id: components['schemas']['MessageId'];
-        /** @description The time of acceptance of a visitor's message, or of the end of a reply. */
-        timestamp: components['schemas']['Timestamp'];
-        /** @description The end of the reply to this message, if the reply has no text. */
-        unanswered?: components['schemas']['UnansweredView'];
-      })[];
-      /** @description The largest number of items of a page. */
-      limit: number;
-      /** @description The number of items before this page. */
-      offset: number;
-      /** @description The number of items in the whole list. */
-      total: number;
-    };
-    /** @description A page of a list. */
-    Page_OrganizationView: {
-      /** @description `true` if a later page has items. */
-      hasMore: boolean;
-      /** @description The items of this page. */
-      items: components['schemas']['OrganizationView'][];
-      /** @description The largest number of items of a page. */
-      limit: number;
-      /** @description The number of items before this page. */
-      offset: number;
-      /** @description The number of items in the whole list. */
-      total: number;
-    };
-    /** @description A page of a list. */
-    Page_ProviderView: {
-      /** @description `true` if a later page has items. */
-      hasMore: boolean;
-      /** @description The items of this page. */
-      items: components['schemas']['ProviderView'][];
-      /** @description The largest number of items of a page. */
-      limit: number;
-      /** @description The number of items before this page. */
-      offset: number;
-      /** @description The number of items in the whole list. */
-      total: number;
-    };
-    /** @description A page of a list. */
-    Page_TeamView: {
-      /** @description `true` if a later page has items. */
-      hasMore: boolean;
-      /** @description The items of this page. */
-      items: components['schemas']['TeamView'][];
-      /** @description The largest number of items of a page. */
-      limit: number;
-      /** @description The number of items before this page. */
-      offset: number;
-      /** @description The number of items in the whole list. */
-      total: number;
-    };
-    /** @description A page of a list. */
-    Page_UserView: {
-      /** @description `true` if a later page has items. */
-      hasMore: boolean;
-      /** @description The items of this page. */
-      items: components['schemas']['UserView'][];
-      /** @description The largest number of items of a page. */
-      limit: number;
-      /** @description The number of items before this page. */
-      offset: number;
-      /** @description The number of items in the whole list. */
-      total: number;
-    };
-    /** @description A change that a document would make to one resource. */
-    PlannedChange: {
-      /** @description `create` or `update`. */
-      action: components['schemas']['AuditAction'];
-      /** @description The fields that would change. Secrets are named without their values. */
-      fields: components['schemas']['FieldChange'][];
-      /** @description The kind of the resource, for instance `agent`. */
-      kind: string;
-      /** @description Its slug, or the name of a key. */
-      name: string;
-      /** @description The slug of the organization. */
-      organization: string;
-    };
-    /** @description A member of a team in a playground run. */
-    PlaygroundMemberView: {
-      /** @description The agent. */
-      agent: components['schemas']['AgentReference'];
-      /** @description `true` if visitors can reach the agent; routing skips other agents. */
-      canAnswer: boolean;
-      /**
-       * Format: int32
-       * @description The score of the member, in thousandths.
-       */
-      permille: number | null;
-      /** @description The subjects of the agent. */
-      specialization: string;
-    };
-    /** @description A team's decision in a playground run. */
-    PlaygroundRoutingView: {
-      agent: components['schemas']['AgentReference'] | null;
-      /** @description The members of the team. */
-      members: components['schemas']['PlaygroundMemberView'][];
-      /** @description The reason of the decision. */
-      reason: string;
-      stage: components['schemas']['RoutingStage'] | null;
-      /**
-       * Format: int64
-       * @description The time that routing took, in milliseconds.
-       */
-      tookMs: number | null;
-    };
-    /** @description A playground run of an agent or a team. */
-    PlaygroundRunRequest: {
-      /**
-       * @description The fields that differ from the saved resource, as in a merge patch; all of them where the
-       *     id is `new`.
-       */
-      draft?: Record<string, unknown> | null;
-      /** @description The earlier messages, oldest first. */
-      history?: components['schemas']['EarlierMessage'][];
-      /** @description The message. */
-      message: string;
-    };
-    /** @description Products before a replacement. */
-    PreviousProductsView: {
-      /**
-       * Format: int64
-       * @description The number of products.
-       */
-      count: number;
-      /** @description The time at which they were stored. */
-      storedAt: components['schemas']['Timestamp'];
-      /** @description The version. */
-      version: string;
-    };
-    /** @description The body of an error (RFC 9457). */
-    Problem: {
-      /** @description The kind of problem, for programs; never changes. */
-      code?: string;
-      /** @description The cause of this occurrence, for people; the text may change. */
-      detail: string;
-      /** @description Details for programs; their fields depend on the code. */
-      details?: Record<string, unknown>;
-      /** @description The name of the invalid field, query parameter or header. */
-      param?: string;
-      /** @description The id of the request, to quote when asking for help. */
-      requestId: components['schemas']['RequestId'];
-      /**
-       * Format: int32
-       * @description The status of the response.
-       */
-      status: number;
-      /** @description The kind of problem, for people; the text may change. */
-      title: string;
-      /**
-       * Format: uri-reference
-       * @description The kind of problem, as the address of its description on this service.
-       */
-      type: string;
-    };
-    /** @description A product as the widget shows it (specification: Rich UI). */
-    Product: {
-      /** @description URL of the product's picture. */
-      image: string;
-      /** @description Displayed price; a number is converted to text. */
-      price: string;
-      /** @description Name of the product. */
-      title: string;
-      /** @description URL of the product's page. */
-      url: string;
-    };
-    /** @description A product feed, a file on a web server. */
-    ProductFeed: {
-      /**
-       * Format: int32
-       * @description Interval between two fetches, in minutes.
-       */
-      everyMinutes: number;
-      /** @description File format of the feed. */
-      format: components['schemas']['FeedFormat'];
-      /** @description URL of the feed. */
-      url: string;
-    };
-    /** @description A page of stored products. */
-    ProductPage: {
-      /** @description `true` if a later page has items. */
-      hasMore: boolean;
-      /** @description The items of this page. */
-      items: (components['schemas']['Product'] & {
+        /** @description A page of a list that is read from a cursor on. */
+        CursorPage_AuditEntryView: {
+            /** @description The matching items, which can be fewer than `limit` before the end. */
+            items: components["schemas"]["AuditEntryView"][];
+            /** @description The largest number of items of a page. */
+            limit: number;
+            /** @description The `cursor` of the next page; `null` at the end. */
+            nextCursor: string | null;
+        };
+        /** @description A page of a list that is read from a cursor on. */
+        CursorPage_ErasureView: {
+            /** @description The matching items, which can be fewer than `limit` before the end. */
+            items: components["schemas"]["ErasureView"][];
+            /** @description The largest number of items of a page. */
+            limit: number;
+            /** @description The `cursor` of the next page; `null` at the end. */
+            nextCursor: string | null;
+        };
+        /** @description A page of a list that is read from a cursor on. */
+        CursorPage_ListedConversationView: {
+            /** @description The matching items, which can be fewer than `limit` before the end. */
+            items: components["schemas"]["ListedConversationView"][];
+            /** @description The largest number of items of a page. */
+            limit: number;
+            /** @description The `cursor` of the next page; `null` at the end. */
+            nextCursor: string | null;
+        };
+        /** @description The totals of one day. */
+        DayTotals: {
+            /**
+             * Format: int64
+             * @description Conversations that began.
+             */
+            conversations: number;
+            /**
+             * Format: date
+             * @description The day.
+             */
+            day: string;
+            /** @description Times from acceptance to the first text. */
+            firstTextTime: components["schemas"]["TimeStatistics"];
+            /**
+             * Format: int64
+             * @description Messages of visitors.
+             */
+            messages: number;
+            /** @description Ratings of the conversations that began. */
+            ratings: components["schemas"]["RatingStatistics"];
+            /** @description Replies by their final state. */
+            replies: components["schemas"]["ReplyCounts"];
+            /** @description Times from acceptance to the end of replies with text. */
+            responseTime: components["schemas"]["TimeStatistics"];
+            /** @description Tokens that were used. */
+            tokens: components["schemas"]["TokenCounts"];
+        };
+        /** @description The changes that a document would make. */
+        DocumentPlan: {
+            /** @description The changes, in the order in which they would be made. */
+            changes: components["schemas"]["PlannedChange"][];
+            /** @description The number of resources that the document names and that would stay as they are. */
+            unchanged: number;
+        };
+        /** @description An earlier message of a playground run. */
+        EarlierMessage: {
+            agentId?: components["schemas"]["AgentId"] | null;
+            /** @description The text of the message. */
+            content: string;
+            /** @description The author of the message. */
+            role: components["schemas"]["EarlierMessageRole"];
+            /** @description The products or other data that were shown with the text. */
+            uiSpec?: Record<string, unknown> | null;
+        };
         /**
-         * Format: double
-         * @description Price as a number in the currency of the shop; absent if the text contains none.
+         * @description The author of an earlier message.
+         * @enum {string}
          */
-        amount?: number | null;
-        /** @description Further fields by name. */
-        attributes?: {
-          [key: string]: string;
+        EarlierMessageRole: "user" | "assistant";
+        /** @description The product catalog of an agent. */
+        EcommerceSettings: {
+            /**
+             * @description `true` if the agent has the product tools.
+             * @default false
+             */
+            enabled: boolean;
+            /** @default null */
+            feed: components["schemas"]["ProductFeed"] | null;
+            /**
+             * @description Products that are part of the configuration.
+             * @default []
+             */
+            products: components["schemas"]["Product"][];
         };
-        /** @description Description by the shop, as text without markup. */
-        description?: string;
-        sale?: components['schemas']['TimedSale'] | null;
-      })[];
-      /** @description The largest number of items of a page. */
-      limit: number;
-      /** @description The number of items before this page. */
-      offset: number;
-      /** @description The number of items in the whole list. */
-      total: number;
-      /**
-       * @description The version of the products; pages of different versions do not fit together. `null` without
-       *     products.
-       */
-      version: string | null;
-    };
-    /** @description The source of products. */
-    ProductSource:
-      | {
-          /** @enum {string} */
-          kind: 'upload';
-        }
-      | {
-          /** @enum {string} */
-          kind: 'feed';
-          /** @description URL of the feed. */
-          url: string;
+        /**
+         * Format: email
+         * @example ada@example.org
+         */
+        EmailAddress: string;
+        /** @description The visitor of an erasure, by id, e-mail address or both. */
+        ErasedVisitor: {
+            /** @description The visitor's e-mail address, regardless of case. */
+            visitorEmail?: string | null;
+            /** @description The id of the visitor that the widget sent. */
+            visitorId?: string | null;
         };
-    /** @description The result of an upload without the upload. */
-    ProductsPreview: {
-      /** @description The first 20 columns that become attributes, those that are probably misspelled first. */
-      attributeColumns: components['schemas']['AttributeColumn'][];
-      /**
-       * Format: int64
-       * @description The number of products.
-       */
-      count: number;
-      /**
-       * Format: int64
-       * @description The number of stored products that would be replaced.
-       */
-      currentCount: number;
-      /** @description The first products. */
-      first: components['schemas']['CatalogProduct'][];
-      /** @description The rows of products that the shop does not show. */
-      leftOut: components['schemas']['ReportedRows'];
-      /** @description The rows that are not products. */
-      rejected: components['schemas']['ReportedRows'];
-      /** @description The reason why an upload needs `confirm=true`; `null` if it needs none. */
-      risk: string | null;
-      /** @description The rows of which a value was left out. */
-      warnings: components['schemas']['ReportedRows'];
+        /**
+         * @description An opaque id that begins with `era_`.
+         * @example era_77777777777777777777777777
+         */
+        ErasureId: string;
+        /**
+         * @description The author of an erasure request. A user is recorded by id only, because the record outlives the
+         *     account.
+         */
+        ErasureRequester: {
+            /** @description Id of the user's account. */
+            id: components["schemas"]["UserId"];
+            /** @enum {string} */
+            type: "user";
+        } | {
+            /** @enum {string} */
+            type: "token";
+        };
+        /**
+         * @description The state of an erasure.
+         * @enum {string}
+         */
+        ErasureState: "running" | "finished";
+        /** @description The receipt of an erasure. */
+        ErasureView: {
+            /** @description The time of the first request; conversations that began later are kept. */
+            beganAt: components["schemas"]["Timestamp"];
+            /** @description The user or token that requested the erasure. */
+            by: components["schemas"]["ErasureRequester"];
+            /**
+             * Format: int64
+             * @description The number of conversations that were deleted.
+             */
+            conversations: number;
+            finishedAt: components["schemas"]["Timestamp"] | null;
+            /** @description The id of the erasure. */
+            id: components["schemas"]["ErasureId"];
+            /**
+             * Format: int64
+             * @description The number of conversations that were searched.
+             */
+            lookedAt: number;
+            /**
+             * Format: int64
+             * @description The number of messages that were deleted.
+             */
+            messages: number;
+            /** @description The state of the erasure. */
+            state: components["schemas"]["ErasureState"];
+            /** @description Keyed hashes of the visitor's id and address. */
+            visitor: components["schemas"]["VisitorDigest"];
+        };
+        /** @description The version that the body of a change names. */
+        ExpectedVersion: {
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
+        };
+        /** @description Features of the widget that are switched on or off. */
+        Features: {
+            /**
+             * @description Shows a form for an e-mail address; visitors can chat without it.
+             * @default false
+             */
+            enableEmailCapture: boolean;
+            /**
+             * @description Kept for clients. It has no effect: there is no upload endpoint.
+             * @default false
+             */
+            enableFileUpload: boolean;
+            /**
+             * @description Kept for clients, which decide what to ask for. The widget ignores it.
+             * @default false
+             */
+            enableLeadCapture: boolean;
+            /**
+             * @description Renders replies as markdown.
+             * @default true
+             */
+            enableMarkdown: boolean;
+            /**
+             * @description Lets visitors rate a conversation.
+             * @default true
+             */
+            enableRating: boolean;
+        };
+        /**
+         * @description The file format of a product feed.
+         * @enum {string}
+         */
+        FeedFormat: "auto" | "csv" | "json";
+        /** @description The state of a feed. */
+        FeedView: {
+            /** @description The error of the last fetch. */
+            error: string | null;
+            /**
+             * Format: int32
+             * @description The interval of its fetches, in minutes.
+             */
+            everyMinutes: number;
+            lastAttemptAt: components["schemas"]["Timestamp"] | null;
+            lastSuccessAt: components["schemas"]["Timestamp"] | null;
+            /** @description `true` if the last fetch kept the products until a refresh with `confirm=true`. */
+            needsConfirmation: boolean;
+            /** @description `true` if a fetch is due. */
+            pending: boolean;
+            /** @description The address of the feed. */
+            url: string;
+        };
+        /** @description A changed field. */
+        FieldChange: {
+            /** @description Value after the change, if it is safe to show; absent if there is none. */
+            after?: unknown;
+            /** @description Value before the change, if it is safe to show; absent if there was none. */
+            before?: unknown;
+            /** @description Path of the field, separated by dots. */
+            field: string;
+        };
+        /**
+         * @description The reason why the provider stopped.
+         * @enum {string}
+         */
+        FinishReason: "stop" | "length" | "content_filter" | "cancelled";
+        /** @description The configuration of an API key. */
+        KeyFields: {
+            expiresAt?: components["schemas"]["Timestamp"] | null;
+            /** @description The rate limits of the key. */
+            limits?: components["schemas"]["KeyLimits"];
+            /** @description The name, which no other key of the organization has. */
+            name: string;
+            /** @description The parts of the public API that it gives access to; an empty list means all. */
+            scopes?: components["schemas"]["KeyScope"][];
+        };
+        /** @description The fields of a change, and the version that it applies to. */
+        KeyFieldsChange: {
+            expiresAt?: components["schemas"]["Timestamp"] | null;
+            /** @description The rate limits of the key. */
+            limits?: components["schemas"]["KeyLimits"];
+            /** @description The name, which no other key of the organization has. */
+            name: string;
+            /** @description The parts of the public API that it gives access to; an empty list means all. */
+            scopes?: components["schemas"]["KeyScope"][];
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
+        };
+        /** @description The fields of a change, and the version that it applies to. */
+        KeyFieldsPatch: {
+            expiresAt?: null | (components["schemas"]["Timestamp"] | null);
+            limits?: null | components["schemas"]["KeyLimits"];
+            /** @description The name, which no other key of the organization has. */
+            name?: string | null;
+            /** @description The parts of the public API that it gives access to; an empty list means all. */
+            scopes?: components["schemas"]["KeyScope"][] | null;
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
+        };
+        /**
+         * @description An opaque id that begins with `key_`.
+         * @example key_77777777777777777777777777
+         */
+        KeyId: string;
+        /** @description Requests per minute of one key; an absent value means the default limit (specification: Limits). */
+        KeyLimits: {
+            /**
+             * Format: int32
+             * @description Requests per minute of agent and team chat together.
+             * @default null
+             */
+            chatPerMinute: number | null;
+            /**
+             * Format: int32
+             * @description Requests per minute of both configuration reads together.
+             * @default null
+             */
+            configPerMinute: number | null;
+            /**
+             * Format: int32
+             * @description Requests per minute of conversation reads and updates together.
+             * @default null
+             */
+            conversationsPerMinute: number | null;
+        };
+        /** @description The body of a key rotation. */
+        KeyRotation: {
+            expiresAt?: components["schemas"]["Timestamp"] | null;
+            /**
+             * Format: int64
+             * @description The time for which the old key still works, in seconds: a day by default, at most 90 days.
+             */
+            overlapSeconds?: number | null;
+        };
+        /** @description The fields of a change, and the version that it applies to. */
+        KeyRotationChange: {
+            expiresAt?: components["schemas"]["Timestamp"] | null;
+            /**
+             * Format: int64
+             * @description The time for which the old key still works, in seconds: a day by default, at most 90 days.
+             */
+            overlapSeconds?: number | null;
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
+        };
+        /**
+         * @description A permission of an API key (specification: Scopes).
+         * @enum {string}
+         */
+        KeyScope: "chat" | "config" | "conversations";
+        /** @description An API key in a response. */
+        KeyView: {
+            /** @description The time of its creation. */
+            createdAt: components["schemas"]["Timestamp"];
+            expiresAt: components["schemas"]["Timestamp"] | null;
+            /** @description The id of the resource. */
+            id: string;
+            /** @description The last four characters of its text. */
+            lastFour: string;
+            lastUsedAt: components["schemas"]["Timestamp"] | null;
+            /** @description The rate limits of the key. */
+            limits: components["schemas"]["KeyLimits"];
+            /** @description The name, which no other key of the organization has. */
+            name: string;
+            /** @description The id of the organization that it belongs to. */
+            organizationId: components["schemas"]["OrgId"];
+            /** @description The parts of the public API that it gives access to; an empty list means all. */
+            scopes: components["schemas"]["KeyScope"][];
+            /** @description The version of the resource, also in `ETag`; absent in lists. */
+            version?: string;
+        };
+        /**
+         * @description The purpose of a sign-in link.
+         * @enum {string}
+         */
+        LinkPurpose: "invitation" | "reset" | "sign-in";
+        /** @description The body of a request for a link, an empty object. */
+        LinkRequest: Record<string, unknown>;
+        /** @description A link with which a user can sign in once. */
+        LinkView: {
+            /** @description The time from which it is rejected. */
+            expiresAt: components["schemas"]["Timestamp"];
+            /** @description The purpose of the link. */
+            purpose: components["schemas"]["LinkPurpose"];
+            /** @description The URL to open. */
+            url: string;
+        };
+        /** @description A user and a new link for them. */
+        LinkedUserView: {
+            /** @description The time of the invitation. */
+            createdAt: components["schemas"]["Timestamp"];
+            /** @description The e-mail address with which the user signs in. */
+            email: components["schemas"]["EmailAddress"];
+            /** @description `true` if the user has set a password. */
+            hasPassword: boolean;
+            /** @description The id of the resource. */
+            id: string;
+            /** @description The link. */
+            link: components["schemas"]["LinkView"];
+            linkExpiresAt: components["schemas"]["Timestamp"] | null;
+            /** @description The name that other users see. */
+            name: string;
+            /** @description The id of the organization that it belongs to. */
+            organizationId: components["schemas"]["OrgId"];
+            /** @description The role of the user. */
+            role: components["schemas"]["UserRole"];
+            /** @description The state of the account; only active users can sign in. */
+            state: components["schemas"]["UserState"];
+            /** @description The version of the resource, also in `ETag`; absent in lists. */
+            version?: string;
+        };
+        /** @description A conversation in a list. */
+        ListedConversationView: {
+            activeMessageId: components["schemas"]["MessageId"] | null;
+            agentId: components["schemas"]["AgentId"] | null;
+            /** @description The time of the first message. */
+            createdAt: components["schemas"]["Timestamp"];
+            /** @description The first words of the conversation, or the passage that a search found. */
+            excerpt: string;
+            /** @description The id of the conversation. */
+            id: components["schemas"]["ConversationId"];
+            lastStatus: components["schemas"]["ReplyStatus"] | null;
+            /**
+             * Format: int64
+             * @description The number of messages, including replies.
+             */
+            messageCount: number;
+            /** @description The visitor, the rating, the feedback and keys of the client. */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /** @description The id of the visitor's session. */
+            sessionId: components["schemas"]["SessionId"];
+            teamId: components["schemas"]["TeamId"] | null;
+            /** @description The time of the last change. */
+            updatedAt: components["schemas"]["Timestamp"];
+        };
+        /** @description A member of a team. */
+        MemberFields: {
+            /** @description The slug of the agent. */
+            agent: string;
+            /** @description The subjects of the agent, in a few words. */
+            specialization?: string;
+        };
+        /** @description The probability that one member was meant. */
+        MemberScore: {
+            /** @description Id of the member. */
+            agentId: components["schemas"]["AgentId"];
+            /**
+             * Format: int32
+             * @description Probability in thousandths; the rest is the probability that no member was meant.
+             */
+            permille: number;
+        };
+        /**
+         * @description An opaque id that begins with `msg_`.
+         * @example msg_7777777777777777777777777777777777777777777777777777
+         */
+        MessageId: string;
+        /** @description A new API key, in the only response that contains its text. */
+        NewKeyView: {
+            /** @description The time of its creation. */
+            createdAt: components["schemas"]["Timestamp"];
+            expiresAt: components["schemas"]["Timestamp"] | null;
+            /** @description The id of the resource. */
+            id: string;
+            /** @description The last four characters of its text. */
+            lastFour: string;
+            lastUsedAt: components["schemas"]["Timestamp"] | null;
+            /** @description The rate limits of the key. */
+            limits: components["schemas"]["KeyLimits"];
+            /** @description The name, which no other key of the organization has. */
+            name: string;
+            /** @description The id of the organization that it belongs to. */
+            organizationId: components["schemas"]["OrgId"];
+            /** @description The key that it replaces. */
+            replaces?: components["schemas"]["KeyView"];
+            /** @description The parts of the public API that it gives access to; an empty list means all. */
+            scopes: components["schemas"]["KeyScope"][];
+            /** @description The text of the key. */
+            value: string;
+            /** @description The version of the resource, also in `ETag`; absent in lists. */
+            version?: string;
+        };
+        /** @description The body of an invitation. */
+        NewUser: {
+            /** @description The e-mail address with which the user signs in. */
+            email: components["schemas"]["EmailAddress"];
+            /** @description The name that other users see; the address by default. */
+            name?: string | null;
+            /** @description The role of the user. */
+            role: components["schemas"]["UserRole"];
+        };
+        /**
+         * @description The treatment of a running reply whose client disconnects.
+         * @enum {string}
+         */
+        OnDisconnect: "continue" | "cancel";
+        /**
+         * @description An opaque id that begins with `org_`.
+         * @example org_77777777777777777777777777
+         */
+        OrgId: string;
+        /**
+         * @description An organization with its resources. `A` is the type of its agents, which are parsed after
+         *     everything else.
+         */
+        OrganizationDocument: {
+            /** @description Agents to create or update. */
+            agents?: components["schemas"]["AgentFields"][];
+            /** @description API keys to create or update. */
+            keys?: components["schemas"]["KeyFields"][];
+            /** @description The name that users see. */
+            name: string;
+            /** @description Model providers to create or update. */
+            providers?: components["schemas"]["ProviderFields"][];
+            /** @description The name from which its id is derived. */
+            slug: string;
+            /** @description Teams to create or update. */
+            teams?: components["schemas"]["TeamFields"][];
+        };
+        /** @description The configuration of an organization. */
+        OrganizationFields: {
+            /** @description The name that users see. */
+            name: string;
+            /** @description The name from which its id is derived; never changes. */
+            slug: string;
+        };
+        /** @description The fields of a change, and the version that it applies to. */
+        OrganizationFieldsChange: {
+            /** @description The name that users see. */
+            name: string;
+            /** @description The name from which its id is derived; never changes. */
+            slug: string;
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
+        };
+        /** @description The fields of a change, and the version that it applies to. */
+        OrganizationFieldsPatch: {
+            /** @description The name that users see. */
+            name?: string | null;
+            /** @description The name from which its id is derived; never changes. */
+            slug?: string | null;
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
+        };
+        /** @description An organization in a response. */
+        OrganizationView: {
+            /** @description The id of the organization. */
+            id: components["schemas"]["OrgId"];
+            /** @description The name that users see. */
+            name: string;
+            /** @description The name from which its id is derived; never changes. */
+            slug: string;
+            /** @description The version of the resource, also in `ETag`; absent in lists. */
+            version?: string;
+        };
+        /** @description A page of a list. */
+        Page_AgentView: {
+            /** @description `true` if a later page has items. */
+            hasMore: boolean;
+            /** @description The items of this page. */
+            items: components["schemas"]["AgentView"][];
+            /** @description The largest number of items of a page. */
+            limit: number;
+            /** @description The number of items before this page. */
+            offset: number;
+            /** @description The number of items in the whole list. */
+            total: number;
+        };
+        /** @description A page of a list. */
+        Page_CatalogProduct: {
+            /** @description `true` if a later page has items. */
+            hasMore: boolean;
+            /** @description The items of this page. */
+            items: (components["schemas"]["Product"] & {
+                /**
+                 * Format: double
+                 * @description Price as a number in the currency of the shop; absent if the text contains none.
+                 */
+                amount?: number | null;
+                /** @description Further fields by name. */
+                attributes?: {
+                    [key: string]: string;
+                };
+                /** @description Description by the shop, as text without markup. */
+                description?: string;
+                sale?: components["schemas"]["TimedSale"] | null;
+            })[];
+            /** @description The largest number of items of a page. */
+            limit: number;
+            /** @description The number of items before this page. */
+            offset: number;
+            /** @description The number of items in the whole list. */
+            total: number;
+        };
+        /** @description A page of a list. */
+        Page_KeyView: {
+            /** @description `true` if a later page has items. */
+            hasMore: boolean;
+            /** @description The items of this page. */
+            items: components["schemas"]["KeyView"][];
+            /** @description The largest number of items of a page. */
+            limit: number;
+            /** @description The number of items before this page. */
+            offset: number;
+            /** @description The number of items in the whole list. */
+            total: number;
+        };
+        /** @description A page of a list. */
+        Page_MessageView: {
+            /** @description `true` if a later page has items. */
+            hasMore: boolean;
+            /** @description The items of this page. */
+            items: (components["schemas"]["AuthorView"] & {
+                /** @description The text of the message. */
+                content: string;
+                /** @description The id of the message. */
+                id: components["schemas"]["MessageId"];
+                /** @description The time of acceptance of a visitor's message, or of the end of a reply. */
+                timestamp: components["schemas"]["Timestamp"];
+                /** @description The end of the reply to this message, if the reply has no text. */
+                unanswered?: components["schemas"]["UnansweredView"];
+            })[];
+            /** @description The largest number of items of a page. */
+            limit: number;
+            /** @description The number of items before this page. */
+            offset: number;
+            /** @description The number of items in the whole list. */
+            total: number;
+        };
+        /** @description A page of a list. */
+        Page_OrganizationView: {
+            /** @description `true` if a later page has items. */
+            hasMore: boolean;
+            /** @description The items of this page. */
+            items: components["schemas"]["OrganizationView"][];
+            /** @description The largest number of items of a page. */
+            limit: number;
+            /** @description The number of items before this page. */
+            offset: number;
+            /** @description The number of items in the whole list. */
+            total: number;
+        };
+        /** @description A page of a list. */
+        Page_ProviderView: {
+            /** @description `true` if a later page has items. */
+            hasMore: boolean;
+            /** @description The items of this page. */
+            items: components["schemas"]["ProviderView"][];
+            /** @description The largest number of items of a page. */
+            limit: number;
+            /** @description The number of items before this page. */
+            offset: number;
+            /** @description The number of items in the whole list. */
+            total: number;
+        };
+        /** @description A page of a list. */
+        Page_TeamView: {
+            /** @description `true` if a later page has items. */
+            hasMore: boolean;
+            /** @description The items of this page. */
+            items: components["schemas"]["TeamView"][];
+            /** @description The largest number of items of a page. */
+            limit: number;
+            /** @description The number of items before this page. */
+            offset: number;
+            /** @description The number of items in the whole list. */
+            total: number;
+        };
+        /** @description A page of a list. */
+        Page_UserView: {
+            /** @description `true` if a later page has items. */
+            hasMore: boolean;
+            /** @description The items of this page. */
+            items: components["schemas"]["UserView"][];
+            /** @description The largest number of items of a page. */
+            limit: number;
+            /** @description The number of items before this page. */
+            offset: number;
+            /** @description The number of items in the whole list. */
+            total: number;
+        };
+        /** @description A change that a document would make to one resource. */
+        PlannedChange: {
+            /** @description `create` or `update`. */
+            action: components["schemas"]["AuditAction"];
+            /** @description The fields that would change. Secrets are named without their values. */
+            fields: components["schemas"]["FieldChange"][];
+            /** @description The kind of the resource, for instance `agent`. */
+            kind: string;
+            /** @description Its slug, or the name of a key. */
+            name: string;
+            /** @description The slug of the organization. */
+            organization: string;
+        };
+        /** @description A member of a team in a playground run. */
+        PlaygroundMemberView: {
+            /** @description The agent. */
+            agent: components["schemas"]["AgentReference"];
+            /** @description `true` if visitors can reach the agent; routing skips other agents. */
+            canAnswer: boolean;
+            /**
+             * Format: int32
+             * @description The score of the member, in thousandths.
+             */
+            permille: number | null;
+            /** @description The subjects of the agent. */
+            specialization: string;
+        };
+        /** @description A team's decision in a playground run. */
+        PlaygroundRoutingView: {
+            agent: components["schemas"]["AgentReference"] | null;
+            /** @description The members of the team. */
+            members: components["schemas"]["PlaygroundMemberView"][];
+            /** @description The reason of the decision. */
+            reason: string;
+            stage: components["schemas"]["RoutingStage"] | null;
+            /**
+             * Format: int64
+             * @description The time that routing took, in milliseconds.
+             */
+            tookMs: number | null;
+        };
+        /** @description A playground run of an agent or a team. */
+        PlaygroundRunRequest: {
+            /**
+             * @description The fields that differ from the saved resource, as in a merge patch; all of them where the
+             *     id is `new`.
+             */
+            draft?: Record<string, unknown> | null;
+            /** @description The earlier messages, oldest first. */
+            history?: components["schemas"]["EarlierMessage"][];
+            /** @description The message. */
+            message: string;
+        };
+        /** @description Products before a replacement. */
+        PreviousProductsView: {
+            /**
+             * Format: int64
+             * @description The number of products.
+             */
+            count: number;
+            /** @description The time at which they were stored. */
+            storedAt: components["schemas"]["Timestamp"];
+            /** @description The version. */
+            version: string;
+        };
+        /** @description The body of an error (RFC 9457). */
+        Problem: {
+            /** @description The kind of problem, for programs; never changes. */
+            code?: string;
+            /** @description The cause of this occurrence, for people; the text may change. */
+            detail: string;
+            /** @description Details for programs; their fields depend on the code. */
+            details?: Record<string, unknown>;
+            /** @description The name of the invalid field, query parameter or header. */
+            param?: string;
+            /** @description The id of the request, to quote when asking for help. */
+            requestId: components["schemas"]["RequestId"];
+            /**
+             * Format: int32
+             * @description The status of the response.
+             */
+            status: number;
+            /** @description The kind of problem, for people; the text may change. */
+            title: string;
+            /**
+             * Format: uri-reference
+             * @description The kind of problem, as the address of its description on this service.
+             */
+            type: string;
+        };
+        /** @description A product as the widget shows it (specification: Rich UI). */
+        Product: {
+            /** @description URL of the product's picture. */
+            image: string;
+            /** @description Displayed price; a number is converted to text. */
+            price: string;
+            /** @description Name of the product. */
+            title: string;
+            /** @description URL of the product's page. */
+            url: string;
+        };
+        /** @description A product feed, a file on a web server. */
+        ProductFeed: {
+            /**
+             * Format: int32
+             * @description Interval between two fetches, in minutes.
+             */
+            everyMinutes: number;
+            /** @description File format of the feed. */
+            format: components["schemas"]["FeedFormat"];
+            /** @description URL of the feed. */
+            url: string;
+        };
+        /** @description A page of stored products. */
+        ProductPage: {
+            /** @description `true` if a later page has items. */
+            hasMore: boolean;
+            /** @description The items of this page. */
+            items: (components["schemas"]["Product"] & {
+                /**
+                 * Format: double
+                 * @description Price as a number in the currency of the shop; absent if the text contains none.
+                 */
+                amount?: number | null;
+                /** @description Further fields by name. */
+                attributes?: {
+                    [key: string]: string;
+                };
+                /** @description Description by the shop, as text without markup. */
+                description?: string;
+                sale?: components["schemas"]["TimedSale"] | null;
+            })[];
+            /** @description The largest number of items of a page. */
+            limit: number;
+            /** @description The number of items before this page. */
+            offset: number;
+            /** @description The number of items in the whole list. */
+            total: number;
+            /**
+             * @description The version of the products; pages of different versions do not fit together. `null` without
+             *     products.
+             */
+            version: string | null;
+        };
+        /** @description The source of products. */
+        ProductSource: {
+            /** @enum {string} */
+            kind: "upload";
+        } | {
+            /** @enum {string} */
+            kind: "feed";
+            /** @description URL of the feed. */
+            url: string;
+        };
+        /** @description The result of an upload without the upload. */
+        ProductsPreview: {
+            /** @description The first 20 columns that become attributes, those that are probably misspelled first. */
+            attributeColumns: components["schemas"]["AttributeColumn"][];
+            /**
+             * Format: int64
+             * @description The number of products.
+             */
+            count: number;
+            /**
+             * Format: int64
+             * @description The number of stored products that would be replaced.
+             */
+            currentCount: number;
+            /** @description The first products. */
+            first: components["schemas"]["CatalogProduct"][];
+            /** @description The rows of products that the shop does not show. */
+            leftOut: components["schemas"]["ReportedRows"];
+            /** @description The rows that are not products. */
+            rejected: components["schemas"]["ReportedRows"];
+            /** @description The reason why an upload needs `confirm=true`; `null` if it needs none. */
+            risk: string | null;
+            /** @description The rows of which a value was left out. */
+            warnings: components["schemas"]["ReportedRows"];
+        };
+        /** @description The products of an agent. */
+        ProductsView: {
+            /** @description The id of the agent. */
+            agentId: components["schemas"]["AgentId"];
+            feed: components["schemas"]["FeedView"] | null;
+            kept: components["schemas"]["StoredProductsView"] | null;
+            /** @description The number of products in the agent's settings. */
+            named: number;
+            /** @description `true` if visitors see products. */
+            shown: boolean;
+        };
+        /**
+         * @description A dialect of the OpenAI protocol.
+         * @enum {string}
+         */
+        ProviderApi: "chat-completions" | "responses";
+        /**
+         * @description An error response of a model provider. Its message can quote the prompt, so that only members of
+         *     the organization may see it.
+         */
+        ProviderError: {
+            /**
+             * @description The provider's own words, without its key.
+             * @default null
+             */
+            message: string | null;
+            /**
+             * Format: int64
+             * @description The pause that the provider asks for, in milliseconds.
+             * @default null
+             */
+            retryAfterMs: number | null;
+            /**
+             * Format: int32
+             * @description HTTP status of the response; `null` for an error inside a stream.
+             * @default null
+             */
+            status: number | null;
+        };
+        /** @description The configuration of a model provider. */
+        ProviderFields: {
+            /** @description The dialect of the API. */
+            api?: components["schemas"]["ProviderApi"];
+            /** @description The base URL of an OpenAI-compatible API. */
+            baseUrl?: string;
+            /** @description `true` if the model can continue the beginning of a reply. */
+            continuesPrefix?: boolean;
+            /** @description The model that computes embeddings. */
+            embeddingModel?: string | null;
+            /**
+             * Format: int32
+             * @description The longest time that the model may stay silent before its first token, in milliseconds from
+             *     1000 to 90000; that of the installation if absent.
+             */
+            firstTokenTimeoutMs?: number | null;
+            /** @description The model of agents without a model of their own. */
+            model?: string;
+            /** @description The name in references, from which the id is derived; never changes. */
+            slug: string;
+        };
+        /** @description The fields of a change, and the version that it applies to. */
+        ProviderFieldsChange: {
+            /** @description The dialect of the API. */
+            api?: components["schemas"]["ProviderApi"];
+            /** @description The base URL of an OpenAI-compatible API. */
+            baseUrl?: string;
+            /** @description `true` if the model can continue the beginning of a reply. */
+            continuesPrefix?: boolean;
+            /** @description The model that computes embeddings. */
+            embeddingModel?: string | null;
+            /**
+             * Format: int32
+             * @description The longest time that the model may stay silent before its first token, in milliseconds from
+             *     1000 to 90000; that of the installation if absent.
+             */
+            firstTokenTimeoutMs?: number | null;
+            /** @description The model of agents without a model of their own. */
+            model?: string;
+            /** @description The name in references, from which the id is derived; never changes. */
+            slug: string;
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
+        };
+        /** @description The fields of a change, and the version that it applies to. */
+        ProviderFieldsPatch: {
+            api?: null | components["schemas"]["ProviderApi"];
+            /** @description The base URL of an OpenAI-compatible API. */
+            baseUrl?: string | null;
+            /** @description `true` if the model can continue the beginning of a reply. */
+            continuesPrefix?: boolean | null;
+            /** @description The model that computes embeddings. */
+            embeddingModel?: string | null;
+            /**
+             * Format: int32
+             * @description The longest time that the model may stay silent before its first token, in milliseconds from
+             *     1000 to 90000; that of the installation if absent.
+             */
+            firstTokenTimeoutMs?: number | null;
+            /** @description The model of agents without a model of their own. */
+            model?: string | null;
+            /** @description The name in references, from which the id is derived; never changes. */
+            slug?: string | null;
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
+        };
+        /**
+         * @description The outcome of a step of a provider's test.
+         * @enum {string}
+         */
+        ProviderTestOutcome: "worked" | "partly" | "failed" | "skipped";
+        /** @description Result of a test of a provider, step by step. */
+        ProviderTestReport: {
+            /** @description The parts of a request that the model refused: they are left out, or sent in another form. */
+            leftOut: string[];
+            /** @description The steps in their order. */
+            steps: components["schemas"]["ProviderTestStep"][];
+            /** @description `true` if agents with this provider can answer. */
+            works: boolean;
+        };
+        /** @description A step of a provider's test. */
+        ProviderTestStep: {
+            /** @description The outcome in words. */
+            detail: string;
+            /** @description The name of the step. */
+            name: components["schemas"]["ProviderTestStepName"];
+            /** @description The outcome of the step. */
+            outcome: components["schemas"]["ProviderTestOutcome"];
+            providerError: components["schemas"]["ProviderError"] | null;
+            /**
+             * Format: int64
+             * @description The duration of the step, in milliseconds.
+             */
+            tookMs: number;
+        };
+        /**
+         * @description The name of a step of a provider's test.
+         * @enum {string}
+         */
+        ProviderTestStepName: "models" | "message" | "tool-call";
+        /** @description A model provider in a response. */
+        ProviderView: {
+            /** @description The dialect of the API. */
+            api: components["schemas"]["ProviderApi"];
+            /** @description The base URL of an OpenAI-compatible API. */
+            baseUrl: string;
+            /** @description `true` if the model can continue the beginning of a reply. */
+            continuesPrefix: boolean;
+            /** @description The model that computes embeddings. */
+            embeddingModel: string | null;
+            /**
+             * Format: int32
+             * @description The longest time that the model may stay silent before its first token, in milliseconds from
+             *     1000 to 90000; that of the installation if absent.
+             */
+            firstTokenTimeoutMs: number | null;
+            /** @description `true` if a key is stored. */
+            hasApiKey: boolean;
+            /** @description The id of the resource. */
+            id: string;
+            /** @description The model of agents without a model of their own. */
+            model: string;
+            /** @description The id of the organization that it belongs to. */
+            organizationId: components["schemas"]["OrgId"];
+            /** @description The name in references, from which the id is derived; never changes. */
+            slug: string;
+            /** @description The version of the resource, also in `ETag`; absent in lists. */
+            version?: string;
+        };
+        /** @description Ratings of conversations. */
+        RatingStatistics: {
+            /**
+             * Format: double
+             * @description The average, from 1 to 5; `null` without ratings.
+             */
+            average: number | null;
+            /**
+             * Format: int64
+             * @description The number of ratings.
+             */
+            count: number;
+            /** @description The ratings nearest to each whole number from 1 to 5. */
+            stars: number[];
+        };
+        /**
+         * @description Thoroughness of a model's thoughts. Which of them a model knows is its provider's matter.
+         * @enum {string}
+         */
+        ReasoningEffort: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
+        /** @description Replies by their final state. */
+        ReplyCounts: {
+            /** Format: int64 */
+            cancelled: number;
+            /** Format: int64 */
+            completed: number;
+            /** Format: int64 */
+            failed: number;
+            /** Format: int64 */
+            incomplete: number;
+        };
+        /** @description The facts about a reply. */
+        ReplyFactsView: {
+            /** @description The id of the agent that replied. */
+            agentId: components["schemas"]["AgentId"];
+            /** @description The name of the agent at that time. */
+            agentName: string;
+            finishReason: components["schemas"]["FinishReason"] | null;
+            leftOut: components["schemas"]["ContextTruncation"] | null;
+            /** @description The model that wrote the reply. */
+            model: string;
+            /**
+             * Format: int64
+             * @description Milliseconds from acceptance to the end.
+             */
+            responseTime: number;
+            routing: components["schemas"]["RoutingFacts"] | null;
+            /** @description The reason for which a team chose the agent. */
+            routingReason: string | null;
+            /** @description The final state. */
+            status: components["schemas"]["ReplyStatus"];
+            /** @description The summary that replaced earlier messages. */
+            summary: string | null;
+            /** @description The steps of the reply whose times are known. */
+            timeline: components["schemas"]["TimelineStep"][];
+            /** @description The products or other data that were shown with the text. */
+            uiSpec: Record<string, unknown> | null;
+            /** @description The tokens that were used. */
+            usage: components["schemas"]["Usage"];
+        };
+        /**
+         * @description The reason why a reply failed, named like the error codes of the public API.
+         * @enum {string}
+         */
+        ReplyFailure: "model_error" | "model_unavailable" | "model_timeout" | "deadline_exceeded" | "attempts_exhausted" | "agent_unavailable" | "no_route" | "internal";
+        /**
+         * @description The state of a reply. The last four are final.
+         * @enum {string}
+         */
+        ReplyStatus: "queued" | "routing" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
+        /** @description A row with something to report. */
+        ReportedRow: {
+            /** @description Reason of the report. */
+            reason: string;
+            /**
+             * Format: int64
+             * @description Number of the row. In a table the header is row 1, in JSON and XML the first product is.
+             */
+            row: number;
+        };
+        /** @description Rows of a source with something to report. */
+        ReportedRows: {
+            /**
+             * Format: int64
+             * @description Number of rows.
+             */
+            count: number;
+            /** @description The first 20 of them. */
+            first: components["schemas"]["ReportedRow"][];
+        };
+        /**
+         * @description An opaque id that begins with `req_`.
+         * @example req_77777777777777777777777777
+         */
+        RequestId: string;
+        /** @description The fields that the service sets on every resource. */
+        ResourceIdentity: {
+            /** @description The id of the resource. */
+            id: string;
+            /** @description The id of the organization that it belongs to. */
+            organizationId: components["schemas"]["OrgId"];
+            /** @description The version of the resource, also in `ETag`; absent in lists. */
+            version?: string;
+        };
+        /** @description The facts about a routing decision. */
+        RoutingFacts: {
+            /** @description Score of each member in the local stage; empty if nothing was compared. */
+            scores: components["schemas"]["MemberScore"][];
+            /** @description Stage that decided. */
+            stage: components["schemas"]["RoutingStage"];
+            /**
+             * Format: int64
+             * @description Duration of the decision, in milliseconds.
+             */
+            tookMs: number;
+        };
+        /**
+         * @description The stage of a routing decision.
+         * @enum {string}
+         */
+        RoutingStage: "continuity" | "words" | "meaning" | "model" | "strategy";
+        /**
+         * @description The strategy by which a team chooses the member that answers.
+         * @enum {string}
+         */
+        RoutingStrategy: "intent" | "round-robin" | "random";
+        /** @description Text of the client's own: 1 to 256 bytes of UTF-8, not blank, no control characters; compared byte for byte. */
+        SessionId: string;
+        SessionOrganization: {
+            /**
+             * @description False while neither the installation nor the organization has a language model, so that the
+             *     built-in demo replies. A new provider changes that without a restart.
+             */
+            hasModel: boolean;
+            id: components["schemas"]["OrgId"];
+            name: string;
+            slug: string;
+        };
+        SessionTimes: {
+            beganAt: components["schemas"]["Timestamp"];
+            expiresAt: components["schemas"]["Timestamp"];
+            /**
+             * Format: int64
+             * @description Time without a request after which the session ends, in milliseconds.
+             */
+            idleMs: number;
+        };
+        SessionUser: {
+            email: components["schemas"]["EmailAddress"];
+            /** @description False for users who have signed in by a link and not set a password yet. */
+            hasPassword: boolean;
+            id: components["schemas"]["UserId"];
+            name: string;
+            role: components["schemas"]["UserRole"];
+        };
+        /** @description A signed-in user with their permissions and their session. */
+        SessionView: {
+            organization: components["schemas"]["SessionOrganization"];
+            /** @description Names of the user's permissions in the organization. */
+            rights: string[];
+            session: components["schemas"]["SessionTimes"];
+            user: components["schemas"]["SessionUser"];
+        };
+        /** @description Credentials of a user. */
+        SignInRequest: {
+            email: string;
+            /** Format: password */
+            password: string;
+        };
+        /**
+         * @description The name of a step of a reply.
+         * @enum {string}
+         */
+        StepName: "accepted" | "routed" | "queued" | "claimed" | "asked" | "firstText" | "done";
+        /** @description A stored set of products. */
+        StoredProductsView: {
+            /** @description The first 20 columns that became attributes, those that are probably misspelled first. */
+            attributeColumns: components["schemas"]["AttributeColumn"][];
+            /**
+             * Format: int64
+             * @description The size of the products in the store, in bytes.
+             */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description The number of products.
+             */
+            count: number;
+            /** @description The rows of products that the shop does not show. */
+            leftOut: components["schemas"]["ReportedRows"];
+            previous: components["schemas"]["PreviousProductsView"] | null;
+            /** @description The rows that are not products. */
+            rejected: components["schemas"]["ReportedRows"];
+            /** @description The products before the last five replacements, which can be restored, newest first. */
+            restorable: components["schemas"]["PreviousProductsView"][];
+            /** @description `true` if visitors see products, so that an upload to an agent that hides them is noticed. */
+            shown: boolean;
+            /** @description The origin of the products. */
+            source: components["schemas"]["ProductSource"];
+            /** @description The time at which they were stored. */
+            storedAt: components["schemas"]["Timestamp"];
+            /** @description The version, which changes with each upload or fetch. */
+            version: string;
+            /** @description The rows of which a value was left out. */
+            warnings: components["schemas"]["ReportedRows"];
+        };
+        /** @description The configuration of a team. */
+        TeamFields: {
+            /** @description The slug of the agent that replies when no member matches. */
+            defaultAgent?: string | null;
+            /** @description The purpose of the team; not shown to visitors. */
+            description?: string;
+            /** @description The members, at most 100. */
+            members?: components["schemas"]["MemberFields"][];
+            /** @description The name that users see. */
+            name: string;
+            /** @description `true` if API keys may chat with it. */
+            public?: boolean;
+            /** @description The strategy by which a member is chosen. */
+            routing?: components["schemas"]["RoutingStrategy"];
+            /** @description The name in references, from which the id is derived; never changes. */
+            slug: string;
+            /**
+             * @description Only active teams reply. By default, a team is active if one of its agents can reply, and
+             *     otherwise a draft, unless it is active with the same agents already.
+             */
+            status?: components["schemas"]["ActivationStatus"];
+        };
+        /** @description The fields of a change, and the version that it applies to. */
+        TeamFieldsChange: {
+            /** @description The slug of the agent that replies when no member matches. */
+            defaultAgent?: string | null;
+            /** @description The purpose of the team; not shown to visitors. */
+            description?: string;
+            /** @description The members, at most 100. */
+            members?: components["schemas"]["MemberFields"][];
+            /** @description The name that users see. */
+            name: string;
+            /** @description `true` if API keys may chat with it. */
+            public?: boolean;
+            /** @description The strategy by which a member is chosen. */
+            routing?: components["schemas"]["RoutingStrategy"];
+            /** @description The name in references, from which the id is derived; never changes. */
+            slug: string;
+            /**
+             * @description Only active teams reply. By default, a team is active if one of its agents can reply, and
+             *     otherwise a draft, unless it is active with the same agents already.
+             */
+            status?: components["schemas"]["ActivationStatus"];
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
+        };
+        /** @description The fields of a change, and the version that it applies to. */
+        TeamFieldsPatch: {
+            /** @description The slug of the agent that replies when no member matches. */
+            defaultAgent?: string | null;
+            /** @description The purpose of the team; not shown to visitors. */
+            description?: string | null;
+            /** @description The members, at most 100. */
+            members?: components["schemas"]["MemberFields"][] | null;
+            /** @description The name that users see. */
+            name?: string | null;
+            /** @description `true` if API keys may chat with it. */
+            public?: boolean | null;
+            routing?: null | components["schemas"]["RoutingStrategy"];
+            /** @description The name in references, from which the id is derived; never changes. */
+            slug?: string | null;
+            status?: null | components["schemas"]["ActivationStatus"];
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
+        };
+        /**
+         * @description An opaque id that begins with `team_`.
+         * @example team_77777777777777777777777777
+         */
+        TeamId: string;
+        /** @description The totals of one team. */
+        TeamTotals: {
+            /**
+             * Format: int64
+             * @description Conversations that began.
+             */
+            conversations: number;
+            /** @description Times from acceptance to the first text. */
+            firstTextTime: components["schemas"]["TimeStatistics"];
+            /**
+             * Format: int64
+             * @description Messages of visitors.
+             */
+            messages: number;
+            /** @description Ratings of the conversations that began. */
+            ratings: components["schemas"]["RatingStatistics"];
+            /** @description Replies by their final state. */
+            replies: components["schemas"]["ReplyCounts"];
+            /** @description Times from acceptance to the end of replies with text. */
+            responseTime: components["schemas"]["TimeStatistics"];
+            /** @description The id of the team. */
+            teamId: string;
+            /** @description The name of the team; `null` if it no longer exists. */
+            teamName: string | null;
+            /** @description Tokens that were used. */
+            tokens: components["schemas"]["TokenCounts"];
+        };
+        /** @description A team in a response. */
+        TeamView: {
+            /**
+             * @description `true` if an agent can reply: an active and public member, or an active default agent.
+             *     Messages to an active team without one fail.
+             */
+            answerable: boolean;
+            /** @description The slug of the agent that replies when no member matches. */
+            defaultAgent: string | null;
+            /** @description The purpose of the team; not shown to visitors. */
+            description: string;
+            /** @description The id of the resource. */
+            id: string;
+            /** @description The members, at most 100. */
+            members: components["schemas"]["MemberFields"][];
+            /** @description The name that users see. */
+            name: string;
+            /** @description The id of the organization that it belongs to. */
+            organizationId: components["schemas"]["OrgId"];
+            /** @description `true` if API keys may chat with it. */
+            public: boolean;
+            /** @description The strategy by which a member is chosen. */
+            routing: components["schemas"]["RoutingStrategy"];
+            /** @description The name in references, from which the id is derived; never changes. */
+            slug: string;
+            /**
+             * @description Only active teams reply. By default, a team is active if one of its agents can reply, and
+             *     otherwise a draft, unless it is active with the same agents already.
+             */
+            status: components["schemas"]["ActivationStatus"];
+            /** @description The version of the resource, also in `ETag`; absent in lists. */
+            version?: string;
+        };
+        /** @description Colors and shapes of the widget, as CSS values. */
+        Theme: {
+            /**
+             * @description Background color of the chat.
+             * @default #ffffff
+             */
+            backgroundColor: string;
+            /**
+             * @description Border radius of the widget's elements.
+             * @default 12px
+             */
+            borderRadius: string;
+            /**
+             * @description Color of an agent's messages.
+             * @default #f3f4f6
+             */
+            botMessageColor: string;
+            /**
+             * @description Background color of the header.
+             * @default #2563eb
+             */
+            chatHeaderColor: string;
+            /**
+             * @description CSS font family of the widget.
+             * @default system-ui, sans-serif
+             */
+            fontFamily: string;
+            /**
+             * @description Background color of the input field.
+             * @default #ffffff
+             */
+            inputBackgroundColor: string;
+            /**
+             * @description Primary color of the brand.
+             * @default #2563eb
+             */
+            primaryColor: string;
+            /**
+             * @description Color of the send button.
+             * @default #2563eb
+             */
+            sendButtonColor: string;
+            /**
+             * @description Default color of text.
+             * @default #111827
+             */
+            textColor: string;
+            /**
+             * @description Color of a visitor's messages.
+             * @default #2563eb
+             */
+            userMessageColor: string;
+        };
+        /** @description Statistics of times, in milliseconds; `null` without any. */
+        TimeStatistics: {
+            /** Format: int64 */
+            averageMs: number | null;
+            /**
+             * Format: int64
+             * @description The number of times.
+             */
+            count: number;
+            /** Format: int64 */
+            p50Ms: number | null;
+            /** Format: int64 */
+            p95Ms: number | null;
+        };
+        /** @description A reduced price with the time at which it is valid; an absent bound is open. */
+        TimedSale: {
+            endsAt?: components["schemas"]["Timestamp"] | null;
+            /** @description Displayed price while the sale is on. */
+            price: string;
+            startsAt?: components["schemas"]["Timestamp"] | null;
+        };
+        /** @description A step of a reply. */
+        TimelineStep: {
+            /**
+             * Format: int64
+             * @description Milliseconds since the acceptance of the message.
+             */
+            ms: number;
+            /** @description The step. */
+            step: components["schemas"]["StepName"];
+        };
+        /**
+         * Format: date-time
+         * @description A point in time, RFC 3339 in UTC with microseconds.
+         * @example 2026-03-14T09:26:53.589793Z
+         */
+        Timestamp: string;
+        /** @description Tokens of all replies. */
+        TokenCounts: {
+            /**
+             * Format: int64
+             * @description Tokens that models wrote.
+             */
+            completion: number;
+            /**
+             * Format: int64
+             * @description Replies whose tokens are estimates, because the provider reported none.
+             */
+            estimatedReplies: number;
+            /**
+             * Format: int64
+             * @description Tokens that models read.
+             */
+            prompt: number;
+        };
+        /** @description The end of a reply without text. */
+        UnansweredView: {
+            /** @description The time of the end. */
+            at: components["schemas"]["Timestamp"];
+            failure: components["schemas"]["ReplyFailure"] | null;
+            providerError: components["schemas"]["ProviderError"] | null;
+            /**
+             * Format: int64
+             * @description Milliseconds from acceptance to the end.
+             */
+            responseTime: number;
+            /** @description The final state. */
+            status: components["schemas"]["ReplyStatus"];
+        };
+        /** @description Token counts of one reply. */
+        Usage: {
+            /**
+             * Format: int64
+             * @description Tokens of the reply.
+             */
+            completionTokens: number;
+            /** @description `true` if the counts are estimated because the provider reported none. */
+            estimated?: boolean;
+            /**
+             * Format: int64
+             * @description Tokens of the prompt.
+             */
+            promptTokens: number;
+        };
+        /** @description A one-time link. Invitations and password links need the password to set. */
+        UseLinkRequest: {
+            /** @description Text of the link, which follows `#` in its URL. */
+            link: string;
+            /** Format: password */
+            password?: string | null;
+        };
+        /** @description The fields of a user that can be changed. */
+        UserFields: {
+            /** @description The name that other users see. */
+            name?: string | null;
+            role?: components["schemas"]["UserRole"] | null;
+            state?: components["schemas"]["UserState"] | null;
+        };
+        /** @description The fields of a change, and the version that it applies to. */
+        UserFieldsPatch: {
+            /** @description The name that other users see. */
+            name?: string | null;
+            role?: null | (components["schemas"]["UserRole"] | null);
+            state?: null | (components["schemas"]["UserState"] | null);
+            /** @description The version that was read; the response is 409 if the resource has another one. */
+            version?: string | null;
+        };
+        /**
+         * @description An opaque id that begins with `usr_`.
+         * @example usr_77777777777777777777777777
+         */
+        UserId: string;
+        /**
+         * @description The role of a user. Each role includes the permissions of those before it.
+         * @enum {string}
+         */
+        UserRole: "viewer" | "operator" | "editor" | "owner";
+        /**
+         * @description The sign-in state of an account.
+         * @enum {string}
+         */
+        UserState: "invited" | "active" | "disabled";
+        /** @description A user in a response. */
+        UserView: {
+            /** @description The time of the invitation. */
+            createdAt: components["schemas"]["Timestamp"];
+            /** @description The e-mail address with which the user signs in. */
+            email: components["schemas"]["EmailAddress"];
+            /** @description `true` if the user has set a password. */
+            hasPassword: boolean;
+            /** @description The id of the resource. */
+            id: string;
+            linkExpiresAt: components["schemas"]["Timestamp"] | null;
+            /** @description The name that other users see. */
+            name: string;
+            /** @description The id of the organization that it belongs to. */
+            organizationId: components["schemas"]["OrgId"];
+            /** @description The role of the user. */
+            role: components["schemas"]["UserRole"];
+            /** @description The state of the account; only active users can sign in. */
+            state: components["schemas"]["UserState"];
+            /** @description The version of the resource, also in `ETag`; absent in lists. */
+            version?: string;
+        };
+        /**
+         * @description Keyed hashes of a visitor's identifiers, 32 hexadecimal digits each. Without the installation
+         *     secret nobody can test names against them.
+         */
+        VisitorDigest: {
+            /** @description Hash of the e-mail address. */
+            visitorEmail?: string | null;
+            /** @description Hash of the visitor id. */
+            visitorId?: string | null;
+        };
+        /** @description An origin on which the widget of an agent was seen. */
+        WidgetPageView: {
+            /** @description The time at which the widget last started there, to the minute. */
+            lastSeenAt: components["schemas"]["Timestamp"];
+            /** @description The origin of the pages. */
+            origin: string;
+        };
+        /** @description The pages with the widget of an agent. */
+        WidgetPagesView: {
+            /** @description The origins, the latest first. */
+            items: components["schemas"]["WidgetPageView"][];
+        };
+        /**
+         * @description The corner of the page in which the widget is placed.
+         * @enum {string}
+         */
+        WidgetPosition: "bottom-right" | "bottom-left" | "top-right" | "top-left";
+        /** @description Settings of the widget's window and button. */
+        WidgetSettings: {
+            /**
+             * @description Opens the widget without a click.
+             * @default false
+             */
+            autoOpen: boolean;
+            /**
+             * Format: int32
+             * @description Delay before the widget opens by itself, in milliseconds.
+             * @default 3000
+             */
+            autoOpenDelay: number;
+            /**
+             * @description Text shown while the agent is not active.
+             * @default We are away at the moment. Please try again later.
+             */
+            offlineMessage: string;
+            /**
+             * @description Corner of the page in which the widget is placed.
+             * @default bottom-right
+             */
+            position: components["schemas"]["WidgetPosition"];
+            /**
+             * @description Shows the agent's avatar beside its messages.
+             * @default true
+             */
+            showAvatar: boolean;
+            /**
+             * @description Shows the attribution below the chat.
+             * @default true
+             */
+            showPoweredBy: boolean;
+            /**
+             * @description Shows the time of each message.
+             * @default false
+             */
+            showTimestamp: boolean;
+            /**
+             * @description Size of the chat window.
+             * @default medium
+             */
+            size: components["schemas"]["WidgetSize"];
+            /**
+             * @description Text of the button that opens the widget.
+             * @default Chat with us
+             */
+            triggerText: string;
+        };
+        /**
+         * @description The size of the chat window.
+         * @enum {string}
+         */
+        WidgetSize: "small" | "medium" | "large";
     };
-    /** @description The products of an agent. */
-    ProductsView: {
-      /** @description The id of the agent. */
-      agentId: components['schemas']['AgentId'];
-      feed: components['schemas']['FeedView'] | null;
-      kept: components['schemas']['StoredProductsView'] | null;
-      /** @description The number of products in the agent's settings. */
-      named: number;
-      /** @description `true` if visitors see products. */
-      shown: boolean;
-    };
-    /**
-     * @description A dialect of the OpenAI protocol.
-     * @enum {string}
-     */
-    ProviderApi: 'chat-completions' | 'responses';
-    /**
-     * @description An error response of a model provider. Its message can quote the prompt, so that only members of
-     *     the organization may see it.
-     */
-    ProviderError: {
-      /**
-       * @description The provider's own words, without its key.
-       * @default null
-       */
-      message: string | null;
-      /**
-       * Format: int64
-       * @description The pause that the provider asks for, in milliseconds.
-       * @default null
-       */
-      retryAfterMs: number | null;
-      /**
-       * Format: int32
-       * @description HTTP status of the response; `null` for an error inside a stream.
-       * @default null
-       */
-      status: number | null;
-    };
-    /** @description The configuration of a model provider. */
-    ProviderFields: {
-      /** @description The dialect of the API. */
-      api?: components['schemas']['ProviderApi'];
-      /** @description The base URL of an OpenAI-compatible API. */
-      baseUrl?: string;
-      /** @description `true` if the model can continue the beginning of a reply. */
-      continuesPrefix?: boolean;
-      /** @description The model that computes embeddings. */
-      embeddingModel?: string | null;
-      /**
-       * Format: int32
-       * @description The longest time that the model may stay silent before its first token, in milliseconds from
-       *     1000 to 90000; that of the installation if absent.
-       */
-      firstTokenTimeoutMs?: number | null;
-      /** @description The model of agents without a model of their own. */
-      model?: string;
-      /** @description The name in references, from which the id is derived; never changes. */
-      slug: string;
-    };
-    /** @description The fields of a change, and the version that it applies to. */
-    ProviderFieldsChange: {
-      /** @description The dialect of the API. */
-      api?: components['schemas']['ProviderApi'];
-      /** @description The base URL of an OpenAI-compatible API. */
-      baseUrl?: string;
-      /** @description `true` if the model can continue the beginning of a reply. */
-      continuesPrefix?: boolean;
-      /** @description The model that computes embeddings. */
-      embeddingModel?: string | null;
-      /**
-       * Format: int32
-       * @description The longest time that the model may stay silent before its first token, in milliseconds from
-       *     1000 to 90000; that of the installation if absent.
-       */
-      firstTokenTimeoutMs?: number | null;
-      /** @description The model of agents without a model of their own. */
-      model?: string;
-      /** @description The name in references, from which the id is derived; never changes. */
-      slug: string;
-      /** @description The version that was read; the response is 409 if the resource has another one. */
-      version?: string | null;
-    };
-    /** @description The fields of a change, and the version that it applies to. */
-    ProviderFieldsPatch: {
-      api?: null | components['schemas']['ProviderApi'];
-      /** @description The base URL of an OpenAI-compatible API. */
-      baseUrl?: string | null;
-      /** @description `true` if the model can continue the beginning of a reply. */
-      continuesPrefix?: boolean | null;
-      /** @description The model that computes embeddings. */
-      embeddingModel?: string | null;
-      /**
-       * Format: int32
-       * @description The longest time that the model may stay silent before its first token, in milliseconds from
-       *     1000 to 90000; that of the installation if absent.
-       */
-      firstTokenTimeoutMs?: number | null;
-      /** @description The model of agents without a model of their own. */
-      model?: string | null;
-      /** @description The name in references, from which the id is derived; never changes. */
-      slug?: string | null;
-      /** @description The version that was read; the response is 409 if the resource has another one. */
-      version?: string | null;
-    };
-    /**
-     * @description The outcome of a step of a provider's test.
-     * @enum {string}
-     */
-    ProviderTestOutcome: 'worked' | 'partly' | 'failed' | 'skipped';
-    /** @description Result of a test of a provider, step by step. */
-    ProviderTestReport: {
-      /** @description The parts of a request that the model refused: they are left out, or sent in another form. */
-      leftOut: string[];
-      /** @description The steps in their order. */
-      steps: components['schemas']['ProviderTestStep'][];
-      /** @description `true` if agents with this provider can answer. */
-      works: boolean;
-    };
-    /** @description A step of a provider's test. */
-    ProviderTestStep: {
-      /** @description The outcome in words. */
-      detail: string;
-      /** @description The name of the step. */
-      name: components['schemas']['ProviderTestStepName'];
-      /** @description The outcome of the step. */
-      outcome: components['schemas']['ProviderTestOutcome'];
-      providerError: components['schemas']['ProviderError'] | null;
-      /**
-       * Format: int64
-       * @description The duration of the step, in milliseconds.
-       */
-      tookMs: number;
-    };
-    /**
-     * @description The name of a step of a provider's test.
-     * @enum {string}
-     */
-    ProviderTestStepName: 'models' | 'message' | 'tool-call';
-    /** @description A model provider in a response. */
-    ProviderView: {
-      /** @description The dialect of the API. */
-      api: components['schemas']['ProviderApi'];
-      /** @description The base URL of an OpenAI-compatible API. */
-      baseUrl: string;
-      /** @description `true` if the model can continue the beginning of a reply. */
-      continuesPrefix: boolean;
-      /** @description The model that computes embeddings. */
-      embeddingModel: string | null;
-      /**
-       * Format: int32
-       * @description The longest time that the model may stay silent before its first token, in milliseconds from
-       *     1000 to 90000; that of the installation if absent.
-       */
-      firstTokenTimeoutMs: number | null;
-      /** @description `true` if a key is stored. */
-      hasApiKey: boolean;
-      /** @description The id of the resource. */
-      id: string;
-      /** @description The model of agents without a model of their own. */
-      model: string;
-      /** @description The id of the organization that it belongs to. */
-      organizationId: components['schemas']['OrgId'];
-      /** @description The name in references, from which the id is derived; never changes. */
-      slug: string;
-      /** @description The version of the resource, also in `ETag`; absent in lists. */
-      version?: string;
-    };
-    /** @description Ratings of conversations. */
-    RatingStatistics: {
-      /**
-       * Format: double
-       * @description The average, from 1 to 5; `null` without ratings.
-       */
-      average: number | null;
-      /**
-       * Format: int64
-       * @description The number of ratings.
-       */
-      count: number;
-      /** @description The ratings nearest to each whole number from 1 to 5. */
-      stars: number[];
-    };
-    /**
-     * @description Thoroughness of a model's thoughts. Which of them a model knows is its provider's matter.
-     * @enum {string}
-     */
-    ReasoningEffort: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max';
-    /** @description Replies by their final state. */
-    ReplyCounts: {
-      /** Format: int64 */
-      cancelled: number;
-      /** Format: int64 */
-      completed: number;
-      /** Format: int64 */
-      failed: number;
-      /** Format: int64 */
-      incomplete: number;
-    };
-    /** @description The facts about a reply. */
-    ReplyFactsView: {
-      /** @description The id of the agent that replied. */
-      agentId: components['schemas']['AgentId'];
-      /** @description The name of the agent at that time. */
-      agentName: string;
-      finishReason: components['schemas']['FinishReason'] | null;
-      leftOut: components['schemas']['ContextTruncation'] | null;
-      /** @description The model that wrote the reply. */
-      model: string;
-      /**
-       * Format: int64
-       * @description Milliseconds from acceptance to the end.
-       */
-      responseTime: number;
-      routing: components['schemas']['RoutingFacts'] | null;
-      /** @description The reason for which a team chose the agent. */
-      routingReason: string | null;
-      /** @description The final state. */
-      status: components['schemas']['ReplyStatus'];
-      /** @description The summary that replaced earlier messages. */
-      summary: string | null;
-      /** @description The steps of the reply whose times are known. */
-      timeline: components['schemas']['TimelineStep'][];
-      /** @description The products or other data that were shown with the text. */
-      uiSpec: Record<string, unknown> | null;
-      /** @description The tokens that were used. */
-      usage: components['schemas']['Usage'];
-    };
-    /**
-     * @description The reason why a reply failed, named like the error codes of the public API.
-     * @enum {string}
-     */
-    ReplyFailure:
-      | 'model_error'
-      | 'model_unavailable'
-      | 'model_timeout'
-      | 'deadline_exceeded'
-      | 'attempts_exhausted'
-      | 'agent_unavailable'
-      | 'no_route'
-      | 'internal';
-    /**
-     * @description The state of a reply. The last four are final.
-     * @enum {string}
-     */
-    ReplyStatus: 'queued' | 'routing' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
-    /** @description A row with something to report. */
-    ReportedRow: {
-      /** @description Reason of the report. */
-      reason: string;
-      /**
-       * Format: int64
-       * @description Number of the row. In a table the header is row 1, in JSON and XML the first product is.
-       */
-      row: number;
-    };
-    /** @description Rows of a source with something to report. */
-    ReportedRows: {
-      /**
-       * Format: int64
-       * @description Number of rows.
-       */
-      count: number;
-      /** @description The first 20 of them. */
-      first: components['schemas']['ReportedRow'][];
-    };
-    /**
-     * @description An opaque id that begins with `req_`.
-     * @example req_77777777777777777777777777
-     */
-    RequestId: string;
-    /** @description The fields that the service sets on every resource. */
-    ResourceIdentity: {
-      /** @description The id of the resource. */
-      id: string;
-      /** @description The id of the organization that it belongs to. */
-      organizationId: components['schemas']['OrgId'];
-      /** @description The version of the resource, also in `ETag`; absent in lists. */
-      version?: string;
-    };
-    /** @description The facts about a routing decision. */
-    RoutingFacts: {
-      /** @description Score of each member in the local stage; empty if nothing was compared. */
-      scores: components['schemas']['MemberScore'][];
-      /** @description Stage that decided. */
-      stage: components['schemas']['RoutingStage'];
-      /**
-       * Format: int64
-       * @description Duration of the decision, in milliseconds.
-       */
-      tookMs: number;
-    };
-    /**
-     * @description The stage of a routing decision.
-     * @enum {string}
-     */
-    RoutingStage: 'continuity' | 'words' | 'meaning' | 'model' | 'strategy';
-    /**
-     * @description The strategy by which a team chooses the member that answers.
-     * @enum {string}
-     */
-    RoutingStrategy: 'intent' | 'round-robin' | 'random';
-    /** @description Text of the client's own: 1 to 256 bytes of UTF-8, not blank, no control characters; compared byte for byte. */
-    SessionId: string;
-    SessionOrganization: {
-      /**
-       * @description False while neither the installation nor the organization has a language model, so that the
-       *     built-in demo replies. A new provider changes that without a restart.
-       */
-      hasModel: boolean;
-      id: components['schemas']['OrgId'];
-      name: string;
-      slug: string;
-    };
-    SessionTimes: {
-      beganAt: components['schemas']['Timestamp'];
-      expiresAt: components['schemas']['Timestamp'];
-      /**
-       * Format: int64
-       * @description Time without a request after which the session ends, in milliseconds.
-       */
-      idleMs: number;
-    };
-    SessionUser: {
-      email: components['schemas']['EmailAddress'];
-      /** @description False for users who have signed in by a link and not set a password yet. */
-      hasPassword: boolean;
-      id: components['schemas']['UserId'];
-      name: string;
-      role: components['schemas']['UserRole'];
-    };
-    /** @description A signed-in user with their permissions and their session. */
-    SessionView: {
-      organization: components['schemas']['SessionOrganization'];
-      /** @description Names of the user's permissions in the organization. */
-      rights: string[];
-      session: components['schemas']['SessionTimes'];
-      user: components['schemas']['SessionUser'];
-    };
-    /** @description Credentials of a user. */
-    SignInRequest: {
-      email: string;
-      /** Format: password */
-      password: string;
-    };
-    /**
-     * @description The name of a step of a reply.
-     * @enum {string}
-     */
-    StepName: 'accepted' | 'routed' | 'queued' | 'claimed' | 'asked' | 'firstText' | 'done';
-    /** @description A stored set of products. */
-    StoredProductsView: {
-      /** @description The first 20 columns that became attributes, those that are probably misspelled first. */
-      attributeColumns: components['schemas']['AttributeColumn'][];
-      /**
-       * Format: int64
-       * @description The size of the products in the store, in bytes.
-       */
-      bytes: number;
-      /**
-       * Format: int64
-       * @description The number of products.
-       */
-      count: number;
-      /** @description The rows of products that the shop does not show. */
-      leftOut: components['schemas']['ReportedRows'];
-      previous: components['schemas']['PreviousProductsView'] | null;
-      /** @description The rows that are not products. */
-      rejected: components['schemas']['ReportedRows'];
-      /** @description The products before the last five replacements, which can be restored, newest first. */
-      restorable: components['schemas']['PreviousProductsView'][];
-      /** @description `true` if visitors see products, so that an upload to an agent that hides them is noticed. */
-      shown: boolean;
-      /** @description The origin of the products. */
-      source: components['schemas']['ProductSource'];
-      /** @description The time at which they were stored. */
-      storedAt: components['schemas']['Timestamp'];
-      /** @description The version, which changes with each upload or fetch. */
-      version: string;
-      /** @description The rows of which a value was left out. */
-      warnings: components['schemas']['ReportedRows'];
-    };
-    /** @description The configuration of a team. */
-    TeamFields: {
-      /** @description The slug of the agent that replies when no member matches. */
-      defaultAgent?: string | null;
-      /** @description The purpose of the team; not shown to visitors. */
-      description?: string;
-      /** @description The members, at most 100. */
-      members?: components['schemas']['MemberFields'][];
-      /** @description The name that users see. */
-      name: string;
-      /** @description `true` if API keys may chat with it. */
-      public?: boolean;
-      /** @description The strategy by which a member is chosen. */
-      routing?: components['schemas']['RoutingStrategy'];
-      /** @description The name in references, from which the id is derived; never changes. */
-      slug: string;
-      /**
-       * @description Only active teams reply. By default, a team is active if one of its agents can reply, and
-       *     otherwise a draft, unless it is active with the same agents already.
-       */
-      status?: components['schemas']['ActivationStatus'];
-    };
-    /** @description The fields of a change, and the version that it applies to. */
-    TeamFieldsChange: {
-      /** @description The slug of the agent that replies when no member matches. */
-      defaultAgent?: string | null;
-      /** @description The purpose of the team; not shown to visitors. */
-      description?: string;
-      /** @description The members, at most 100. */
-      members?: components['schemas']['MemberFields'][];
-      /** @description The name that users see. */
-      name: string;
-      /** @description `true` if API keys may chat with it. */
-      public?: boolean;
-      /** @description The strategy by which a member is chosen. */
-      routing?: components['schemas']['RoutingStrategy'];
-      /** @description The name in references, from which the id is derived; never changes. */
-      slug: string;
-      /**
-       * @description Only active teams reply. By default, a team is active if one of its agents can reply, and
-       *     otherwise a draft, unless it is active with the same agents already.
-       */
-      status?: components['schemas']['ActivationStatus'];
-      /** @description The version that was read; the response is 409 if the resource has another one. */
-      version?: string | null;
-    };
-    /** @description The fields of a change, and the version that it applies to. */
-    TeamFieldsPatch: {
-      /** @description The slug of the agent that replies when no member matches. */
-      defaultAgent?: string | null;
-      /** @description The purpose of the team; not shown to visitors. */
-      description?: string | null;
-      /** @description The members, at most 100. */
-      members?: components['schemas']['MemberFields'][] | null;
-      /** @description The name that users see. */
-      name?: string | null;
-      /** @description `true` if API keys may chat with it. */
-      public?: boolean | null;
-      routing?: null | components['schemas']['RoutingStrategy'];
-      /** @description The name in references, from which the id is derived; never changes. */
-      slug?: string | null;
-      status?: null | components['schemas']['ActivationStatus'];
-      /** @description The version that was read; the response is 409 if the resource has another one. */
-      version?: string | null;
-    };
-    /**
-     * @description An opaque id that begins with `team_`.
-     * @example team_77777777777777777777777777
-     */
-    TeamId: string;
-    /** @description The totals of one team. */
-    TeamTotals: {
-      /**
-       * Format: int64
-       * @description Conversations that began.
-       */
-      conversations: number;
-      /** @description Times from acceptance to the first text. */
-      firstTextTime: components['schemas']['TimeStatistics'];
-      /**
-       * Format: int64
-       * @description Messages of visitors.
-       */
-      messages: number;
-      /** @description Ratings of the conversations that began. */
-      ratings: components['schemas']['RatingStatistics'];
-      /** @description Replies by their final state. */
-      replies: components['schemas']['ReplyCounts'];
-      /** @description Times from acceptance to the end of replies with text. */
-      responseTime: components['schemas']['TimeStatistics'];
-      /** @description The id of the team. */
-      teamId: string;
-      /** @description The name of the team; `null` if it no longer exists. */
-      teamName: string | null;
-      /** @description Tokens that were used. */
-      tokens: components['schemas']['TokenCounts'];
-    };
-    /** @description A team in a response. */
-    TeamView: {
-      /**
-       * @description `true` if an agent can reply: an active and public member, or an active default agent.
-       *     Messages to an active team without one fail.
-       */
-      answerable: boolean;
-      /** @description The slug of the agent that replies when no member matches. */
-      defaultAgent: string | null;
-      /** @description The purpose of the team; not shown to visitors. */
-      description: string;
-      /** @description The id of the resource. */
-      id: string;
-      /** @description The members, at most 100. */
-      members: components['schemas']['MemberFields'][];
-      /** @description The name that users see. */
-      name: string;
-      /** @description The id of the organization that it belongs to. */
-      organizationId: components['schemas']['OrgId'];
-      /** @description `true` if API keys may chat with it. */
-      public: boolean;
-      /** @description The strategy by which a member is chosen. */
-      routing: components['schemas']['RoutingStrategy'];
-      /** @description The name in references, from which the id is derived; never changes. */
-      slug: string;
-      /**
-       * @description Only active teams reply. By default, a team is active if one of its agents can reply, and
-       *     otherwise a draft, unless it is active with the same agents already.
-       */
-      status: components['schemas']['ActivationStatus'];
-      /** @description The version of the resource, also in `ETag`; absent in lists. */
-      version?: string;
-    };
-    /** @description Colors and shapes of the widget, as CSS values. */
-    Theme: {
-      /**
-       * @description Background color of the chat.
-       * @default #ffffff
-       */
-      backgroundColor: string;
-      /**
-       * @description Border radius of the widget's elements.
-       * @default 12px
-       */
-      borderRadius: string;
-      /**
-       * @description Color of an agent's messages.
-       * @default #f3f4f6
-       */
-      botMessageColor: string;
-      /**
-       * @description Background color of the header.
-       * @default #2563eb
-       */
-      chatHeaderColor: string;
-      /**
-       * @description CSS font family of the widget.
-       * @default system-ui, sans-serif
-       */
-      fontFamily: string;
-      /**
-       * @description Background color of the input field.
-       * @default #ffffff
-       */
-      inputBackgroundColor: string;
-      /**
-       * @description Primary color of the brand.
-       * @default #2563eb
-       */
-      primaryColor: string;
-      /**
-       * @description Color of the send button.
-       * @default #2563eb
-       */
-      sendButtonColor: string;
-      /**
-       * @description Default color of text.
-       * @default #111827
-       */
-      textColor: string;
-      /**
-       * @description Color of a visitor's messages.
-       * @default #2563eb
-       */
-      userMessageColor: string;
-    };
-    /** @description Statistics of times, in milliseconds; `null` without any. */
-    TimeStatistics: {
-      /** Format: int64 */
-      averageMs: number | null;
-      /**
-       * Format: int64
-       * @description The number of times.
-       */
-      count: number;
-      /** Format: int64 */
-      p50Ms: number | null;
-      /** Format: int64 */
-      p95Ms: number | null;
-    };
-    /** @description A reduced price with the time at which it is valid; an absent bound is open. */
-    TimedSale: {
-      endsAt?: components['schemas']['Timestamp'] | null;
-      /** @description Displayed price while the sale is on. */
-      price: string;
-      startsAt?: components['schemas']['Timestamp'] | null;
-    };
-    /** @description A step of a reply. */
-    TimelineStep: {
-      /**
-       * Format: int64
-       * @description Milliseconds since the acceptance of the message.
-       */
-      ms: number;
-      /** @description The step. */
-      step: components['schemas']['StepName'];
-    };
-    /**
-     * Format: date-time
-     * @description A point in time, RFC 3339 in UTC with microseconds.
-     * @example 2026-03-14T09:26:53.589793Z
-     */
-    Timestamp: string;
-    /** @description Tokens of all replies. */
-    TokenCounts: {
-      /**
-       * Format: int64
-       * @description Tokens that models wrote.
-       */
-      completion: number;
-      /**
-       * Format: int64
-       * @description Replies whose tokens are estimates, because the provider reported none.
-       */
-      estimatedReplies: number;
-      /**
-       * Format: int64
-       * @description Tokens that models read.
-       */
-      prompt: number;
-    };
-    /** @description The end of a reply without text. */
-    UnansweredView: {
-      /** @description The time of the end. */
-      at: components['schemas']['Timestamp'];
-      failure: components['schemas']['ReplyFailure'] | null;
-      providerError: components['schemas']['ProviderError'] | null;
-      /**
-       * Format: int64
-       * @description Milliseconds from acceptance to the end.
-       */
-      responseTime: number;
-      /** @description The final state. */
-      status: components['schemas']['ReplyStatus'];
-    };
-    /** @description Token counts of one reply. */
-    Usage: {
-      /**
-       * Format: int64
-       * @description Tokens of the reply.
-       */
-      completionTokens: number;
-      /** @description `true` if the counts are estimated because the provider reported none. */
-      estimated?: boolean;
-      /**
-       * Format: int64
-       * @description Tokens of the prompt.
-       */
-      promptTokens: number;
-    };
-    /** @description A one-time link. Invitations and password links need the password to set. */
-    UseLinkRequest: {
-      /** @description Text of the link, which follows `#` in its URL. */
-      link: string;
-      /** Format: password */
-      password?: string | null;
-    };
-    /** @description The fields of a user that can be changed. */
-    UserFields: {
-      /** @description The name that other users see. */
-      name?: string | null;
-      role?: components['schemas']['UserRole'] | null;
-      state?: components['schemas']['UserState'] | null;
-    };
-    /** @description The fields of a change, and the version that it applies to. */
-    UserFieldsPatch: {
-      /** @description The name that other users see. */
-      name?: string | null;
-      role?: null | (components['schemas']['UserRole'] | null);
-      state?: null | (components['schemas']['UserState'] | null);
-      /** @description The version that was read; the response is 409 if the resource has another one. */
-      version?: string | null;
-    };
-    /**
-     * @description An opaque id that begins with `usr_`.
-     * @example usr_77777777777777777777777777
-     */
-    UserId: string;
-    /**
-     * @description The role of a user. Each role includes the permissions of those before it.
-     * @enum {string}
-     */
-    UserRole: 'viewer' | 'operator' | 'editor' | 'owner';
-    /**
-     * @description The sign-in state of an account.
-     * @enum {string}
-     */
-    UserState: 'invited' | 'active' | 'disabled';
-    /** @description A user in a response. */
-    UserView: {
-      /** @description The time of the invitation. */
-      createdAt: components['schemas']['Timestamp'];
-      /** @description The e-mail address with which the user signs in. */
-      email: components['schemas']['EmailAddress'];
-      /** @description `true` if the user has set a password. */
-      hasPassword: boolean;
-      /** @description The id of the resource. */
-      id: string;
-      linkExpiresAt: components['schemas']['Timestamp'] | null;
-      /** @description The name that other users see. */
-      name: string;
-      /** @description The id of the organization that it belongs to. */
-      organizationId: components['schemas']['OrgId'];
-      /** @description The role of the user. */
-      role: components['schemas']['UserRole'];
-      /** @description The state of the account; only active users can sign in. */
-      state: components['schemas']['UserState'];
-      /** @description The version of the resource, also in `ETag`; absent in lists. */
-      version?: string;
-    };
-    /**
-     * @description Keyed hashes of a visitor's identifiers, 32 hexadecimal digits each. Without the installation
-     *     secret nobody can test names against them.
-     */
-    VisitorDigest: {
-      /** @description Hash of the e-mail address. */
-      visitorEmail?: string | null;
-      /** @description Hash of the visitor id. */
-      visitorId?: string | null;
-    };
-    /** @description An origin on which the widget of an agent was seen. */
-    WidgetPageView: {
-      /** @description The time at which the widget last started there, to the minute. */
-      lastSeenAt: components['schemas']['Timestamp'];
-      /** @description The origin of the pages. */
-      origin: string;
-    };
-    /** @description The pages with the widget of an agent. */
-    WidgetPagesView: {
-      /** @description The origins, the latest first. */
-      items: components['schemas']['WidgetPageView'][];
-    };
-    /**
-     * @description The corner of the page in which the widget is placed.
-     * @enum {string}
-     */
-    WidgetPosition: 'bottom-right' | 'bottom-left' | 'top-right' | 'top-left';
-    /** @description Settings of the widget's window and button. */
-    WidgetSettings: {
-      /**
-       * @description Opens the widget without a click.
-       * @default false
-       */
-      autoOpen: boolean;
-      /**
-       * Format: int32
-       * @description Delay before the widget opens by itself, in milliseconds.
-       * @default 3000
-       */
-      autoOpenDelay: number;
-      /**
-       * @description Text shown while the agent is not active.
-       * @default We are away at the moment. Please try again later.
-       */
-      offlineMessage: string;
-      /**
-       * @description Corner of the page in which the widget is placed.
-       * @default bottom-right
-       */
-      position: components['schemas']['WidgetPosition'];
-      /**
-       * @description Shows the agent's avatar beside its messages.
-       * @default true
-       */
-      showAvatar: boolean;
-      /**
-       * @description Shows the attribution below the chat.
-       * @default true
-       */
-      showPoweredBy: boolean;
-      /**
-       * @description Shows the time of each message.
-       * @default false
-       */
-      showTimestamp: boolean;
-      /**
-       * @description Size of the chat window.
-       * @default medium
-       */
-      size: components['schemas']['WidgetSize'];
-      /**
-       * @description Text of the button that opens the widget.
-       * @default Chat with us
-       */
-      triggerText: string;
-    };
-    /**
-     * @description The size of the chat window.
-     * @enum {string}
-     */
-    WidgetSize: 'small' | 'medium' | 'large';
-  };
-  responses: never;
-  parameters: never;
-  requestBodies: never;
-  headers: never;
-  pathItems: never;
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
 }
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;
