@@ -16,7 +16,8 @@ use crate::error::StoreError;
 ///   clocks disagree.
 /// - **Restoring**: the last versions that were current before stay
 ///   ([`super::PREVIOUS_VERSIONS_MAX`]), and can become current again.
-/// - **Cleanup**: chunks of a version that was never published, or is older than these, are deleted by a later publish or removal, except for those that may still be written
+/// - **Cleanup**: chunks of a version that was never published, or is older than these, are deleted
+///   by a later publish or removal, except for those that may still be written
 ///   ([`super::UPLOAD_TIME_MAX`]).
 #[async_trait]
 pub trait ProductVersionStore: Send + Sync {
