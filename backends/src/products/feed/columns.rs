@@ -143,11 +143,14 @@ impl FeedColumn {
 }
 
 fn common_column(name: &str) -> FeedColumn {
+    if let Some(column) = sale_date_column(name) {
+        return column;
+    }
     match name {
         "title" | "name" | "product_name" | "product_title" | "titel" | "titre" | "titolo"
         | "titulo" | "título" | "nombre" | "nom" | "nome" | "naam" | "bezeichnung"
         | "artikelbezeichnung" | "artikelname" | "produkt" | "produktname" | "nazwa"
-        | "produktbezeichnung" | "název" => FeedColumn::Title,
+        | "produktbezeichnung" | "název" | "item_name" | "item_title" => FeedColumn::Title,
         "description"
         | "short_description"
         | "body_html"
@@ -164,33 +167,35 @@ fn common_column(name: &str) -> FeedColumn {
         | "opis" => FeedColumn::Description,
         "price" | "unit_price" | "preis" | "verkaufspreis" | "bruttopreis" | "prix" | "precio"
         | "prezzo" | "preço" | "preco" | "prijs" | "cena" | "pris" | "preis_eur"
-        | "preis_in_eur" | "price_eur" | "price_usd" | "price_gbp" => FeedColumn::Price,
+        | "preis_in_eur" | "preis_brutto" | "preis_inkl_mw_st" | "vk_preis" | "vk_brutto"
+        | "endpreis" | "gross_price" | "price_tax_incl" | "price_incl_tax" | "price_eur"
+        | "price_usd" | "price_gbp" => FeedColumn::Price,
         "regular_price" | "regulärer_preis" | "normalpreis" => FeedColumn::RegularPrice,
         "sale_price" | "special_price" | "angebotspreis" | "aktionspreis" => FeedColumn::SalePrice,
         "compare_at_price" | "compare_at" | "uvp" | "streichpreis" => FeedColumn::CompareAtPrice,
-        "sale_price_effective_date" => FeedColumn::SaleDates,
-        "date_sale_price_starts"
-        | "date_on_sale_from"
-        | "sale_start_date"
-        | "special_from_date"
-        | "special_price_from_date"
-        | "sale_price_start_date"
-        | "sale_price_dates_from"
-        | "datum_an_dem_angebotspreis_beginnt" => FeedColumn::SaleStart,
-        "date_sale_price_ends"
-        | "date_on_sale_to"
-        | "sale_end_date"
-        | "special_to_date"
-        | "special_price_to_date"
-        | "sale_price_end_date"
-        | "sale_price_dates_to"
-        | "datum_an_dem_angebotspreis_endet" => FeedColumn::SaleEnd,
         "currency" | "price_currency" | "currency_code" | "währung" | "waehrung" => {
             FeedColumn::Currency
         }
-        "image_link" | "image" | "images" | "image_url" | "imageurl" | "image_src"
-        | "featured_image" | "picture" | "thumbnail" | "photo" | "bild" | "bilder" | "bild_url"
-        | "bildlink" | "imgurl" => FeedColumn::Image,
+        "image_link"
+        | "image"
+        | "images"
+        | "image_url"
+        | "imageurl"
+        | "image_src"
+        | "featured_image"
+        | "picture"
+        | "thumbnail"
+        | "photo"
+        | "bild"
+        | "bilder"
+        | "bild_url"
+        | "bildlink"
+        | "imgurl"
+        | "image1"
+        | "image_1"
+        | "main_image"
+        | "hauptbild"
+        | "product_image_url_1" => FeedColumn::Image,
         "link" | "url" | "product_url" | "product_link" | "producturl" | "permalink" | "href"
         | "deeplink" | "produktlink" | "produkt_url" => FeedColumn::Url,
         "variants" => FeedColumn::Variants,
@@ -203,6 +208,30 @@ fn common_column(name: &str) -> FeedColumn {
         | "einkaufspreis"
         | "additional_image_link" => FeedColumn::Ignored,
         _ => FeedColumn::Attribute(truncate_chars(name, ATTRIBUTE_NAME_CHARS_MAX)),
+    }
+}
+
+/// Returns the meaning of a column with the dates of a sale.
+fn sale_date_column(name: &str) -> Option<FeedColumn> {
+    match name {
+        "sale_price_effective_date" => Some(FeedColumn::SaleDates),
+        "date_sale_price_starts"
+        | "date_on_sale_from"
+        | "sale_start_date"
+        | "special_from_date"
+        | "special_price_from_date"
+        | "sale_price_start_date"
+        | "sale_price_dates_from"
+        | "datum_an_dem_angebotspreis_beginnt" => Some(FeedColumn::SaleStart),
+        "date_sale_price_ends"
+        | "date_on_sale_to"
+        | "sale_end_date"
+        | "special_to_date"
+        | "special_price_to_date"
+        | "sale_price_end_date"
+        | "sale_price_dates_to"
+        | "datum_an_dem_angebotspreis_endet" => Some(FeedColumn::SaleEnd),
+        _ => None,
     }
 }
 

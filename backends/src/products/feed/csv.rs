@@ -3,7 +3,7 @@
 
 use super::{
     FeedError, ROW_BYTES_MAX, RowValues,
-    table::{TableHead, is_blank},
+    table::{HEADING_ROWS, TableHead, is_blank},
 };
 
 const SEPARATORS: [u8; 4] = *b",;\t|";
@@ -13,9 +13,14 @@ const SEPARATOR_LINE: &[u8] = b"sep=";
 /// Rows of a CSV feed, read from a stream of bytes.
 pub(super) struct CsvRows {
     separator: Option<u8>,
+    /// `true` after a line that names the separator.
+    is_separator_named: bool,
     /// Bytes of the header until its separator is known.
     head: Vec<u8>,
     heading: TableHead,
+    /// Rows with values before the heading, and the reason why the first one is none.
+    skipped: usize,
+    heading_error: Option<FeedError>,
     fields: Vec<Vec<u8>>,
     field: Vec<u8>,
     place: FieldState,
@@ -57,8 +62,11 @@ impl CsvRows {
     pub(super) fn new() -> Self {
         Self {
             separator: None,
+            is_separator_named: false,
             head: Vec::new(),
             heading: TableHead::default(),
+            skipped: 0,
+            heading_error: None,
             fields: Vec::new(),
             field: Vec::new(),
             place: FieldState::FieldStart,
@@ -91,7 +99,7 @@ impl CsvRows {
     pub(super) fn finish(&mut self, take: &mut dyn FnMut(u64, RowValues)) -> Result<(), FeedError> {
         if self.separator.is_none() {
             if self.head.trim_ascii().is_empty() {
-                return Ok(());
+                return self.check_heading();
             }
             // A header without an end belongs to a feed without rows; parsing it shows whether it
             // is a header.
@@ -106,10 +114,17 @@ impl CsvRows {
             return Err(FeedError::BrokenOff { row: self.row + 1 });
         }
         if self.row_bytes > 0 {
-            self.end_row(take)
-        } else {
-            Ok(())
+            self.end_row(take)?;
         }
+        self.check_heading()
+    }
+
+    /// Fails if rows with values were read, and none was a heading.
+    fn check_heading(&mut self) -> Result<(), FeedError> {
+        let error = self.heading_error.take();
+        error
+            .filter(|_| !self.heading.is_read())
+            .map_or(Ok(()), Err)
     }
 
     fn begin_rows(
@@ -127,7 +142,7 @@ impl CsvRows {
         bytes: &[u8],
         take: &mut dyn FnMut(u64, RowValues),
     ) -> Result<(), FeedError> {
-        for byte in bytes {
+        for (index, byte) in bytes.iter().enumerate() {
             while self.is_quote_text(*byte) {
                 self.read_unquoted(take)?;
             }
@@ -140,6 +155,9 @@ impl CsvRows {
             if !quoted && matches!(byte, b'\n' | b'\r') {
                 self.after_return = *byte == b'\r';
                 self.end_row(take)?;
+                if self.separator.is_none() {
+                    return self.push(&bytes[index + 1..], take);
+                }
                 continue;
             }
             self.row_bytes += 1;
@@ -266,8 +284,21 @@ impl CsvRows {
         }
         if self.heading.is_read() {
             take(self.row, self.heading.name_values(&fields));
-        } else if !is_separator_line(&fields, self.separator) {
-            self.heading = TableHead::read(&fields)?;
+        } else if is_separator_line(&fields, self.separator) {
+            self.is_separator_named = true;
+        } else {
+            match TableHead::read(&fields) {
+                Ok(heading) => self.heading = heading,
+                Err(error) => {
+                    // A caption often stands above the heading, without its separators.
+                    self.heading_error.get_or_insert(error);
+                    self.skipped += 1;
+                    if self.skipped >= HEADING_ROWS {
+                        return self.check_heading();
+                    }
+                    self.separator.take_if(|_| !self.is_separator_named);
+                }
+            }
         }
         Ok(())
     }

@@ -19,6 +19,16 @@ const TITLE_CHARS_MAX: usize = 300;
 const PRICE_CHARS_MAX: usize = 60;
 const DESCRIPTION_CHARS_MAX: usize = 2000;
 const ATTRIBUTES_MAX: usize = 40;
+/// Titles of the row below the products of a price list.
+const SUMS: [&str; 7] = [
+    "total",
+    "grand total",
+    "subtotal",
+    "summe",
+    "gesamt",
+    "gesamtsumme",
+    "zwischensumme",
+];
 const ATTRIBUTE_CHARS_MAX: usize = 300;
 /// Name of the regular price of a product whose displayed price is lower.
 pub(super) const REGULAR_PRICE: &str = switchboard_schemas::catalog_product::REGULAR_PRICE;
@@ -112,6 +122,12 @@ impl RowFields {
         let title = truncate_chars(&plain_text(self.text(&FeedColumn::Title)), TITLE_CHARS_MAX);
         if title.is_empty() {
             return Err("it has no title".into());
+        }
+        let is_bare = [FeedColumn::Url, FeedColumn::Image]
+            .iter()
+            .all(|column| self.text(column).is_empty());
+        if is_bare && SUMS.contains(&title.trim_end_matches(':').to_lowercase().as_str()) {
+            return Err("it is a sum of other rows".into());
         }
         let mut warnings = Vec::new();
         let mut address = |what: &str, read: Result<String, &str>| {
@@ -256,7 +272,9 @@ impl RowFields {
     }
 
     fn read_price(&self, column: &FeedColumn) -> String {
-        let text = with_currency(self.text(column), self.text(&FeedColumn::Currency));
+        // Spreadsheets mark numbers that are stored as text.
+        let text = self.text(column).trim_start_matches(['\'', '=']);
+        let text = with_currency(text.trim_matches('"'), self.text(&FeedColumn::Currency));
         truncate_chars(&plain_text(&text), PRICE_CHARS_MAX)
     }
 }

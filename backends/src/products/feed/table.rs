@@ -9,6 +9,9 @@ use super::{
 /// Maximum number of columns of a feed.
 pub(super) const COLUMNS_MAX: usize = 256;
 
+/// Number of rows with values among which the heading is searched.
+pub(super) const HEADING_ROWS: usize = 10;
+
 /// The heading of a table, which names the columns of all later rows.
 #[derive(Default)]
 pub(super) struct TableHead {

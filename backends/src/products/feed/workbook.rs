@@ -8,14 +8,12 @@ use zip::ZipArchive;
 
 use super::{
     FeedError, ROW_BYTES_MAX, RowValues,
-    table::{COLUMNS_MAX, TableHead, is_blank},
+    table::{COLUMNS_MAX, HEADING_ROWS, TableHead, is_blank},
 };
 
 /// Maximum size of all unpacked parts, in bytes.
 const UNPACKED_BYTES_MAX: u64 = 128 << 20;
 const PIECE_BYTES: usize = 64 << 10;
-/// Number of rows with values among which the heading of a sheet is searched.
-const HEADING_ROWS: usize = 10;
 /// Attribute that announces the number of texts; memory for them is reserved at once.
 const ANNOUNCED_TEXTS: &[u8] = b"uniqueCount";
 /// Bytes of that attribute with its value.

@@ -12,7 +12,7 @@ fn misspelled_columns_are_named_with_the_meant_one() {
     for (head, meant) in [
         ("title,pirce,colour", "pirce=price"),
         ("Titel,Preiss,Farbe", "preiss=price"),
-        ("Titel,Preis inkl. MwSt,Farbe", "preis_inkl_mw_st=price"),
+        ("Titel,Preis ab Lager,Farbe", "preis_ab_lager=price"),
         ("title,price,sale_prise", "sale_prise=sale_price"),
         ("title,price,imagelnik", "imagelnik=image_link"),
         ("title,price,Prices", ""),
@@ -44,7 +44,7 @@ fn lone_quotes_of_tsv_are_text() {
             "\"Lamp\t5\nCup 12\"\t7\nPot\t9\n",
             "\"Lamp=5|Cup 12\"=7|Pot=9",
         ),
-        ("Lamp\t\"5\nCup\t7\"\nPot\t9\n", "Lamp=\"5|Cup=7\"|Pot=9"),
+        ("Lamp\t\"5\nCup\t7\"\nPot\t9\n", "Lamp=5|Cup=7|Pot=9"),
         ("\"A\t1\n\"B\t2\n\"C\t3", "\"A=1|\"B=2|\"C=3"),
         // Spreadsheets quote fields.
         ("\"Two\nlines\"\t5\nCup\t7\n", "Two lines=5|Cup=7"),
@@ -65,4 +65,23 @@ fn lone_quotes_of_tsv_are_text() {
     assert_eq!(products.len(), ROW_BYTES_MAX / 4 + 1);
     let broken_off = "title\tprice\tbody\nLamp\t5\t\"two\nli";
     assert_eq!(read(broken_off), Err(FeedError::BrokenOff { row: 2 }));
+}
+
+#[test]
+fn heading_below_captions_is_found_and_sums_are_no_products() {
+    for feed in [
+        "Preisliste 2026;;\r\n;;\r\nName;VK-Preis;Link\r\nLampe;'12,50;https://a.example/1\r\n;;\r\nSumme:;12,50;\r\n",
+        "Product list, spring\n\nitem name\tprice\nLampe\t=\"12,50\"\nTotal\t12,50",
+        "sep=;\nPreise, Stand Mai\nTitel;Preis\nLampe;12,50\nGesamt;12,50\n",
+    ] {
+        let (products, rejected) = read(feed).unwrap();
+        let products: Vec<_> = products
+            .iter()
+            .map(|it| (it.product.title.as_str(), it.product.price.as_str()))
+            .collect();
+        assert_eq!(products, [("Lampe", "12,50")], "{feed}");
+        assert_eq!(rejected.first[0].reason, "it is a sum of other rows");
+    }
+    let late = format!("{}title\nLamp\n", "caption\n".repeat(10));
+    assert!(matches!(read(&late), Err(FeedError::Unreadable(_))));
 }

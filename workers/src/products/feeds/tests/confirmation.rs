@@ -18,7 +18,7 @@ async fn feed_that_loses_most_products_waits_for_a_confirmation() {
         let refresh = kept.refresh.unwrap();
         assert_eq!(refresh.consent, ReplacementConsent::Needed);
         let error = refresh.error.unwrap();
-        assert!(error.contains("1 products and would replace 20"), "{error}");
+        assert!(error.contains("1 product and would replace 20"), "{error}");
     }
     let confirmed = FeedRefresh {
         consent: ReplacementConsent::Given,
