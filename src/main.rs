@@ -150,7 +150,9 @@ fn run(command: CliCommand, config: ServiceConfig) -> anyhow::Result<()> {
     {
         anyhow::bail!("another TLS provider is installed already");
     }
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(config.worker_threads(processors))
         .enable_all()
         .build()?;
     match command {

@@ -58,6 +58,7 @@ pub(crate) struct ServiceConfig {
     pub(crate) model: ModelConfig,
     /// Settings of the routing and inference roles.
     pub(crate) workers: WorkersConfig,
+    runtime: RuntimeConfig,
     /// Settings of logs and traces.
     pub(crate) telemetry: TelemetryConfig,
     /// Mistakes that do not prevent a start, for the operator.
@@ -109,6 +110,14 @@ impl ModelConfig {
     pub(crate) const fn has_only_key(&self) -> bool {
         self.api_key.is_some() && self.name.is_empty() && self.base_url.is_empty()
     }
+}
+
+/// Settings of the threads of the process.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuntimeConfig {
+    /// Threads that run requests and replies; 0: by profile and number of processors.
+    worker_threads: usize,
 }
 
 /// Settings of logs and traces.
@@ -183,6 +192,7 @@ impl ServiceConfig {
         let model = parse_named_section::<ModelConfig>(&table, "model", errors);
         let workers = parse_named_section::<WorkersConfig>(&table, "workers", errors);
         let products = parse_named_section::<ProductsConfig>(&table, "products", errors);
+        let runtime = parse_named_section(&table, "runtime", errors);
         let telemetry = parse_named_section(&table, "telemetry", errors);
         checks::check_bus(bus.as_ref(), errors);
         checks::check_admin(admin.as_ref(), ingress.as_ref(), ops.as_ref(), errors);
@@ -222,10 +232,20 @@ impl ServiceConfig {
                 products,
                 ..workers?
             },
+            runtime: runtime?,
             telemetry: telemetry?,
             warnings: Vec::new(),
             table,
         })
+    }
+
+    /// Returns the number of threads that run requests and replies, on this number of processors.
+    pub(crate) fn worker_threads(&self, processors: usize) -> usize {
+        match (self.runtime.worker_threads, self.backends.profile) {
+            (0, BackendProfile::Embedded) => processors.saturating_sub(1).max(1),
+            (0, BackendProfile::Cluster) => processors,
+            (chosen, _) => chosen,
+        }
     }
 
     /// Returns the base URL at which clients reach the service.

@@ -180,6 +180,18 @@ fn public_url_without_scheme_is_refused_with_an_example() {
 }
 
 #[test]
+fn worker_threads_leave_a_processor_to_the_writers_of_files() {
+    for (environment, processors, threads) in [
+        (&[][..], 8, 7),
+        (&[], 1, 1),
+        (&[("SWITCHBOARD__RUNTIME__WORKER_THREADS", "3")], 8, 3),
+    ] {
+        let config = loaded(environment).unwrap();
+        assert_eq!(config.worker_threads(processors), threads);
+    }
+}
+
+#[test]
 fn invalid_network_is_quoted_with_its_setting() {
     let errors = loaded(&[(
         "SWITCHBOARD__WORKERS__PROVIDER_PRIVATE_NETWORKS",
