@@ -5,6 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use anyhow::{Context, bail};
 use clap::{Args, Parser, ValueEnum};
 use prometheus::{Registry, process_collector::ProcessCollector};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Map, Value};
 use switchboard_backends::{
     catalog::cache::CatalogCache, config::BackendProfile, vault::SecretVault,
@@ -91,6 +92,7 @@ pub(crate) fn run(
         );
     }
     let telemetry = runtime.block_on(async { TelemetryGuard::install(&config.telemetry) })?;
+    raise_open_files();
     let registry = Registry::new();
     registry.register(Box::new(telemetry.dropped_lines_collector()?))?;
     let outcome = runtime.block_on(Box::pin(serve(config, arguments.role, registry)));
@@ -98,6 +100,18 @@ pub(crate) fn run(
     // not.
     telemetry.flush();
     outcome
+}
+
+/// Raises the limit of open files to what the process may have: each connection is one.
+fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "limit of open files not raised");
+    }
 }
 
 async fn serve(config: ServiceConfig, role: ServiceRole, registry: Registry) -> anyhow::Result<()> {
@@ -383,5 +397,22 @@ impl ServiceBuilder {
         };
         self.supervisor
             .start_role("private port", OPS_DRAIN, |stop| ops.serve(listener, stop));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limit_of_open_files_is_raised_to_its_maximum() {
+        let maximum = getrlimit(Resource::Nofile).maximum;
+        let lowered = Rlimit {
+            current: maximum.map(|maximum| maximum - 1),
+            maximum,
+        };
+        setrlimit(Resource::Nofile, lowered).unwrap();
+        raise_open_files();
+        assert_eq!(getrlimit(Resource::Nofile).current, maximum);
     }
 }

@@ -6,6 +6,7 @@
 //! load, and no write waits for a timer.
 
 use std::{
+    ffi::CStr,
     path::{Path, PathBuf},
     sync::Arc,
     thread,
@@ -13,7 +14,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use rusqlite::Connection;
+use rusqlite::{Connection, OpenFlags};
 use tokio::{
     sync::{Semaphore, mpsc, oneshot},
     task::{self, JoinSet},
@@ -41,6 +42,21 @@ const RESIDUE_PAUSE: Duration = Duration::from_millis(300);
 const RESIDUE_WAIT: Duration = Duration::from_secs(10);
 /// Maximum number of prepared statements per connection, more than any backend has.
 const STATEMENTS_MAX: usize = 48;
+/// Size that the write-ahead log keeps between checkpoints, in bytes. It is overwritten: the sync
+/// of a file that does not grow takes a third of the time.
+pub(crate) const LOG_KEPT_BYTES: u32 = 4 << 20;
+/// Locks of files that one process opens. They are taken once, and the index of the log is in its
+/// memory.
+const ONE_PROCESS: &CStr = c"unix-excl";
+
+/// The processes that may open a file at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileSharing {
+    /// The service alone.
+    OneProcess,
+    /// The service and its commands.
+    Commands,
+}
 
 /// A database of this process; clones share it.
 #[derive(Clone)]
@@ -60,6 +76,7 @@ struct UncommittedWrite {
 
 struct ReaderPool {
     path: PathBuf,
+    sharing: FileSharing,
     permits: Arc<Semaphore>,
     idle: Mutex<Vec<Connection>>,
     residue: SqliteResidue,
@@ -72,14 +89,18 @@ impl SqliteDatabase {
     /// # Errors
     /// [`StoreError::Unavailable`] if the file cannot be used, [`StoreError::Malformed`] if a newer
     /// version wrote it.
-    pub(crate) fn open(path: &Path, migrations: &[&str]) -> Result<Self, StoreError> {
+    pub(crate) fn open(
+        path: &Path,
+        sharing: FileSharing,
+        migrations: &[&str],
+    ) -> Result<Self, StoreError> {
         if let Some(directory) = path.parent() {
             std::fs::create_dir_all(directory).map_err(|error| unavailable(&error))?;
         }
-        let writer = connect(path)?;
+        let writer = connect(path, sharing)?;
         migrate(&writer, migrations)?;
         // A process that was killed leaves deleted text in the log.
-        truncate_log(&connect(path)?)?;
+        truncate_log(&connect(path, sharing)?)?;
         let (writes, jobs) = mpsc::channel(WRITE_QUEUE_MAX);
         thread::Builder::new()
             .name("sqlite-writer".into())
@@ -87,7 +108,7 @@ impl SqliteDatabase {
             .map_err(|error| unavailable(&error))?;
         Ok(Self {
             writes,
-            readers: Arc::new(ReaderPool::new(path)?),
+            readers: Arc::new(ReaderPool::new(path, sharing)?),
         })
     }
 
@@ -163,7 +184,7 @@ impl SqliteDatabase {
         loop {
             let readers = Arc::clone(&self.readers);
             let erased = task::spawn_blocking(move || {
-                Ok::<_, StoreError>(readers.residue.erase(&connect(&readers.path)?)?)
+                Ok::<_, StoreError>(readers.residue.erase(&readers.connect_to_write()?)?)
             });
             if erased.await.map_err(|error| unavailable(&error))?? {
                 return Ok(());
@@ -177,9 +198,10 @@ impl SqliteDatabase {
 }
 
 impl ReaderPool {
-    fn new(path: &Path) -> Result<Self, StoreError> {
+    fn new(path: &Path, sharing: FileSharing) -> Result<Self, StoreError> {
         Ok(Self {
             path: path.to_owned(),
+            sharing,
             permits: Arc::new(Semaphore::new(READERS)),
             idle: Mutex::default(),
             residue: SqliteResidue::open(path).map_err(|error| unavailable(&error))?,
@@ -195,32 +217,43 @@ impl ReaderPool {
             Some(connection) => connection,
             None => self.connect()?,
         };
-        // Dropping it ends the snapshot.
-        let snapshot = connection.unchecked_transaction()?;
-        let outcome = work(&snapshot);
-        drop(snapshot);
+        execute_cached(&connection, "BEGIN")?;
+        let outcome = work(&connection);
+        // A connection whose snapshot does not end is not used again.
+        execute_cached(&connection, "ROLLBACK")?;
         self.idle.lock().push(connection);
         outcome
     }
 
     fn connect(&self) -> Result<Connection, StoreError> {
-        let connection = connect(&self.path)?;
+        let connection = self.connect_to_write()?;
         connection.pragma_update(None, "query_only", true)?;
         Ok(connection)
     }
+
+    fn connect_to_write(&self) -> Result<Connection, StoreError> {
+        connect(&self.path, self.sharing)
+    }
 }
 
-fn connect(path: &Path) -> Result<Connection, StoreError> {
-    let connection = Connection::open(path)?;
+fn connect(path: &Path, sharing: FileSharing) -> Result<Connection, StoreError> {
+    let connection = match sharing {
+        FileSharing::OneProcess => open_for_one_process(path)?,
+        FileSharing::Commands => Connection::open(path)?,
+    };
     connection.busy_timeout(BUSY_WAIT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // Overwrite deleted data and keep no copy in the log after its next checkpoint: people request
-    // that their text is deleted.
+    // People request that their text is deleted; `erase_residue` also empties the log.
     connection.pragma_update(None, "secure_delete", true)?;
-    connection.pragma_update(None, "journal_size_limit", 0)?;
+    connection.pragma_update(None, "journal_size_limit", LOG_KEPT_BYTES)?;
     Ok(connection)
+}
+
+/// Opens or creates a file that no other process may open meanwhile.
+pub(crate) fn open_for_one_process(path: &Path) -> rusqlite::Result<Connection> {
+    Connection::open_with_flags_and_vfs(path, OpenFlags::default(), ONE_PROCESS)
 }
 
 fn migrate(connection: &Connection, migrations: &[&str]) -> Result<(), StoreError> {
@@ -246,12 +279,26 @@ fn write_until_closed(connection: &Connection, mut jobs: mpsc::Receiver<WriteJob
 }
 
 fn commit_together(connection: &Connection, first: WriteJob, jobs: &mut mpsc::Receiver<WriteJob>) {
-    if let Err(error) = execute(connection, "BEGIN IMMEDIATE") {
+    if let Err(error) = execute_cached(connection, "BEGIN IMMEDIATE") {
         tracing::warn!(%error, "embedded database rejects writes");
         return;
     }
     let mut answers = Vec::new();
-    let mut next = Some(first);
+    let second = jobs.try_recv().ok();
+    let mut next = if second.is_some() {
+        answers.push(write_one(connection, first));
+        second
+    } else {
+        // A failing write that is alone undoes nothing of others.
+        let written = first(connection);
+        if !written.succeeded {
+            let _ = execute_cached(connection, "ROLLBACK");
+            (written.answer)(Ok(()));
+            return;
+        }
+        answers.push(written.answer);
+        None
+    };
     while let Some(job) = next {
         answers.push(write_one(connection, job));
         // SQLite itself rolls back a transaction that met a full disk: all of its writes are gone.
@@ -261,9 +308,9 @@ fn commit_together(connection: &Connection, first: WriteJob, jobs: &mut mpsc::Re
             None
         };
     }
-    let committed = execute(connection, "COMMIT");
+    let committed = execute_cached(connection, "COMMIT");
     if committed.is_err() && !connection.is_autocommit() {
-        let _ = execute(connection, "ROLLBACK");
+        let _ = execute_cached(connection, "ROLLBACK");
     }
     let failure = committed.err().map(|error| error.to_string());
     for answer in answers {
@@ -280,23 +327,24 @@ fn write_one(
     connection: &Connection,
     job: WriteJob,
 ) -> Box<dyn FnOnce(Result<(), StoreError>) + Send> {
-    let begun = execute(connection, "SAVEPOINT one");
+    let begun = execute_cached(connection, "SAVEPOINT one");
     let written = job(connection);
     let undone = if written.succeeded {
         Ok(())
     } else {
-        execute(connection, "ROLLBACK TO one")
+        execute_cached(connection, "ROLLBACK TO one")
     };
     let ended = begun
         .and(undone)
-        .and_then(|()| execute(connection, "RELEASE one"));
+        .and_then(|()| execute_cached(connection, "RELEASE one"));
     match ended {
         Ok(()) => written.answer,
         Err(error) => Box::new(move |_| (written.answer)(Err(error.into()))),
     }
 }
 
-fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+/// Executes a statement without values that stays prepared.
+pub(crate) fn execute_cached(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql)?.execute([]).map(|_| ())
 }
 
@@ -316,164 +364,4 @@ impl From<rusqlite::Error> for StoreError {
 }
 
 #[cfg(test)]
-mod tests {
-    use futures::future::join_all;
-
-    use super::*;
-
-    /// The log after the last write of an erasure, which changes only the first page.
-    const LOG_OF_ONE_PAGE_BYTES: u64 = 32 + 24 + 4096;
-    const TABLE: &str = "CREATE TABLE numbers (number INTEGER PRIMARY KEY) STRICT";
-
-    fn open(
-        directory: &tempfile::TempDir,
-        migrations: &[&str],
-    ) -> Result<SqliteDatabase, StoreError> {
-        SqliteDatabase::open(&directory.path().join("numbers.db"), migrations)
-    }
-
-    async fn insert(database: &SqliteDatabase, number: u32) -> Result<(), StoreError> {
-        let insert = move |connection: &Connection| {
-            connection
-                .prepare_cached("INSERT INTO numbers VALUES (?1)")?
-                .execute([number])?;
-            Ok(())
-        };
-        database.write(insert).await
-    }
-
-    async fn numbers(database: &SqliteDatabase) -> Vec<u32> {
-        let select = |connection: &Connection| {
-            let mut statement =
-                connection.prepare_cached("SELECT number FROM numbers ORDER BY number")?;
-            Ok(statement
-                .query_map([], |row| row.get(0))?
-                .collect::<rusqlite::Result<_>>()?)
-        };
-        database.read(select).await.unwrap()
-    }
-
-    #[tokio::test]
-    async fn failed_write_does_not_undo_others_of_its_commit() {
-        let directory = tempfile::tempdir().unwrap();
-        let database = open(&directory, &[TABLE]).unwrap();
-        let outcomes = join_all([1, 2, 1, 3].map(|number| insert(&database, number))).await;
-        assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 3);
-        assert_eq!(numbers(&database).await, [1, 2, 3]);
-    }
-
-    #[tokio::test]
-    async fn read_sees_all_acknowledged_writes() {
-        let directory = tempfile::tempdir().unwrap();
-        let database = open(&directory, &[TABLE]).unwrap();
-        for number in 0..50 {
-            insert(&database, number).await.unwrap();
-            assert_eq!(numbers(&database).await.len() as u32, number + 1);
-        }
-    }
-
-    #[tokio::test]
-    async fn paused_reads_keep_no_reader_from_others() {
-        let directory = tempfile::tempdir().unwrap();
-        let database = open(&directory, &[TABLE]).unwrap();
-        let mut paused: Vec<_> = (0..4 * READERS)
-            .map(|_| Box::pin(numbers(&database)))
-            .collect();
-        for read in &mut paused {
-            let _ = futures::poll!(read);
-        }
-        assert!(numbers(&database).await.is_empty());
-    }
-
-    #[tokio::test]
-    async fn waiting_writes_share_commits() {
-        let directory = tempfile::tempdir().unwrap();
-        let database = open(&directory, &[TABLE]).unwrap();
-        let outcomes = join_all((0..2000).map(|number| insert(&database, number))).await;
-        assert!(outcomes.iter().all(Result::is_ok));
-        assert_eq!(numbers(&database).await.len(), 2000);
-    }
-
-    #[tokio::test]
-    async fn migrations_run_once_and_in_order() {
-        let directory = tempfile::tempdir().unwrap();
-        insert(&open(&directory, &[TABLE]).unwrap(), 7)
-            .await
-            .unwrap();
-        let second = "INSERT INTO numbers SELECT number + 1 FROM numbers";
-        for _ in 0..2 {
-            assert_eq!(
-                numbers(&open(&directory, &[TABLE, second]).unwrap()).await,
-                [7, 8]
-            );
-        }
-    }
-
-    #[tokio::test]
-    async fn deleted_data_is_not_left_in_the_file() {
-        const WORDS: &str = "zebra crossing";
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("numbers.db");
-        let database = open(&directory, &["CREATE TABLE texts (text TEXT) STRICT"]).unwrap();
-        let log = path.with_file_name("numbers.db-wal");
-        let holds_words = || {
-            let bytes = [&path, &log]
-                .map(|path| std::fs::read(path).unwrap())
-                .concat();
-            bytes
-                .windows(WORDS.len())
-                .any(|part| part == WORDS.as_bytes())
-        };
-        for (statement, is_there) in [
-            ("INSERT INTO texts VALUES (?1)", true),
-            ("DELETE FROM texts WHERE text = ?1", false),
-        ] {
-            let run = move |connection: &Connection| {
-                Ok(connection.execute(statement, [WORDS]).map(|_| ())?)
-            };
-            database.write(run).await.unwrap();
-            database.erase_residue().await.unwrap();
-            assert_eq!(holds_words(), is_there, "{statement}");
-        }
-        assert!(std::fs::metadata(log).unwrap().len() <= LOG_OF_ONE_PAGE_BYTES);
-    }
-
-    #[tokio::test]
-    async fn log_is_emptied_behind_a_reader_that_needs_it() {
-        let directory = tempfile::tempdir().unwrap();
-        let database = open(&directory, &[TABLE]).unwrap();
-        let log = directory.path().join("numbers.db-wal");
-        let (begun, has_begun) = oneshot::channel();
-        let slow_read = database.read(move |connection| {
-            connection.query_row("SELECT count(*) FROM numbers", [], |_| Ok(()))?;
-            let _ = begun.send(());
-            thread::sleep(Duration::from_secs(1));
-            Ok(())
-        });
-        let deletion = async {
-            has_begun.await.unwrap();
-            let write = |connection: &Connection| {
-                Ok(connection.execute("DELETE FROM numbers", []).map(|_| ())?)
-            };
-            database.write(write).await.unwrap();
-            database.erase_residue().await.unwrap();
-            std::fs::metadata(&log).unwrap().len()
-        };
-        let (read, left) = tokio::join!(slow_read, deletion);
-        read.unwrap();
-        assert!(
-            left <= LOG_OF_ONE_PAGE_BYTES,
-            "busy is no success: {left} bytes"
-        );
-    }
-
-    #[test]
-    fn file_of_a_newer_version_is_rejected() {
-        let directory = tempfile::tempdir().unwrap();
-        drop(open(&directory, &[TABLE, "SELECT 1"]).unwrap());
-        assert!(matches!(
-            open(&directory, &[TABLE]),
-            Err(StoreError::Malformed(_))
-        ));
-    }
-}
+mod tests;

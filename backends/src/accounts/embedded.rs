@@ -16,7 +16,7 @@ use super::{AccountActivityStore, DashboardSession};
 use crate::{
     error::StoreError,
     json::{decode, encode},
-    sqlite::SqliteDatabase,
+    sqlite::{FileSharing, SqliteDatabase},
 };
 
 /// Schema migrations, oldest first.
@@ -45,7 +45,7 @@ impl EmbeddedAccounts {
     /// version wrote it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Ok(Self {
-            database: SqliteDatabase::open(path, MIGRATIONS)?,
+            database: SqliteDatabase::open(path, FileSharing::Commands, MIGRATIONS)?,
         })
     }
 }

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     error::StoreError,
     json::{decode, encode},
-    sqlite::SqliteDatabase,
+    sqlite::{FileSharing, SqliteDatabase},
 };
 
 /// Schema migrations, oldest first.
@@ -65,7 +65,7 @@ impl EmbeddedCatalog {
     /// version wrote it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Ok(Self {
-            database: SqliteDatabase::open(path, MIGRATIONS)?,
+            database: SqliteDatabase::open(path, FileSharing::Commands, MIGRATIONS)?,
         })
     }
 }

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     error::StoreError,
     json::{decode, encode},
-    sqlite::SqliteDatabase,
+    sqlite::{FileSharing, SqliteDatabase},
 };
 
 /// Schema migrations, oldest first.
@@ -60,7 +60,7 @@ impl EmbeddedProducts {
     /// version wrote it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Ok(Self {
-            database: SqliteDatabase::open(path, MIGRATIONS)?,
+            database: SqliteDatabase::open(path, FileSharing::OneProcess, MIGRATIONS)?,
             asked: Arc::default(),
         })
     }

@@ -42,7 +42,7 @@ use super::{
 use crate::{
     error::StoreError,
     json::{decode, encode},
-    sqlite::SqliteDatabase,
+    sqlite::{FileSharing, SqliteDatabase},
 };
 
 /// Schema migrations, oldest first.
@@ -84,7 +84,7 @@ impl EmbeddedStore {
     /// version wrote it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Ok(Self {
-            database: SqliteDatabase::open(path, MIGRATIONS)?,
+            database: SqliteDatabase::open(path, FileSharing::OneProcess, MIGRATIONS)?,
             #[cfg(test)]
             work: std::sync::Arc::default(),
         })

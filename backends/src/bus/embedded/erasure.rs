@@ -15,7 +15,7 @@ use crate::{
         BusError, CommitMark, PartitionId,
         ledger::{OffsetLedger, OffsetState},
     },
-    sqlite_residue::SqliteResidue,
+    sqlite_residue::{SqliteResidue, truncate_log},
 };
 
 /// Number of tries to erase the residue, each of which waits a moment for readers.
@@ -36,6 +36,14 @@ impl LogResidue {
             connection: file::open(path).map_err(|error| fatal(error.to_string()))?,
             residue: SqliteResidue::open(path).map_err(|error| fatal(error.to_string()))?,
         })
+    }
+
+    /// Empties the write-ahead log, which holds copies of deleted records until it is overwritten.
+    /// A log that a reader needs stays until the next time.
+    pub(super) fn empty_log(&self) {
+        if let Err(error) = truncate_log(&self.connection) {
+            tracing::warn!(%error, "write-ahead log not emptied");
+        }
     }
 
     /// Erases what deleted records left in the file.

@@ -6,14 +6,17 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use rusqlite::{Connection, Row, Transaction, params};
 use switchboard_schemas::{time::Timestamp, topics::Topic};
 
-use crate::bus::{BusError, CommitMark, IncomingRecord, PartitionId, placement};
+use crate::{
+    bus::{BusError, CommitMark, IncomingRecord, PartitionId, placement},
+    sqlite::{LOG_KEPT_BYTES, open_for_one_process},
+};
 
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of rows deleted in one sweep step, so that no publish waits long behind it.
-const SWEEP_STEP_ROWS: i64 = 256;
+pub(super) const SWEEP_STEP_ROWS: usize = 256;
 /// Retention of the marks of a group without members. It exceeds that of every topic, so that
 /// deleting marks repeats no record.
 const GROUP_RETENTION_HOURS: i64 = 24 * 31;
@@ -42,7 +45,7 @@ pub(super) type GroupMark = (String, PartitionId, CommitMark);
 
 /// Opens or creates the file.
 pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
-    let connection = Connection::open(path)?;
+    let connection = open_for_one_process(path)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     // An acknowledged record also survives a power failure; group commit pays for the sync once
@@ -50,7 +53,7 @@ pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "synchronous", "full")?;
     // Overwrite expired records, which contain messages of visitors.
     connection.pragma_update(None, "secure_delete", true)?;
-    connection.pragma_update(None, "journal_size_limit", 0)?;
+    connection.pragma_update(None, "journal_size_limit", LOG_KEPT_BYTES)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)
 }
@@ -94,13 +97,10 @@ pub(super) fn next_offsets(connection: &Connection) -> rusqlite::Result<HashMap<
 }
 
 /// Appends a record to its partition.
-pub(super) fn append(
-    transaction: &Transaction<'_>,
-    record: &IncomingRecord,
-) -> Result<(), BusError> {
+pub(super) fn append(connection: &Connection, record: &IncomingRecord) -> Result<(), BusError> {
     let headers = serde_json::to_string(&record.headers)
         .map_err(|error| BusError::Fatal(error.to_string()))?;
-    let mut statement = transaction
+    let mut statement = connection
         .prepare_cached("INSERT INTO records VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")
         .map_err(|error| unavailable(&error))?;
     statement
@@ -144,11 +144,11 @@ pub(super) fn read(
 
 /// Writes the committed mark of a partition.
 pub(super) fn write_mark(
-    transaction: &Transaction<'_>,
+    connection: &Connection,
     (group, partition, mark): &GroupMark,
 ) -> Result<(), BusError> {
     let write = || {
-        transaction
+        connection
             .prepare_cached("INSERT OR REPLACE INTO marks VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
             .execute(params![
                 group,
@@ -213,41 +213,41 @@ pub(super) fn write_next_offset(
     )
 }
 
-/// Deletes the oldest expired records of a partition. Returns `true` if more may be left.
+/// Deletes the oldest expired records of a partition. Returns their number; more may be left if it
+/// is [`SWEEP_STEP_ROWS`].
 pub(super) fn expire_step(
     connection: &mut Connection,
     partition: PartitionId,
     next: u64,
     now: Timestamp,
-) -> rusqlite::Result<bool> {
+) -> rusqlite::Result<usize> {
     let Some(hours) = partition.topic.retention_hours() else {
-        return Ok(false);
+        return Ok(0);
     };
     let expired_before = now.micros() - i64::from(hours) * HOUR_MICROS;
     let transaction = connection.transaction()?;
     // Only the head of the partition is examined, because records are stored in the order of their
     // age.
-    let oldest: Option<(i64, i64)> = transaction
+    let last: Option<i64> = transaction
         .prepare_cached(
-            "SELECT max(offset), count(*) FROM (SELECT offset, published_at FROM records
+            "SELECT max(offset) FROM (SELECT offset, published_at FROM records
                  WHERE topic = ?1 AND partition = ?2 ORDER BY offset LIMIT ?3) WHERE published_at < ?4",
         )?
-        .query_row(params![partition.topic.name(), partition.number, SWEEP_STEP_ROWS, expired_before], |row| {
-            Ok(row.get::<_, Option<i64>>(0)?.zip(row.get::<_, Option<i64>>(1)?))
-        })
-        .optional()?
-        .flatten();
-    let Some((last, count)) = oldest else {
-        return Ok(false);
+        .query_row(
+            params![partition.topic.name(), partition.number, SWEEP_STEP_ROWS as i64, expired_before],
+            |row| row.get(0),
+        )?;
+    let Some(last) = last else {
+        return Ok(0);
     };
     write_next_offset(&transaction, partition, next)?;
     let place = params![partition.topic.name(), partition.number, last];
-    transaction.execute(
+    let deleted = transaction.execute(
         "DELETE FROM records WHERE topic = ?1 AND partition = ?2 AND offset <= ?3",
         place,
     )?;
     transaction.commit()?;
-    Ok(count >= SWEEP_STEP_ROWS)
+    Ok(deleted)
 }
 
 /// Deletes all but the last record of each key in a partition of a compacted topic.

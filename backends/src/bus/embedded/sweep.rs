@@ -19,19 +19,21 @@ pub(super) struct ExpirySweep {
     waiting: Vec<PartitionId>,
     next_step: Option<Instant>,
     compacted_until: u64,
+    has_deleted: bool,
 }
 
 impl ExpirySweep {
-    /// Executes a step if it is due.
+    /// Executes a step if it is due. Returns true after the last step of a round that deleted
+    /// records.
     pub(super) fn step(
         &mut self,
         connection: &mut Connection,
         tails: &RecordTails,
         groups: &ConsumerGroups,
-    ) {
+    ) -> bool {
         let now = Instant::now();
         if self.next_step.is_some_and(|at| now < at) {
-            return;
+            return false;
         }
         if let Err(error) = self.sweep(connection, tails, groups) {
             tracing::warn!(%error, "log sweep failed, trying again");
@@ -42,6 +44,7 @@ impl ExpirySweep {
             STEP_INTERVAL
         };
         self.next_step = Some(now + pause);
+        self.waiting.is_empty() && std::mem::take(&mut self.has_deleted)
     }
 
     fn sweep(
@@ -58,7 +61,9 @@ impl ExpirySweep {
         if partition.topic.retention_hours().is_none() {
             return self.compact(connection, tails, partition);
         }
-        if file::expire_step(connection, partition, tails.end(partition), now)? {
+        let deleted = file::expire_step(connection, partition, tails.end(partition), now)?;
+        self.has_deleted |= deleted > 0;
+        if deleted >= file::SWEEP_STEP_ROWS {
             self.waiting.push(partition);
         }
         Ok(())
@@ -74,7 +79,7 @@ impl ExpirySweep {
         // Without new records there is nothing to compact; the first round after a start checks
         // once.
         if end != self.compacted_until {
-            file::compact(connection, partition)?;
+            self.has_deleted |= file::compact(connection, partition)? > 0;
             self.compacted_until = end;
         }
         Ok(())

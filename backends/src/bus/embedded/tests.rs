@@ -113,13 +113,19 @@ async fn expired_records_are_deleted_and_offsets_not_reused() {
 
     let mut connection = file::open(&directory.path().join("bus.sqlite")).unwrap();
     let day = Timestamp::from_micros(Timestamp::now().micros() + 23 * 3_600_000_000);
-    assert!(!file::expire_step(&mut connection, partition, 3, day).unwrap());
+    assert_eq!(
+        file::expire_step(&mut connection, partition, 3, day).unwrap(),
+        0
+    );
     assert_eq!(
         file::read(&connection, partition, 0, 9, 9).unwrap().len(),
         3
     );
     let later = Timestamp::from_micros(Timestamp::now().micros() + 25 * 3_600_000_000);
-    file::expire_step(&mut connection, partition, 3, later).unwrap();
+    assert_eq!(
+        file::expire_step(&mut connection, partition, 3, later).unwrap(),
+        3
+    );
     assert_eq!(
         file::read(&connection, partition, 0, 9, 9).unwrap().len(),
         0

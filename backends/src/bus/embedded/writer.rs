@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::Connection;
 use switchboard_schemas::time::Timestamp;
 use tokio::sync::oneshot;
 
@@ -22,7 +22,10 @@ use super::{
     sweep::ExpirySweep,
     tails::RecordTails,
 };
-use crate::bus::{BusError, IncomingRecord, OutgoingRecord};
+use crate::{
+    bus::{BusError, IncomingRecord, OutgoingRecord},
+    sqlite::execute_cached,
+};
 
 /// Maximum number of queued commands; further publishes fail with [`BusError::Unavailable`].
 const QUEUE_COMMANDS_MAX: usize = 4096;
@@ -151,8 +154,12 @@ impl LogThread {
                 Err(RecvTimeoutError::Timeout) => self.write_due_marks(),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            self.sweep
+            let has_deleted = self
+                .sweep
                 .step(&mut self.connection, &self.tails, &self.groups);
+            if has_deleted {
+                self.residue.empty_log();
+            }
         }
         if let Err(error) = self.write(&[], true) {
             tracing::warn!(%error, "last marks not written; their records will be delivered again");
@@ -252,7 +259,7 @@ impl LogThread {
         } else {
             Vec::new()
         };
-        let result = write(&mut self.connection, records, &marks);
+        let result = write(&self.connection, records, &marks);
         if result.is_err() {
             self.groups.put_back(marks);
         }
@@ -272,23 +279,26 @@ impl LogThread {
 }
 
 fn write(
-    connection: &mut Connection,
+    connection: &Connection,
     records: &[IncomingRecord],
     marks: &[file::GroupMark],
 ) -> Result<(), BusError> {
     if records.is_empty() && marks.is_empty() {
         return Ok(());
     }
-    let transaction = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(|error| file::unavailable(&error))?;
-    records
+    let execute = |sql| execute_cached(connection, sql).map_err(|error| file::unavailable(&error));
+    execute("BEGIN IMMEDIATE")?;
+    let written = records
         .iter()
-        .try_for_each(|record| file::append(&transaction, record))?;
-    marks
-        .iter()
-        .try_for_each(|mark| file::write_mark(&transaction, mark))?;
-    transaction
-        .commit()
-        .map_err(|error| file::unavailable(&error))
+        .try_for_each(|record| file::append(connection, record))
+        .and_then(|()| {
+            marks
+                .iter()
+                .try_for_each(|mark| file::write_mark(connection, mark))
+        })
+        .and_then(|()| execute("COMMIT"));
+    if written.is_err() && !connection.is_autocommit() {
+        execute("ROLLBACK")?;
+    }
+    written
 }

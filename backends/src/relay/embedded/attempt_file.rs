@@ -7,7 +7,10 @@ use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, OptionalExtension, params};
 use switchboard_schemas::{ids::MessageId, time::Timestamp};
 
-use crate::relay::{FINAL_STATE_TTL, RelayError};
+use crate::{
+    relay::{FINAL_STATE_TTL, RelayError},
+    sqlite::open_for_one_process,
+};
 
 // With synchronous off, a killed process loses nothing; a power failure may lose a few counts,
 // which is harmless.
@@ -42,7 +45,7 @@ impl AttemptFile {
     /// Opens or creates the file and deletes records older than any job can be.
     pub(super) fn open(path: &Path) -> Result<Self, RelayError> {
         let open = || {
-            let connection = Connection::open(path)?;
+            let connection = open_for_one_process(path)?;
             connection.execute_batch(SCHEMA)?;
             let keep_micros = i64::try_from(FINAL_STATE_TTL.as_micros()).unwrap_or(i64::MAX);
             let oldest = Timestamp::now().micros() - keep_micros;

@@ -11,9 +11,12 @@ use switchboard_schemas::{
 };
 
 use super::round_robin::RoundRobin;
-use crate::relay::{
-    FINAL_STATE_TTL, ROUND_ROBIN_TTL, RecordedDecisions, RelayError, RoundRobinOffer,
-    RoutingDecision,
+use crate::{
+    relay::{
+        FINAL_STATE_TTL, ROUND_ROBIN_TTL, RecordedDecisions, RelayError, RoundRobinOffer,
+        RoutingDecision,
+    },
+    sqlite::open_for_one_process,
 };
 
 // With synchronous off, a killed process loses nothing. A power failure may lose the last values;
@@ -47,7 +50,7 @@ impl MemoryFile {
     /// Opens or creates the file; without a path, opens a database in memory.
     pub(super) fn open(path: Option<&Path>) -> Result<Self, RelayError> {
         let open = || {
-            let connection = path.map_or_else(Connection::open_in_memory, Connection::open)?;
+            let connection = path.map_or_else(Connection::open_in_memory, open_for_one_process)?;
             connection.execute_batch(SCHEMA)?;
             Ok(connection)
         };

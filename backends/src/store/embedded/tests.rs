@@ -60,7 +60,7 @@ async fn conversations_of_an_older_file_are_listed_by_their_start() {
     let start = StartRows::from_start(&talk.turn(0, "question").start(1)).unwrap();
     let (row, older) = (
         start.list_row.unwrap(),
-        SqliteDatabase::open(&path, &MIGRATIONS[..2]).unwrap(),
+        SqliteDatabase::open(&path, FileSharing::OneProcess, &MIGRATIONS[..2]).unwrap(),
     );
     let (org, id) = (talk.org.to_string(), talk.id.to_string());
     let put = move |connection: &Connection| {
