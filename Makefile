@@ -6,7 +6,7 @@ SERVICES_DIR ?= $(CURDIR)/target/services
 FUZZ_SECONDS ?= 60
 SCREENSHOTS_DIR ?= $(CURDIR)/target/screenshots
 
-.PHONY: help run test quick check mutants chaos lint fmt services-up services-down bench bench-products provider-faults eval-routing screenshots recordings fuzz clean
+.PHONY: help run test quick check mutants chaos lint fmt services-up services-down bench bench-products perf-budget provider-faults eval-routing screenshots recordings fuzz clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
@@ -48,6 +48,9 @@ bench: ## Measure added latency, throughput and memory (also on services after `
 
 bench-products: ## Measure product search with 50,000 products, with misspellings and filters
 	@tests/run.sh bench-products
+
+perf-budget: ## Count system calls, instructions, bytes and memory of a chat and compare with tests/bench/budget.tsv (UPDATE_BUDGET=1 rewrites it)
+	@tests/run.sh perf-budget
 
 provider-faults: ## Print 40 provider faults and their outcomes (also on services after `source target/services/env`)
 	@tests/run.sh provider-faults

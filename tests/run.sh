@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the stages of each make target. `test` builds once, and then runs its stages in lanes.
-# run.sh test|quick|check|lint|mutants|chaos|bench|bench-products|provider-faults|eval-routing|fuzz
+# run.sh test|quick|check|lint|mutants|chaos|bench|bench-products|perf-budget|provider-faults|eval-routing|fuzz
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ROOT=$PWD
@@ -277,6 +277,12 @@ bench_products() {
   cargo bench --locked --workspace --bench products -- "$@"
 }
 
+# Costs of a chat as counts, which a busy machine changes little; so the quickly built profile will do.
+perf_budget() {
+  use_mold
+  cargo bench --locked --workspace --profile release --bench budget
+}
+
 # The table of provider faults and their outcomes: in one process, and as separate processes where the addresses of
 # real services are known.
 provider_faults() {
@@ -329,8 +335,9 @@ case ${1:-} in
   chaos) chaos ;;
   bench) shift; bench "$@" ;;
   bench-products) shift; bench_products "$@" ;;
+  perf-budget) perf_budget ;;
   provider-faults) provider_faults ;;
   eval-routing) eval_routing ;;
   fuzz) fuzz "${2:-60}" ;;
-  *) echo "test, quick, check, lint, mutants, chaos, bench, bench-products, provider-faults, eval-routing or fuzz, not '${1:-}'" >&2; exit 2 ;;
+  *) echo "test, quick, check, lint, mutants, chaos, bench, bench-products, perf-budget, provider-faults, eval-routing or fuzz, not '${1:-}'" >&2; exit 2 ;;
 esac

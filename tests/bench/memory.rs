@@ -1,6 +1,7 @@
 //! Memory of an open stream, summed over all processes of the service.
 
 use futures::future::join_all;
+use reqwest::Response;
 
 use crate::{load::Target, support::TestService};
 
@@ -11,15 +12,20 @@ pub(crate) async fn measure_open_streams(
     streams: usize,
 ) -> (u64, u64) {
     let idle = resident_kib(service);
-    let open = join_all((0..streams).map(|_| async {
+    let open = open_streams(target, streams).await;
+    let loaded = resident_kib(service);
+    drop(open);
+    (idle, loaded)
+}
+
+/// Opens replies and reads the first bytes of each; `None` if one failed.
+pub(crate) async fn open_streams(target: &Target, streams: usize) -> Vec<Option<Response>> {
+    join_all((0..streams).map(|_| async {
         let mut response = target.chat().send().await.ok()?.error_for_status().ok()?;
         response.chunk().await.ok()??;
         Some(response)
     }))
-    .await;
-    let loaded = resident_kib(service);
-    drop(open);
-    (idle, loaded)
+    .await
 }
 
 fn resident_kib(service: &TestService) -> u64 {

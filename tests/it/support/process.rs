@@ -68,11 +68,19 @@ impl ProcessCommand {
         self.directory.join(format!("{}.log", self.name))
     }
 
+    /// Returns the words of `TESTED_WRAPPER`, the command that runs the program, such as valgrind.
+    fn wrapper(&self) -> impl Iterator<Item = &str> {
+        let variables = self.environment.iter();
+        let wrapper = variables.filter(|(name, _)| name == "TESTED_WRAPPER");
+        wrapper.flat_map(|(_, words)| words.split_whitespace())
+    }
+
     fn prepare(&self) -> Command {
         // setpriv replaces itself with the program, which dies with us even if we are killed.
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "KILL"])
+            .args(self.wrapper())
             .arg(binary())
             .args(&self.arguments);
         for (name, _) in std::env::vars() {
