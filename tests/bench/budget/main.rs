@@ -31,7 +31,7 @@ use std::{process::ExitCode, time::Duration};
 
 use support::{Organization, OrganizationDocument, Profile, Script, TestService, background};
 
-use crate::{load::Target, table::Measured};
+use crate::{load::Target, table::ChatCosts};
 
 /// Words of each reply.
 const TOKENS: usize = 20;
@@ -79,19 +79,19 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
-    let measured = background().block_on(async {
-        let mut measured = Measured::default();
+    let costs = background().block_on(async {
+        let mut costs = ChatCosts::default();
         for load in &LOADS {
-            count_calls(load, &mut measured).await;
+            count_calls(load, &mut costs).await;
         }
-        measure_memory(&mut measured).await;
-        count_instructions(&mut measured).await;
-        measured
+        measure_memory(&mut costs).await;
+        count_instructions(&mut costs).await;
+        costs
     });
-    table::check(&measured)
+    table::check(&costs)
 }
 
-async fn count_calls(load: &Load, measured: &mut Measured) {
+async fn count_calls(load: &Load, costs: &mut ChatCosts) {
     let (service, organization) = start(&[]).await;
     let target = Target::through(&service, &organization);
     organization.script(Script::counts(TOKENS, load.token_delay));
@@ -104,14 +104,14 @@ async fn count_calls(load: &Load, measured: &mut Measured) {
     chat(&target, load.at_once, load.chats).await;
     let calls = trace.stop();
     for (name, count) in calls {
-        measured.add(load.name, &name, per_chat(count, load.chats));
+        costs.add(load.name, &name, per_chat(count, load.chats));
     }
     for ((name, before), (_, after)) in bytes.iter().zip(counters::written_bytes(process)) {
-        measured.add(load.name, name, per_chat(after - before, load.chats));
+        costs.add(load.name, name, per_chat(after - before, load.chats));
     }
 }
 
-async fn measure_memory(measured: &mut Measured) {
+async fn measure_memory(costs: &mut ChatCosts) {
     let (service, organization) = start(&[]).await;
     let target = Target::through(&service, &organization);
     organization.script(Script::counts(TOKENS, Duration::ZERO));
@@ -123,20 +123,20 @@ async fn measure_memory(measured: &mut Measured) {
     let open = memory::open_streams(&target, OPEN_STREAMS).await;
     let loaded = counters::proportional_bytes(process);
     assert!(open.iter().all(Option::is_some), "a stream did not open");
-    measured.add("streams", "idle PSS bytes", per_chat(idle, 1));
+    costs.add("streams", "idle PSS bytes", per_chat(idle, 1));
     let growth = loaded.saturating_sub(idle);
-    measured.add(
+    costs.add(
         "streams",
         "PSS bytes per stream",
         per_chat(growth, OPEN_STREAMS),
     );
 }
 
-async fn count_instructions(measured: &mut Measured) {
+async fn count_instructions(costs: &mut ChatCosts) {
     let few = instructions(FEW_CHATS).await;
     let many = instructions(MANY_CHATS).await;
     let chats = MANY_CHATS - FEW_CHATS;
-    measured.add("alone", "instructions", per_chat(many - few, chats));
+    costs.add("alone", "instructions", per_chat(many - few, chats));
 }
 
 /// Returns the instructions of a service from its start to its end, with `chats` chats one by one.

@@ -13,9 +13,9 @@ type Row = (String, String);
 
 /// Counts per chat, by load and name.
 #[derive(Default)]
-pub(crate) struct Measured(BTreeMap<Row, f64>);
+pub(crate) struct ChatCosts(BTreeMap<Row, f64>);
 
-impl Measured {
+impl ChatCosts {
     pub(crate) fn add(&mut self, load: &str, count: &str, per_chat: f64) {
         self.0.insert((load.into(), count.into()), per_chat);
     }
@@ -23,16 +23,16 @@ impl Measured {
 
 /// Prints every row and fails if one is above its budget; rewrites the table if `UPDATE_BUDGET` is
 /// 1.
-pub(crate) fn check(measured: &Measured) -> ExitCode {
+pub(crate) fn check(costs: &ChatCosts) -> ExitCode {
     let budgets = read();
     if std::env::var("UPDATE_BUDGET").as_deref() == Ok("1") {
-        write(measured, &budgets);
+        write(costs, &budgets);
         return ExitCode::SUCCESS;
     }
     let mut failures = 0;
     for (row, (budget, tolerance)) in &budgets {
         let (load, count) = row;
-        let per_chat = measured.0.get(row).copied().unwrap_or(0.0);
+        let per_chat = costs.0.get(row).copied().unwrap_or(0.0);
         let percent = 100.0 * (per_chat / budget - 1.0);
         let is_above = percent > *tolerance;
         failures += u32::from(is_above);
@@ -59,10 +59,10 @@ fn read() -> BTreeMap<Row, (f64, f64)> {
     rows.collect()
 }
 
-/// Writes the measured counts with the tolerances that the table has.
-fn write(measured: &Measured, budgets: &BTreeMap<Row, (f64, f64)>) {
+/// Writes the counts with the tolerances that the table has.
+fn write(costs: &ChatCosts, budgets: &BTreeMap<Row, (f64, f64)>) {
     let mut text = HEADER.to_owned();
-    for (row, per_chat) in &measured.0 {
+    for (row, per_chat) in &costs.0 {
         if *per_chat < SMALLEST && !budgets.contains_key(row) {
             continue;
         }
