@@ -33,7 +33,7 @@ use crate::{
 const OPS_DRAIN: Duration = Duration::from_secs(1);
 
 /// Arguments of `serve`: the role of this process.
-#[derive(Args, Default)]
+#[derive(Args)]
 pub(crate) struct ServeArguments {
     /// Role of this process; all roles but `all` need the cluster profile.
     #[arg(long, value_enum, default_value_t, env = "SWITCHBOARD_ROLE")]

@@ -54,7 +54,7 @@ const ONE_PROCESS: &CStr = c"unix-excl";
 pub(crate) enum FileSharing {
     /// The service alone.
     OneProcess,
-    /// The service and its commands.
+    /// The service and other programs, such as its commands.
     Commands,
 }
 
@@ -220,8 +220,9 @@ impl ReaderPool {
         execute_cached(&connection, "BEGIN")?;
         let outcome = work(&connection);
         // A connection whose snapshot does not end is not used again.
-        execute_cached(&connection, "ROLLBACK")?;
-        self.idle.lock().push(connection);
+        if execute_cached(&connection, "ROLLBACK").is_ok() {
+            self.idle.lock().push(connection);
+        }
         outcome
     }
 
@@ -245,9 +246,14 @@ fn connect(path: &Path, sharing: FileSharing) -> Result<Connection, StoreError> 
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // People request that their text is deleted; `erase_residue` also empties the log.
+    // People request that their data is deleted. A kept log is emptied by `erase_residue`; accounts
+    // and products are deleted without it.
     connection.pragma_update(None, "secure_delete", true)?;
-    connection.pragma_update(None, "journal_size_limit", LOG_KEPT_BYTES)?;
+    let kept_bytes = match sharing {
+        FileSharing::OneProcess => LOG_KEPT_BYTES,
+        FileSharing::Commands => 0,
+    };
+    connection.pragma_update(None, "journal_size_limit", kept_bytes)?;
     Ok(connection)
 }
 

@@ -60,7 +60,7 @@ impl EmbeddedProducts {
     /// version wrote it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Ok(Self {
-            database: SqliteDatabase::open(path, FileSharing::OneProcess, MIGRATIONS)?,
+            database: SqliteDatabase::open(path, FileSharing::Commands, MIGRATIONS)?,
             asked: Arc::default(),
         })
     }

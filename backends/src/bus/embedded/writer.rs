@@ -148,6 +148,8 @@ struct LogThread {
 
 impl LogThread {
     fn run(mut self, commands: &Receiver<WriteCommand>) {
+        // A process that was killed leaves deleted text in the log.
+        self.residue.empty_log();
         loop {
             match commands.recv_timeout(MARKS_INTERVAL) {
                 Ok(first) => self.answer(first, commands),
