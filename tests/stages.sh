@@ -20,7 +20,7 @@ begin_run() {
 # stage NAME COMMAND... : runs one stage and records seconds, outcome, lane and tests
 stage() {
   local name=$1 began=$SECONDS status=0 outcome=ok log=$LOGS/$LANE.log offset; shift
-  printf '\n=== %s\n' "$name"
+  printf '\n=== %s\n' "$name" | if [ "$LANE" = main ]; then tee -a "$log"; else cat; fi
   offset=$(stat -c %s "$log" 2>/dev/null || echo 0)
   # `if` would switch `set -e` off inside the command; a subshell with its own `set -e` keeps it on.
   set +e
@@ -90,16 +90,21 @@ report() {
   printf '%5s s  in all; %s %% of %s processors busy\n' "$((SECONDS - RUN_BEGAN))" "$(busy_percent "$CPU_BEGAN")" "$(nproc)"
   if [ "$1" != 0 ]; then
     printf '\n=== failures\n'
-    awk -F '\t' '$2 == "FAILED" { print $3 }' "$RESULTS" | sort -u | while read -r lane; do
-      print_failures "$LOGS/$lane.log"
+    awk -F '\t' '$2 == "FAILED" { print $3 "\t" $5 }' "$RESULTS" | while IFS=$'\t' read -r lane name; do
+      printf '\n--- stage %s\n' "$name"
+      output_of "$name" "$LOGS/$lane.log" | print_failures
     done
   fi
   awk -F '\t' '$4 != "" { split($4, count, " "); passed += count[1]; failed += count[3] } END { print passed + 0 " passed, " failed + 0 " failed" }' "$RESULTS"
 }
 
-# print_failures LOG : prints name, message and last 40 lines of each failed test, or the end of a log without tests
+# output_of STAGE LOG : prints what a stage has printed
+output_of() {
+  [ ! -f "$2" ] || awk -v stage="=== $1" '/^=== / { inside = ($0 == stage) } inside' "$2"
+}
+
+# print_failures : prints name, message and last 40 lines of each failed test of an output, or its end if it has none
 print_failures() {
-  [ -f "$1" ] || return 0
   awk '
     function finish(  i) {
       if (name == "") return
@@ -121,5 +126,5 @@ print_failures() {
     END {
       finish()
       if (!failures) for (i = NR > 60 ? NR - 59 : 1; i <= NR; i++) print substr(tail[i % 60], 1, 500)
-    }' "$1"
+    }'
 }

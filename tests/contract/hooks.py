@@ -6,6 +6,15 @@ from schemathesis import GenerationMode
 EVENT_ID = "Last-Event-ID"
 
 
+def without_long_numbers(value):
+    """Replaces whole numbers that 64 bits do not hold."""
+    if isinstance(value, dict):
+        return {name: without_long_numbers(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [without_long_numbers(item) for item in value]
+    return 0 if isinstance(value, int) and not -(2**63) <= value < 2**64 else value
+
+
 @schemathesis.hook
 def before_call(context, case, kwargs):
     """Corrects requests that should be valid. Requests that should be refused stay unchanged."""
@@ -23,3 +32,6 @@ def before_call(context, case, kwargs):
     if case.operation.definition.raw.get("operationId") == "createVisitorToken" and isinstance(case.body, dict):
         case.body.pop("visitorId", None)
         case.body.pop("visitorSecret", None)
+    # Whole numbers in metadata that would be stored rounded are refused, at any depth.
+    if isinstance(case.body, dict) and "metadata" in case.body:
+        case.body["metadata"] = without_long_numbers(case.body["metadata"])
