@@ -14,7 +14,7 @@ use switchboard_backends::{
     bus::{
         BusConsumer, BusEvent, MessageBus, OutgoingRecord, embedded::EmbeddedBus, kafka::KafkaBus,
     },
-    config::BusConfig,
+    config::{BusConfig, EventPublication},
 };
 use switchboard_schemas::topics::Topic;
 use tokio::task::JoinSet;
@@ -127,6 +127,7 @@ fn open_kafka(brokers: String) -> Result<Arc<dyn MessageBus>, Box<dyn Error>> {
         partitions: PARTITIONS,
         replication: 1,
         group_protocol: "classic".to_owned(),
+        publish_events: EventPublication::Auto,
         properties: [].into(),
     };
     let namespace = format!("latency-{:08x}", rand::random::<u32>());

@@ -45,10 +45,35 @@ pub struct BusConfig {
     pub replication: u16,
     /// Group protocol: `classic` or `consumer` (KIP-848).
     pub group_protocol: String,
+    /// Profiles in which message events are published for readers outside the service.
+    pub publish_events: EventPublication,
     /// Further librdkafka properties, for instance for TLS and SASL; they override the built-in
     /// ones.
     #[serde(default)]
     pub properties: std::collections::BTreeMap<String, String>,
+}
+
+/// Profiles in which message events are published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EventPublication {
+    /// In the cluster profile: nothing outside the process can read the embedded bus.
+    Auto,
+    /// In both profiles.
+    Always,
+    /// In no profile.
+    Never,
+}
+
+impl BackendsConfig {
+    /// Returns true if message events are published.
+    pub fn publishes_events(&self) -> bool {
+        match self.bus.publish_events {
+            EventPublication::Auto => self.profile == BackendProfile::Cluster,
+            EventPublication::Always => true,
+            EventPublication::Never => false,
+        }
+    }
 }
 
 /// Settings of Redis, used by relay and limiter.

@@ -209,15 +209,17 @@ impl ServiceConfig {
         if top.profile == BackendProfile::Cluster {
             checks::check_addresses(bus.as_ref(), redis.as_ref(), scylla.as_ref(), errors);
         }
+        let backends = BackendsConfig {
+            profile: top.profile,
+            data_dir: top.data_dir,
+            namespace: top.namespace,
+            bus: bus?,
+            redis: redis?,
+            scylla: scylla?,
+        };
+        let publish_events = backends.publishes_events();
         Some(Self {
-            backends: BackendsConfig {
-                profile: top.profile,
-                data_dir: top.data_dir,
-                namespace: top.namespace,
-                bus: bus?,
-                redis: redis?,
-                scylla: scylla?,
-            },
+            backends,
             public_url: top.public_url,
             demo: top.demo,
             secret: top.secret,
@@ -230,6 +232,7 @@ impl ServiceConfig {
             model: model?,
             workers: WorkersConfig {
                 products,
+                publish_events,
                 ..workers?
             },
             runtime: runtime?,

@@ -192,6 +192,24 @@ fn worker_threads_leave_a_processor_to_the_writers_of_files() {
 }
 
 #[test]
+fn events_are_published_in_a_cluster_unless_set_otherwise() {
+    let cluster = [
+        ("SWITCHBOARD__PROFILE", "cluster"),
+        (
+            "SWITCHBOARD__SECRET",
+            "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00",
+        ),
+    ];
+    for (profile, is_published) in [(&[][..], false), (&cluster[..], true)] {
+        for (publish, expected) in [("auto", is_published), ("always", true), ("never", false)] {
+            let setting = ("SWITCHBOARD__BUS__PUBLISH_EVENTS", publish);
+            let config = loaded(&[profile, &[setting]].concat()).unwrap();
+            assert_eq!(config.workers.publish_events, expected, "{publish}");
+        }
+    }
+}
+
+#[test]
 fn invalid_network_is_quoted_with_its_setting() {
     let errors = loaded(&[(
         "SWITCHBOARD__WORKERS__PROVIDER_PRIVATE_NETWORKS",

@@ -106,6 +106,9 @@ pub struct WorkersConfig {
     pub parked_max_ms: u64,
     /// Time for which running jobs may go on during shutdown.
     pub drain_ms: u64,
+    /// Message events are published; by `bus.publish_events` and the profile.
+    #[serde(skip)]
+    pub publish_events: bool,
     /// Section `[products]`, which stands beside `[workers]` in the file.
     #[serde(skip)]
     pub products: ProductsConfig,
@@ -157,6 +160,7 @@ impl Default for WorkersConfig {
             parked_delay_ms: 5_000,
             parked_max_ms: 300_000,
             drain_ms: 25_000,
+            publish_events: true,
             products: ProductsConfig::default(),
         }
     }

@@ -86,7 +86,9 @@ impl ConversationChange<'_> {
             Some(false) => PatchOutcome::NotFound,
             None => return JobEnd::RetryAfter(config.parked_delay()),
         };
-        if let (PatchOutcome::Applied, Some(event)) = (outcome, &self.event) {
+        if let (PatchOutcome::Applied, Some(event), true) =
+            (outcome, &self.event, config.publish_events)
+        {
             let bus = &*inference.backends.bus;
             let publish = || events::publish_event(bus, config, event);
             let published = retry::retry_until(deadline, delays, "publish an event", publish);

@@ -17,7 +17,7 @@ use switchboard_schemas::{
 };
 use tokio::{
     sync::{Mutex as AsyncMutex, Notify},
-    time::{Instant, MissedTickBehavior, interval, sleep},
+    time::{Instant, MissedTickBehavior, interval_at, sleep},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -189,7 +189,8 @@ impl ReplyWriter {
 
     /// Sends frames and heartbeats until it is dropped.
     pub(crate) async fn drive(&self) {
-        let mut heartbeat = interval(HEARTBEAT_INTERVAL);
+        // The turn sends the first heartbeat itself.
+        let mut heartbeat = interval_at(Instant::now() + HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {

@@ -32,8 +32,9 @@ use tokio::time::timeout;
 
 use self::world::World;
 use crate::{
+    config::WorkersConfig,
     job_loop::JobEnd,
-    testing::{Raw, Script, eventually, says},
+    testing::{Raw, Script, eventually, quick, says},
 };
 
 fn finished(end: &JobEnd) -> bool {
@@ -403,6 +404,25 @@ async fn exhausted_reply_fails_and_becomes_a_dead_letter() {
         (end.status, end.failure),
         (ReplyStatus::Failed, Some(ReplyFailure::AttemptsExhausted))
     );
+}
+
+#[tokio::test]
+async fn reply_patch_and_deletion_need_no_events_if_they_are_off() {
+    let config = WorkersConfig {
+        publish_events: false,
+        ..quick()
+    };
+    let world = World::with(vec![says("Hello")], false, shop(), config).await;
+    world.refuse_events();
+    let job = world.job("hi");
+    assert!(finished(&world.run(&job).await));
+    assert_eq!(world.messages(&job).await.len(), 2);
+    for end in [
+        world.run_patch(&world.patch(&job)).await,
+        world.run_deletion(&world.deletion(&job)).await,
+    ] {
+        assert!(finished(&end));
+    }
 }
 
 #[tokio::test]

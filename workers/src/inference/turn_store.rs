@@ -152,6 +152,12 @@ impl TurnStore for ConversationTurnStore<'_> {
     }
 
     async fn publish_events(&self, position: u64, mut publication: AnnouncementReceiver) {
+        if !self.inference.config.publish_events {
+            if publication.event().await.is_some() {
+                publication.mark_published();
+            }
+            return std::future::pending().await;
+        }
         let is_user_published = self
             .publish(&events::user_message(self.job, position))
             .await;
@@ -167,6 +173,9 @@ impl TurnStore for ConversationTurnStore<'_> {
     }
 
     async fn republish_events(&self, record: &ReplyRecord) -> Result<(), JobEnd> {
+        if !self.inference.config.publish_events {
+            return Ok(());
+        }
         let text = self.stored_text(record).await?;
         let user_message = events::user_message(self.job, record.user_position);
         let reply = events::assistant_message(self.job, record, &text);

@@ -127,6 +127,7 @@ mod tests {
     use rdkafka::consumer::BaseConsumer;
 
     use super::*;
+    use crate::config::EventPublication;
 
     fn properties(group_protocol: &str) -> Result<ClientProperties, BusError> {
         let config = BusConfig {
@@ -134,6 +135,7 @@ mod tests {
             partitions: 1,
             replication: 1,
             group_protocol: group_protocol.to_owned(),
+            publish_events: EventPublication::Auto,
             properties: [("linger.ms".to_owned(), "7".to_owned())].into(),
         };
         ClientProperties::new(&config, "test")

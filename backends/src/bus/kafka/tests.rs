@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     bus::{BusConsumer as _, BusError, BusEvent, CommitMark, MessageBus, OutgoingRecord},
-    config::BusConfig,
+    config::{BusConfig, EventPublication},
     testing::SLACK,
 };
 
@@ -36,6 +36,7 @@ fn config(brokers: &str, partitions: u32) -> BusConfig {
         partitions,
         replication: 1,
         group_protocol: "classic".to_owned(),
+        publish_events: EventPublication::Auto,
         properties: BTreeMap::new(),
     }
 }
