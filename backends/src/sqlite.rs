@@ -26,6 +26,8 @@ use crate::{
     sqlite_residue::{SqliteResidue, truncate_log},
 };
 
+pub(crate) mod log_copier;
+
 /// Maximum number of queued writes.
 const WRITE_QUEUE_MAX: usize = 1024;
 /// Maximum number of writes in one commit, which bounds the wait of the first of them.
@@ -97,10 +99,13 @@ impl SqliteDatabase {
         if let Some(directory) = path.parent() {
             std::fs::create_dir_all(directory).map_err(|error| unavailable(&error))?;
         }
-        let writer = connect(path, sharing)?;
+        let mut writer = connect(path, sharing)?;
         migrate(&writer, migrations)?;
         // A process that was killed leaves deleted text in the log.
         truncate_log(&connect(path, sharing)?)?;
+        if sharing == FileSharing::OneProcess {
+            log_copier::start(&mut writer, connect(path, sharing)?)?;
+        }
         let (writes, jobs) = mpsc::channel(WRITE_QUEUE_MAX);
         thread::Builder::new()
             .name("sqlite-writer".into())

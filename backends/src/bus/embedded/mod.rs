@@ -24,6 +24,7 @@ use rusqlite::Connection;
 use switchboard_schemas::topics::Topic;
 
 use super::{BusConsumer, BusError, MessageBus, OutgoingRecord, PartitionId};
+use crate::sqlite::log_copier;
 use consumer::EmbeddedConsumer;
 use erasure::LogResidue;
 use groups::ConsumerGroups;
@@ -62,6 +63,7 @@ impl EmbeddedBus {
         ));
         let groups = Arc::new(ConsumerGroups::default());
         let reader = Arc::new(Mutex::new(file::open(path).map_err(fatal)?));
+        log_copier::start(&mut connection, file::open(path).map_err(fatal)?).map_err(fatal)?;
         let residue = LogResidue::open(path)?;
         let writer = LogWriter::start(connection, residue, tails.clone(), groups.clone())?;
         Ok(Self {
