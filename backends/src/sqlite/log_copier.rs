@@ -1,4 +1,5 @@
-//! Copies the write-ahead log into its file beside the commits, so that hardly one of them does.
+//! Copies the write-ahead log into its file beside the commits (checkpoints), so that hardly one of
+//! them does.
 
 use std::{
     ffi::c_int,

@@ -153,9 +153,7 @@ impl TurnStore for ConversationTurnStore<'_> {
 
     async fn publish_events(&self, position: u64, mut publication: AnnouncementReceiver) {
         if !self.inference.config.publish_events {
-            if publication.event().await.is_some() {
-                publication.mark_published();
-            }
+            publication.mark_published();
             return std::future::pending().await;
         }
         let is_user_published = self
