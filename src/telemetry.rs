@@ -1,14 +1,13 @@
 //! Logs on the standard error stream, and traces for a collector if one is configured.
 //!
-//! Spans carry the W3C trace context even if they are not exported, so that the logs alone show the
-//! way of a request through the bus to its worker.
+//! Spans are recorded only for a collector; the trace id of the logs does not need them.
 
 use std::io::IsTerminal;
 
 use anyhow::Context;
-use opentelemetry::{global, trace::TracerProvider};
+use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::{SpanExporter, WithExportConfig};
-use opentelemetry_sdk::{Resource, propagation::TraceContextPropagator, trace::SdkTracerProvider};
+use opentelemetry_sdk::{Resource, trace::SdkTracerProvider};
 use tracing_appender::non_blocking::NonBlocking;
 use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
 
@@ -22,7 +21,7 @@ const SILENCED_TARGETS: [&str; 3] = ["async_openai=off", "h2=info", "hyper_util=
 
 /// Writer of logs and exporter of traces, flushed when the process ends.
 pub(crate) struct TelemetryGuard {
-    provider: SdkTracerProvider,
+    provider: Option<SdkTracerProvider>,
     log_writer: LogWriter,
 }
 
@@ -30,9 +29,9 @@ impl TelemetryGuard {
     /// Installs the log subscriber and the trace exporter of this process.
     pub(crate) fn install(config: &TelemetryConfig) -> anyhow::Result<Self> {
         let provider = tracer_provider(config)?;
-        global::set_text_map_propagator(TraceContextPropagator::new());
-        global::set_tracer_provider(provider.clone());
-        let traces = tracing_opentelemetry::layer().with_tracer(provider.tracer("switchboard"));
+        let traces = provider.as_ref().map(|provider| {
+            tracing_opentelemetry::layer().with_tracer(provider.tracer("switchboard"))
+        });
         let (log_writer, writer) = LogWriter::start().context("cannot write logs")?;
         tracing_subscriber::registry()
             .with(build_filter(&config.log)?)
@@ -54,7 +53,7 @@ impl TelemetryGuard {
     /// Exports the remaining spans and writes the remaining log lines. Blocks the thread for at
     /// most the timeouts of both.
     pub(crate) fn flush(self) {
-        if let Err(error) = self.provider.shutdown() {
+        if let Some(Err(error)) = self.provider.map(|provider| provider.shutdown()) {
             tracing::warn!(%error, "cannot flush traces");
         }
         self.log_writer.flush();
@@ -103,12 +102,12 @@ where
     }
 }
 
-fn tracer_provider(config: &TelemetryConfig) -> anyhow::Result<SdkTracerProvider> {
+fn tracer_provider(config: &TelemetryConfig) -> anyhow::Result<Option<SdkTracerProvider>> {
     let resource = Resource::builder().with_service_name("switchboard").build();
     let builder = SdkTracerProvider::builder().with_resource(resource);
     let from_environment = std::env::var_os("OTEL_EXPORTER_OTLP_ENDPOINT").is_some();
     if config.otlp_endpoint.is_empty() && !from_environment {
-        return Ok(builder.build());
+        return Ok(None);
     }
     let exporter = SpanExporter::builder().with_http();
     let exporter = if config.otlp_endpoint.is_empty() {
@@ -122,5 +121,5 @@ fn tracer_provider(config: &TelemetryConfig) -> anyhow::Result<SdkTracerProvider
     let exporter = exporter
         .build()
         .context("telemetry.otlp_endpoint: cannot create the exporter")?;
-    Ok(builder.with_batch_exporter(exporter).build())
+    Ok(Some(builder.with_batch_exporter(exporter).build()))
 }

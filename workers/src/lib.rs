@@ -31,7 +31,6 @@ mod routing;
 mod testing;
 mod text;
 mod tools;
-mod trace;
 
 use std::sync::Arc;
 

@@ -22,6 +22,7 @@
 pub mod embedded;
 pub mod kafka;
 pub mod ledger;
+pub mod trace;
 
 #[cfg(test)]
 mod conformance;

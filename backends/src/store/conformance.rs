@@ -106,6 +106,7 @@ conformance_tests! {
     history [
         page_costs_the_same_at_any_offset,
         pages_join_to_the_complete_history,
+        opening_of_a_turn_is_what_its_parts_are,
         page_contains_only_counted_messages,
         concurrent_reader_never_misses_a_counted_message,
     ]

@@ -3,14 +3,26 @@
 use async_trait::async_trait;
 use switchboard_schemas::{
     conversation::{Conversation, Message},
-    ids::{ConversationId, OrgId},
+    ids::{ConversationId, MessageId, OrgId},
 };
 
 use super::{
+    ReplyState,
     deletion::HistoryState,
     listing::{ListQuery, ListedConversation},
 };
 use crate::error::StoreError;
+
+/// State that a turn builds on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnOpening {
+    /// State of the turn's reply.
+    pub reply: Option<ReplyState>,
+    /// State of the conversation.
+    pub history: HistoryState,
+    /// Latest messages, oldest first.
+    pub messages: Vec<Message>,
+}
 
 /// Reads of conversations.
 ///
@@ -35,6 +47,15 @@ pub trait ConversationReader: Send + Sync {
         org: &OrgId,
         id: &ConversationId,
     ) -> Result<HistoryState, StoreError>;
+
+    /// Returns the state that the turn of `reply` builds on, with at most `messages_max` of the
+    /// latest messages.
+    async fn turn_opening(
+        &self,
+        org: &OrgId,
+        reply: &MessageId,
+        messages_max: u32,
+    ) -> Result<TurnOpening, StoreError>;
 
     /// Returns at most `limit` counted messages from position `from` on, oldest first.
     async fn messages(

@@ -48,6 +48,13 @@ pub struct HistoryState {
     pub tombstone: Option<Tombstone>,
 }
 
+impl HistoryState {
+    /// Returns the position of the first of the latest `messages_max` messages.
+    pub(super) fn latest(&self, messages_max: u32) -> u64 {
+        self.message_count.saturating_sub(messages_max.into())
+    }
+}
+
 /// The remains of a deleted conversation, known when it starts anew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

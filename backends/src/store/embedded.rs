@@ -26,8 +26,8 @@ use switchboard_schemas::{
 use self::rows::{begin_turn, finish_turn, head, put_metadata, put_reply, settle_turn};
 use super::{
     AcceptedReply, ConversationReader, ConversationWriter, ErasureStore, ReplyState,
-    ReplyStateStore, SESSION_LINKS_MAX, SessionLink, SessionLinkStore, TurnEnd, TurnStart,
-    TurnWriter,
+    ReplyStateStore, SESSION_LINKS_MAX, SessionLink, SessionLinkStore, TurnEnd, TurnOpening,
+    TurnStart, TurnWriter,
     deletion::{ConversationDeletion, HistoryState, moment_behind},
     embedded_deletion, embedded_erasures,
     embedded_facts::put_fact,
@@ -147,15 +147,9 @@ impl ReplyStateStore for EmbeddedStore {
         org: &OrgId,
         reply: &MessageId,
     ) -> Result<Option<ReplyState>, StoreError> {
-        let key = [org.to_string(), reply.to_string()];
-        let body: Option<String> = self
-            .database
-            .read(move |connection| {
-                let mut statement = connection.prepare_cached(GET_REPLY)?;
-                Ok(statement.query_row(key, |row| row.get(0)).optional()?)
-            })
-            .await?;
-        body.map_or(Ok(None), |body| known_reply(&body))
+        let (org, reply) = (org.clone(), reply.clone());
+        let read = move |connection: &Connection| read_reply(connection, &org, &reply);
+        self.database.read(read).await
     }
 }
 
@@ -181,11 +175,33 @@ impl ConversationReader for EmbeddedStore {
         id: &ConversationId,
     ) -> Result<HistoryState, StoreError> {
         let (org, id) = (org.clone(), id.clone());
-        let read = move |connection: &Connection| {
-            head(connection, &org, &id)?
-                .map_or_else(|| Ok(HistoryState::default()), |head| head.history_state())
-        };
+        let read = move |connection: &Connection| read_history_state(connection, &org, &id);
         self.database.read(read).await
+    }
+
+    async fn turn_opening(
+        &self,
+        org: &OrgId,
+        reply: &MessageId,
+        messages_max: u32,
+    ) -> Result<TurnOpening, StoreError> {
+        let (org, reply) = (org.clone(), reply.clone());
+        self.database
+            .read(move |connection| {
+                let id = reply.conversation();
+                let history = read_history_state(connection, &org, &id)?;
+                let count = history.message_count;
+                let range = page_range(history.latest(messages_max), messages_max, count);
+                Ok(TurnOpening {
+                    reply: read_reply(connection, &org, &reply)?,
+                    messages: range.map_or_else(
+                        || Ok(Vec::new()),
+                        |range| read_messages(connection, &org, &id, range),
+                    )?,
+                    history,
+                })
+            })
+            .await
     }
 
     async fn messages(
@@ -204,19 +220,13 @@ impl ConversationReader for EmbeddedStore {
                 else {
                     return Ok(Vec::new());
                 };
-                let mut statement = connection.prepare_cached(GET_MESSAGES)?;
-                let values = params![
-                    org.as_str(),
-                    id.as_str(),
-                    position_column(range.0)?,
-                    position_column(range.1)?
-                ];
-                let bodies = statement
-                    .query_map(values, |row| row.get(0))?
-                    .collect::<rusqlite::Result<Vec<String>>>()?;
+                let messages = read_messages(connection, &org, &id, range)?;
                 #[cfg(test)]
-                count_work(&statement, &work);
-                read_page(&bodies, range)
+                {
+                    let statement = connection.prepare_cached(GET_MESSAGES)?;
+                    count_work(&statement, &work);
+                }
+                Ok(messages)
             })
             .await
     }
@@ -359,6 +369,45 @@ impl ErasureStore for EmbeddedStore {
     ) -> Result<Vec<Erasure>, StoreError> {
         embedded_erasures::list(&self.database, org, before, limit).await
     }
+}
+
+fn read_reply(
+    connection: &Connection,
+    org: &OrgId,
+    reply: &MessageId,
+) -> Result<Option<ReplyState>, StoreError> {
+    let mut statement = connection.prepare_cached(GET_REPLY)?;
+    let key = [org.as_str(), reply.as_str()];
+    let body: Option<String> = statement.query_row(key, |row| row.get(0)).optional()?;
+    body.map_or(Ok(None), |body| known_reply(&body))
+}
+
+fn read_history_state(
+    connection: &Connection,
+    org: &OrgId,
+    id: &ConversationId,
+) -> Result<HistoryState, StoreError> {
+    head(connection, org, id)?
+        .map_or_else(|| Ok(HistoryState::default()), |head| head.history_state())
+}
+
+fn read_messages(
+    connection: &Connection,
+    org: &OrgId,
+    id: &ConversationId,
+    range: (u64, u64),
+) -> Result<Vec<Message>, StoreError> {
+    let mut statement = connection.prepare_cached(GET_MESSAGES)?;
+    let values = params![
+        org.as_str(),
+        id.as_str(),
+        position_column(range.0)?,
+        position_column(range.1)?
+    ];
+    let bodies = statement
+        .query_map(values, |row| row.get(0))?
+        .collect::<rusqlite::Result<Vec<String>>>()?;
+    read_page(&bodies, range)
 }
 
 fn message_count(

@@ -44,7 +44,7 @@ mod stamp;
 mod turns;
 
 pub use self::{
-    conversation_reader::ConversationReader,
+    conversation_reader::{ConversationReader, TurnOpening},
     conversation_writer::ConversationWriter,
     erasures::ErasureStore,
     replies::{AcceptedReply, ReplyRecord, ReplyState, ReplyStateStore},

@@ -4,6 +4,7 @@
 //! written before the head that counts them, and a reply's record after it, so that no reader sees
 //! a counted message that is missing or a final state without its text.
 
+mod reads;
 mod statements;
 
 use std::sync::Arc;
@@ -14,7 +15,6 @@ use scylla::statement::batch::BatchType;
 use serde_json::{Map, Value};
 use switchboard_schemas::{
     client_text::SessionId,
-    conversation::{Conversation, Message},
     erasure::Erasure,
     ids::{AgentId, ConversationId, ErasureId, MessageId, OrgId},
     reply_event::ReplyEnd,
@@ -24,15 +24,14 @@ use tokio::sync::OnceCell;
 
 use self::statements::PreparedStatements;
 use super::{
-    AcceptedReply, ConversationReader, ConversationWriter, ErasureStore, ReplyState,
-    ReplyStateStore, SESSION_LINKS_MAX, SessionLink, SessionLinkStore, TurnEnd, TurnStart,
-    TurnWriter,
-    deletion::{ConversationDeletion, HistoryState, moment_behind},
-    listing::{ListQuery, ListRange, ListRow, ListedConversation},
+    AcceptedReply, ConversationWriter, ErasureStore, ReplyState, ReplyStateStore,
+    SESSION_LINKS_MAX, SessionLink, SessionLinkStore, TurnEnd, TurnStart, TurnWriter,
+    deletion::{ConversationDeletion, moment_behind},
+    listing::ListRow,
     reply_rows::{accepted_cell, known_reply},
     rows::{
         EndRows, HeadRow, MetadataChange, StampedCell, StartRows, TurnProgress, latest_first,
-        page_range, position_column, read_page,
+        position_column,
     },
     scylla_facts::FactStatements,
     turns::SettledTurn,
@@ -310,80 +309,6 @@ impl ReplyStateStore for ScyllaStore {
             .query_rows::<(String,)>(&self.prepared_statements().await?.get_reply, values)
             .await?;
         rows.first().map_or(Ok(None), |(body,)| known_reply(body))
-    }
-}
-
-#[async_trait]
-impl ConversationReader for ScyllaStore {
-    async fn conversation(
-        &self,
-        org: &OrgId,
-        id: &ConversationId,
-    ) -> Result<Option<Conversation>, StoreError> {
-        match self.head(org, id).await? {
-            Some(head) => head.conversation(org.clone(), id.clone()),
-            None => Ok(None),
-        }
-    }
-
-    async fn history_state(
-        &self,
-        org: &OrgId,
-        id: &ConversationId,
-    ) -> Result<HistoryState, StoreError> {
-        self.head(org, id)
-            .await?
-            .map_or_else(|| Ok(HistoryState::default()), |head| head.history_state())
-    }
-
-    async fn messages(
-        &self,
-        org: &OrgId,
-        id: &ConversationId,
-        from: u64,
-        limit: u32,
-    ) -> Result<Vec<Message>, StoreError> {
-        let count = self.message_count(org, id).await?;
-        let Some((from, end)) = page_range(from, limit, count) else {
-            return Ok(Vec::new());
-        };
-        let mut bodies = Vec::new();
-        for bucket in from / BUCKET_POSITIONS..=(end - 1) / BUCKET_POSITIONS {
-            let values = (
-                org.as_str(),
-                id.as_str(),
-                position_column(bucket)?,
-                position_column(from)?,
-                position_column(end)?,
-            );
-            let rows = self
-                .link
-                .query_rows::<(String,)>(&self.prepared_statements().await?.get_messages, values)
-                .await?;
-            bodies.extend(rows.into_iter().map(|(body,)| body));
-        }
-        read_page(&bodies, (from, end))
-    }
-
-    async fn conversations(
-        &self,
-        org: &OrgId,
-        query: &ListQuery,
-    ) -> Result<Vec<ListedConversation>, StoreError> {
-        self.prepared_statements()
-            .await?
-            .lists
-            .get(&self.link, &ListRange::from_query(org, query))
-            .await
-    }
-
-    async fn check(&self) -> Result<(), StoreError> {
-        // Reads a row that nobody writes from a quorum of its copies.
-        let rows = self.link.query_rows::<(Option<String>,)>(
-            &self.prepared_statements().await?.get_progress,
-            ("check", "check"),
-        );
-        rows.await.map(|_| ())
     }
 }
 

@@ -36,7 +36,8 @@ use crate::{
     },
     store::{
         AcceptedReply, ConversationReader, ConversationWriter, ErasureStore, ReplyState,
-        ReplyStateStore, SessionLink, SessionLinkStore, TurnEnd, TurnStart, TurnWriter,
+        ReplyStateStore, SessionLink, SessionLinkStore, TurnEnd, TurnOpening, TurnStart,
+        TurnWriter,
         deletion::{ConversationDeletion, HistoryState},
         listing::{ListQuery, ListedConversation},
     },
@@ -138,6 +139,7 @@ faulty!(ReplyStateStore {
 faulty!(ConversationReader {
     conversation(org: &OrgId, id: &ConversationId) -> Result<Option<Conversation>, StoreError>;
     history_state(org: &OrgId, id: &ConversationId) -> Result<HistoryState, StoreError>;
+    turn_opening(org: &OrgId, reply: &MessageId, messages_max: u32) -> Result<TurnOpening, StoreError>;
     messages(org: &OrgId, id: &ConversationId, from: u64, limit: u32) -> Result<Vec<Message>, StoreError>;
     conversations(org: &OrgId, query: &ListQuery) -> Result<Vec<ListedConversation>, StoreError>;
     check() -> Result<(), StoreError>;

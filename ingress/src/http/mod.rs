@@ -19,5 +19,4 @@ pub(crate) mod problem;
 pub(crate) mod query;
 pub(crate) mod security_headers;
 pub(crate) mod strict_value;
-pub(crate) mod trace_context;
 pub(crate) mod unknown_routes;

@@ -6,11 +6,10 @@ use axum::{
     response::Response,
 };
 use http::{HeaderValue, Method};
+use switchboard_backends::bus::trace::TraceContext;
 use switchboard_schemas::ids::RequestId;
 use tokio::time::Instant;
-use tracing::Instrument;
 
-use super::trace_context::continue_trace;
 use crate::metrics::IngressMetrics;
 
 const REQUEST_ID_HEADER: &str = "x-request-id";
@@ -45,11 +44,13 @@ pub(crate) async fn observe<S: AsRef<IngressMetrics>>(
         key.id = tracing::field::Empty,
         user.id = tracing::field::Empty,
     );
-    continue_trace(&span, request.headers());
+    let headers = request.headers();
+    let trace = TraceContext::enter(&span, |name| headers.get(name)?.to_str().ok());
+    span.record("trace.id", tracing::field::display(trace.trace_id()));
     request.extensions_mut().insert(request_id.clone());
     request.extensions_mut().insert(ArrivedAt(arrived));
 
-    let mut response = next.run(request).instrument(span.clone()).await;
+    let mut response = trace.run(span.clone(), next.run(request)).await;
     response.extensions_mut().insert(request_id.clone());
     if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {
         response.headers_mut().insert(REQUEST_ID_HEADER, value);

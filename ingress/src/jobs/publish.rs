@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use switchboard_backends::bus::OutgoingRecord;
+use switchboard_backends::bus::{OutgoingRecord, trace::TraceContext};
 use switchboard_schemas::{
     conversation::ConversationOwner,
     conversation_job::{ConversationJob, ReplyJob},
@@ -15,7 +15,7 @@ use switchboard_schemas::{
 };
 
 use crate::{
-    http::{ApiError, ApiResult, trace_context::inject_trace},
+    http::{ApiError, ApiResult},
     state::{AppState, refused_publishes},
 };
 
@@ -147,7 +147,7 @@ pub(super) async fn publish_record(
         .map_err(|error| ApiError::internal(&error))?
         .into();
     let mut headers = vec![("request-id".to_owned(), request_id.as_str().to_owned())];
-    inject_trace(&mut headers);
+    headers.extend(TraceContext::current().to_headers());
     let record = OutgoingRecord {
         topic,
         key: key.to_owned(),

@@ -55,8 +55,8 @@ pub(crate) async fn respond(
     }
 }
 
-/// Counts and logs the outcome of a transfer; one that started with status 200 may still have
-/// failed.
+/// Counts the outcome of a transfer, and logs one that was not completed: with status 200 the line
+/// of the response does not show it.
 fn record_outcome(reply_stream: &ReplyStream, outcome: &str) {
     reply_stream
         .state()
@@ -65,5 +65,9 @@ fn record_outcome(reply_stream: &ReplyStream, outcome: &str) {
         .with_label_values(&[outcome])
         .inc();
     let (message, conversation) = (reply_stream.reply(), reply_stream.reply().conversation());
-    tracing::info!(message.id = %message, conversation.id = %conversation, outcome, "reply transfer ended");
+    if outcome == "completed" {
+        tracing::debug!(message.id = %message, conversation.id = %conversation, outcome, "reply transfer ended");
+    } else {
+        tracing::info!(message.id = %message, conversation.id = %conversation, outcome, "reply transfer ended");
+    }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 use switchboard_backends::{
-    bus::{BusError, MessageBus, OutgoingRecord},
+    bus::{BusError, MessageBus, OutgoingRecord, trace::TraceContext},
     store::ReplyRecord,
 };
 use switchboard_schemas::{
@@ -18,7 +18,7 @@ use switchboard_schemas::{
     versioned,
 };
 
-use crate::{config::WorkersConfig, trace};
+use crate::config::WorkersConfig;
 
 /// Metadata keys that a deletion clears for consumers that do not know deletions.
 const PERSONAL_KEYS: [&str; 5] = [
@@ -40,7 +40,7 @@ pub(crate) async fn publish_event(
         topic: Topic::Messages,
         key: event.conversation_id.as_str().to_owned(),
         payload: payload.into(),
-        headers: trace::trace_headers(),
+        headers: TraceContext::current().to_headers(),
     };
     bus.publish(record, config.publish_timeout()).await
 }

@@ -96,22 +96,13 @@ impl HistoryCache {
                 None => {}
             }
         }
-        let (known, state) = tokio::try_join!(
-            store.known_reply(&turn.org_id, &reply_id),
-            store.history_state(&turn.org_id, &turn.conversation_id)
-        )?;
-        if let Some(ended) = known.and_then(TurnState::of_ended) {
-            return Ok(ended);
-        }
-        let count = state.message_count;
-        let messages = if count == 0 {
-            Vec::new()
-        } else {
-            let from = count.saturating_sub(u64::from(self.messages_max));
-            let (org, id) = (&turn.org_id, &turn.conversation_id);
-            store.messages(org, id, from, self.messages_max).await?
-        };
-        Ok(pending_turn(turn, state, messages))
+        let opening = store
+            .turn_opening(&turn.org_id, &reply_id, self.messages_max)
+            .await?;
+        Ok(match opening.reply.and_then(TurnState::of_ended) {
+            Some(ended) => ended,
+            None => pending_turn(turn, opening.history, opening.messages),
+        })
     }
 
     /// Adds the messages of a finished turn.

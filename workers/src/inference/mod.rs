@@ -37,7 +37,10 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use switchboard_backends::{
-    Backends, bus::IncomingRecord, catalog::cache::CatalogCache, relay::ClaimToken,
+    Backends,
+    bus::{IncomingRecord, trace::TraceContext},
+    catalog::cache::CatalogCache,
+    relay::ClaimToken,
 };
 use switchboard_schemas::{
     conversation_job::ConversationJob,
@@ -60,7 +63,6 @@ use crate::{
     model::{context_limits::ContextLimits, openai::ModelClient, providers::ProviderResolver},
     products::ProductSearch,
     tools::{registry::ToolRegistry, search_products::ProductTools},
-    trace,
 };
 
 /// Job handler of the inference role.
@@ -185,7 +187,7 @@ impl JobHandler for InferenceHandler {
             ConversationJob::Reply(job) => {
                 let turn = &job.turn;
                 let span = tracing::info_span!("answer", message.id = %turn.message_id, conversation.id = %conversation,
-                    agent.id = %job.agent_id, request.id = %turn.request_id, trace.id = %trace::current_trace_id());
+                    agent.id = %job.agent_id, request.id = %turn.request_id, trace.id = %TraceContext::current().trace_id());
                 Box::pin(turn_runner::run_turn(
                     self, job, queued_at, &attempts, handoff,
                 ))
@@ -203,7 +205,7 @@ impl JobHandler for InferenceHandler {
             }
             ConversationJob::Patch(job) => {
                 let span = tracing::info_span!("patch", conversation.id = %conversation, request.id = %job.request_id,
-                    trace.id = %trace::current_trace_id());
+                    trace.id = %TraceContext::current().trace_id());
                 let change = metadata_patch::apply_patch(self, job, maybe_repeated);
                 Box::pin(until_handoff(handoff, change))
                     .instrument(span)
@@ -211,7 +213,7 @@ impl JobHandler for InferenceHandler {
             }
             ConversationJob::Delete(job) => {
                 let span = tracing::info_span!("delete", conversation.id = %conversation, request.id = %job.request_id,
-                    trace.id = %trace::current_trace_id());
+                    trace.id = %TraceContext::current().trace_id());
                 let change = conversation_deletion::delete_conversation(self, job);
                 Box::pin(until_handoff(handoff, change))
                     .instrument(span)

@@ -19,7 +19,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use futures::FutureExt;
 use switchboard_backends::{
-    bus::{BusEvent, IncomingRecord, MessageBus, PartitionId},
+    bus::{BusEvent, IncomingRecord, MessageBus, PartitionId, trace::TraceContext},
     relay::LEASE,
 };
 use switchboard_schemas::{time::Timestamp, versioned::DecodeError};
@@ -28,7 +28,6 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, sleep_until, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
 
 pub(crate) use self::{dispatcher::DecodedJob, sources::TopicSource};
 use self::{
@@ -42,7 +41,6 @@ use crate::{
     config::WorkersConfig,
     dead_letter::{self, DeadLetterCause},
     metrics::WorkerMetrics,
-    trace,
 };
 
 /// Interval between two updates of the gauges.
@@ -457,13 +455,15 @@ async fn run_attempt<H: JobHandler>(
         JobWork::DeadLetter(cause) => send_to_dlq(&*bus, &queued.record, &cause, &config).await,
         JobWork::Run(job) => {
             let span = tracing::info_span!("process", topic = %queued.ticket.partition.topic, otel.kind = "consumer");
-            trace::continue_trace(&span, &queued.record.headers);
-            let run = AssertUnwindSafe(handler.run_job(job, &handoff))
-                .catch_unwind()
-                .instrument(span);
+            let headers = &queued.record.headers;
+            let trace = TraceContext::enter(&span, |name| {
+                let header = headers.iter().find(|(known, _)| known == name)?;
+                Some(header.1.as_str())
+            });
+            let run = AssertUnwindSafe(handler.run_job(job, &handoff)).catch_unwind();
             // The claim of a panicked attempt lives until its lease ends; the next attempt gets a
             // new number.
-            run.await.unwrap_or_else(|_| {
+            trace.run(span, run).await.unwrap_or_else(|_| {
                 tracing::error!(partition = %queued.ticket.partition, offset = queued.ticket.offset, "a job panicked");
                 JobEnd::RetryAfter(LEASE)
             })

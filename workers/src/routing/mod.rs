@@ -24,7 +24,7 @@ use std::{
 use async_trait::async_trait;
 use switchboard_backends::{
     Backends, StoreError,
-    bus::{BusError, IncomingRecord, OutgoingRecord},
+    bus::{BusError, IncomingRecord, OutgoingRecord, trace::TraceContext},
     catalog::cache::CatalogCache,
     relay::{RecordedDecisions, RelayError, RoutingDecision},
 };
@@ -58,7 +58,6 @@ use crate::{
     },
     metrics::WorkerMetrics,
     model::{ModelEndpoint, openai::ModelClient, providers::ProviderResolver},
-    trace,
 };
 
 /// Pause before a failed decision is retried.
@@ -323,7 +322,7 @@ impl RoutingHandler {
             topic: Topic::Jobs,
             key: job.turn.conversation_id.as_str().to_owned(),
             payload: payload.into(),
-            headers: trace::trace_headers(),
+            headers: TraceContext::current().to_headers(),
         };
         self.backends
             .bus
@@ -366,7 +365,7 @@ impl JobHandler for RoutingHandler {
         };
         let span = tracing::info_span!("route", message.id = %job.turn.message_id, team.id = %job.team_id,
             conversation.id = %job.turn.conversation_id, request.id = %job.turn.request_id,
-            trace.id = %trace::current_trace_id());
+            trace.id = %TraceContext::current().trace_id());
         let routed = async {
             tokio::select! {
                 biased;

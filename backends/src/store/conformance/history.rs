@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Instant};
 use futures::{StreamExt, stream};
 
 use super::{Subject, Talk, failed, replied};
+use crate::store::{TurnOpening, deletion::HistoryState};
 
 /// Number of messages of a long conversation, six buckets of the Scylla backend.
 const LONG_MESSAGES: u64 = 3_000;
@@ -69,6 +70,35 @@ pub(super) async fn page_contains_only_counted_messages(subject: Subject) {
     subject.finish(&turn, 2, failed()).await;
     assert_eq!(subject.texts(&talk).await, ["question"]);
     assert_eq!(subject.page(&talk, 1, 10).await, []);
+}
+
+pub(super) async fn opening_of_a_turn_is_what_its_parts_are(subject: Subject) {
+    let talk = write_conversation(&subject, 6).await;
+    let (first, next) = (talk.turn(0, "message 0"), talk.turn(6, "message 6"));
+    let (stored, strange) = (first.turn.reply_id(), next.turn.reply_id());
+    for (reply, messages_max) in [(&stored, 2), (&strange, 4), (&strange, 100)] {
+        let opening = subject
+            .store
+            .turn_opening(&talk.org, reply, messages_max)
+            .await
+            .unwrap();
+        let known = subject.store.known_reply(&talk.org, reply).await.unwrap();
+        assert_eq!(opening.reply, known);
+        assert_eq!(opening.history.message_count, 6);
+        let from = 6_u64.saturating_sub(messages_max.into());
+        assert_eq!(
+            opening.messages,
+            subject.page(&talk, from, messages_max).await
+        );
+    }
+    let unknown = Talk::new().turn(0, "hello").turn.reply_id();
+    let opening = subject.store.turn_opening(&talk.org, &unknown, 100).await;
+    let nothing = TurnOpening {
+        reply: None,
+        history: HistoryState::default(),
+        messages: Vec::new(),
+    };
+    assert_eq!(opening.unwrap(), nothing);
 }
 
 pub(super) async fn concurrent_reader_never_misses_a_counted_message(subject: Subject) {
