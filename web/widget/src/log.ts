@@ -30,6 +30,7 @@ export class Log {
   private greeting: HTMLElement | null = null;
   private draw: Draw | null = null;
   private isAtEnd = true;
+  private top = 0;
   private readonly sizes = new ResizeObserver(() => this.follow());
 
   constructor(
@@ -119,6 +120,11 @@ export class Log {
     this.follow();
   }
 
+  /** Scrolls to where the log was before it left the page. */
+  restore(): void {
+    this.scroller.scrollTop = this.top;
+  }
+
   private get scroller(): HTMLElement {
     return this.element.firstElementChild as HTMLElement;
   }
@@ -130,6 +136,9 @@ export class Log {
 
   private look(): void {
     const { scrollHeight, scrollTop, clientHeight } = this.scroller;
+    // Hidden, or not in the page.
+    if (clientHeight === 0) return;
+    this.top = scrollTop;
     this.isAtEnd = scrollHeight - scrollTop - clientHeight < END_PX;
     this.latest.hidden = this.isAtEnd;
   }

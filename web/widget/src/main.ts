@@ -16,7 +16,10 @@ class SwitchboardWidgets {
   /** Creates a widget; one per agent. */
   create(options: Options, parts: Parts = ownParts): Widget {
     const known = this.get(options.agentId);
-    if (known) return known;
+    if (known) {
+      known.stay();
+      return known;
+    }
     const widget = new Widget(options, parts, (changed) => this.arrange(changed));
     this.widgets.push(widget);
     // The widget needs the body, and a script in the head runs before it.
@@ -61,12 +64,12 @@ class SwitchboardWidgets {
 
   /** Widgets in one corner are placed side by side, and only one of them is open. */
   private arrange(changed: Widget): void {
-    if (!changed.host.isConnected) {
+    if (changed.isDestroyed) {
       const at = this.widgets.indexOf(changed);
       if (at >= 0) this.widgets.splice(at, 1);
     }
     for (const widget of this.widgets) {
-      const neighbors = this.widgets.filter((other) => other.host.isConnected && other.corner === widget.corner);
+      const neighbors = this.widgets.filter((other) => other.hasButton && other.corner === widget.corner);
       widget.stack(Math.max(0, neighbors.indexOf(widget)));
       if (changed.isShown && widget !== changed && widget.isShown && widget.corner === changed.corner) widget.close();
     }

@@ -93,9 +93,19 @@ export class Panel {
     this.element.hidden = !isShown;
     if (isModal) this.element.setAttribute("aria-modal", "true");
     else this.element.removeAttribute("aria-modal");
-    if (!isShown) return;
+    if (!isShown) {
+      this.element.style.animation = "";
+      return;
+    }
     this.composer.fit();
     this.log.toEnd();
+  }
+
+  /** Restores what an element loses when it leaves the page. */
+  returned(): void {
+    // The window is not opened again.
+    this.element.style.animation = "none";
+    this.log.restore();
   }
 
   focus(): void {

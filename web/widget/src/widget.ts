@@ -7,6 +7,7 @@ import { Launcher } from "./launcher.ts";
 import type { Draw } from "./log.ts";
 import { Memory } from "./memory.ts";
 import type { Panel } from "./panel.ts";
+import { Presence } from "./presence.ts";
 import { Refusal, Service } from "./service.ts";
 import { type Settings, DEFAULTS } from "./settings.ts";
 import style from "./style.css";
@@ -40,7 +41,9 @@ const REVIVE_MAX_MS = 120_000;
 const IDLE_MAX_MS = 4_000;
 
 export class Widget {
-  readonly host = document.createElement("switchboard-widget");
+  isDestroyed = false;
+  private readonly host = document.createElement("switchboard-widget");
+  private readonly presence = new Presence(this.host, () => this.panel?.returned());
   private readonly root = h("div", { class: "root" });
   private readonly spoken = h("div", { class: "unseen", role: "status", "aria-live": "polite" });
   /** Assertive region for errors, beside the polite one for finished replies: visitors must learn immediately
@@ -58,7 +61,6 @@ export class Widget {
   private building: Promise<void> | null = null;
   private draw: Draw | null = null;
   private isOpen = false;
-  private isDestroyed = false;
   private isReady = false;
   private readonly waiting: string[] = [];
   private autoOpenTimer = 0;
@@ -108,6 +110,15 @@ export class Widget {
 
   get isShown(): boolean {
     return this.isOpen;
+  }
+
+  get hasButton(): boolean {
+    return this.launcher !== null;
+  }
+
+  /** Puts the widget back at once if the page has just removed it. */
+  stay(): void {
+    if (this.launcher) this.presence.ensure();
   }
 
   async start(): Promise<void> {
@@ -171,7 +182,7 @@ export class Widget {
     clearTimeout(this.reviveTimer);
     this.conversation.end();
     this.tabs.close();
-    this.host.remove();
+    this.presence.end();
     this.emitter.emit("destroy", {});
     this.onChange(this);
   }
@@ -215,7 +226,7 @@ export class Widget {
     this.launcher = new Launcher(this.language, () => this.setOpen(!this.isOpen, "visitor", true));
     this.root.append(this.launcher.element, this.spoken, this.alert);
     shadow.append(this.root);
-    document.body.append(this.host);
+    this.presence.ensure();
     this.configure();
     if (!this.settings.active) this.emitter.emit("offline", { message: this.shown.offlineMessage });
     matchMedia(PHONE).addEventListener("change", () => this.place(false));
