@@ -59,7 +59,10 @@ export class EmailForm {
 /** Rating form: five stars, then an optional comment. */
 export class RatingForm {
   readonly element = h("form", { class: "ask rating", novalidate: true });
+  /** The visitor has just given a rating. */
+  isThanking = false;
   private readonly stars: HTMLButtonElement[] = [];
+  private readonly choice: HTMLElement;
   private readonly more: HTMLElement;
   private readonly question: HTMLElement;
 
@@ -79,7 +82,8 @@ export class RatingForm {
     const words = h("textarea", { rows: 2, "aria-label": texts.feedbackLabel, placeholder: texts.feedbackLabel, maxlength: 2000, dir: "auto" });
     const send = h("button", { type: "submit", class: "filled" }, texts.feedbackSend);
     this.more = h("div", { class: "more", hidden: true }, words, send);
-    this.element.append(this.question, h("div", { class: "stars", role: "group", "aria-labelledby": "rate" }, ...this.stars), this.more);
+    this.choice = h("div", { class: "stars", role: "group", "aria-labelledby": "rate" }, ...this.stars);
+    this.element.append(this.question, this.choice, this.more);
     this.element.onsubmit = async (event) => {
       event.preventDefault();
       const text = words.value.trim();
@@ -87,8 +91,11 @@ export class RatingForm {
     };
   }
 
-  /** Shows a rating that was given here or in another tab. */
+  /** Shows a given rating and asks for a comment; null asks for a rating. */
   show(rating: number | null): void {
+    this.isThanking = rating !== null;
+    if (!this.isThanking) this.element.reset();
+    this.choice.hidden = false;
     this.stars.forEach((star, at) => {
       star.classList.toggle("lit", at < (rating ?? 0));
       set(star, { "aria-pressed": at + 1 === rating ? "true" : "false" });
@@ -98,7 +105,7 @@ export class RatingForm {
   }
 
   private thank(): void {
-    this.more.hidden = true;
+    this.choice.hidden = this.more.hidden = true;
     this.question.focus();
   }
 }

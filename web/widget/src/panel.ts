@@ -82,11 +82,10 @@ export class Panel {
     this.composer.configure(settings);
   }
 
-  /** The email form and the rating form are open. */
-  ask(forEmail: boolean, forRating: boolean): void {
-    this.email.element.hidden = !forEmail;
-    this.rating.element.hidden = !forRating;
-    this.log.toEnd();
+  /** Shows forms that are due, or the thanks of those that were just sent. */
+  ask(isQuiet: boolean, forEmail: boolean, forRating: boolean): void {
+    this.email.element.hidden = !(isQuiet && forEmail);
+    this.rating.element.hidden = !(isQuiet && (forRating || this.rating.isThanking));
   }
 
   show(isShown: boolean, isModal: boolean): void {

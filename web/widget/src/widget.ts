@@ -60,6 +60,8 @@ export class Widget {
   private panel: Panel | null = null;
   private building: Promise<void> | null = null;
   private draw: Draw | null = null;
+  /** Rating of the conversation. */
+  private rating: number | null = null;
   private isOpen = false;
   private isReady = false;
   private readonly waiting: string[] = [];
@@ -85,12 +87,18 @@ export class Widget {
         this.emitter.emit("error", { code, message });
       },
       finished: (entry) => this.finished(entry),
-      busy: (isBusy) => this.panel?.composer.busy(isBusy),
+      busy: (isBusy) => {
+        this.panel?.composer.busy(isBusy);
+        // The thanks are read when the visitor goes on.
+        if (isBusy) this.panel?.rating.show(null);
+        this.ask();
+      },
       earlier: (exist) => {
         if (this.panel) this.panel.log.earlier.hidden = !exist;
       },
       known: ({ rating, email }) => {
-        this.panel?.rating.show(rating);
+        this.rating = rating;
+        if (rating === null) this.panel?.rating.show(null);
         if (email) this.memory.set("email", "given");
         this.ask();
       },
@@ -344,6 +352,7 @@ export class Widget {
       },
       rate: async (rating) => {
         await conversation.patch({ rating });
+        this.rating = rating;
         this.emitter.emit("rating", { rating });
       },
       say: (feedback) => conversation.patch({ feedback }),
@@ -386,11 +395,12 @@ export class Widget {
     if (this.isOpen) this.alert.textContent = text;
   }
 
-  /** Shows the email or rating form if it is due. */
+  /** Shows the email or rating form if it is due, but not while a reply streams. */
   private ask(): void {
     const { enableEmailCapture, enableRating, active } = this.settings;
-    const hasReply = this.conversation?.entries.some(({ role, state }) => role === "assistant" && state === "final");
-    this.panel?.ask(active && enableEmailCapture && !this.memory.get("email"), active && enableRating && hasReply);
+    const { entries, isBusy } = this.conversation;
+    const hasReply = entries.some(({ role, state }) => role === "assistant" && state === "final");
+    this.panel?.ask(active && !isBusy, enableEmailCapture && !this.memory.get("email"), enableRating && hasReply && this.rating === null);
   }
 
   private away(message: string | null): void {
