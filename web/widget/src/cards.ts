@@ -10,8 +10,9 @@ export function productGrid(spec: unknown, label: string): HTMLElement | null {
   const { type, data } = fields(spec);
   if (type !== "product-grid" || !Array.isArray(data) || data.length === 0) return null;
   const cards = data.slice(0, PRODUCTS_MAX).map((product) => h("li", {}, card(fields(product))));
-  // Some screen readers do not announce lists without markers unless they have the role.
-  return h("ul", { class: "cards", role: "list", "aria-label": label }, ...cards);
+  // Some screen readers do not announce lists without markers unless they have the role. Cards without links are
+  // reached by scrolling, so that the list takes the focus.
+  return h("ul", { class: "cards", role: "list", "aria-label": label, tabindex: 0 }, ...cards);
 }
 
 function card(product: Record<string, unknown>): HTMLElement {

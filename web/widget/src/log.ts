@@ -19,6 +19,8 @@ interface Row {
 
 /** Distance from the end within which the log follows new text. */
 const END_PX = 80;
+/** Space above the first line of a long reply. */
+const MARGIN_PX = 8;
 
 export class Log {
   readonly element: HTMLElement;
@@ -30,6 +32,8 @@ export class Log {
   private greeting: HTMLElement | null = null;
   private draw: Draw | null = null;
   private isAtEnd = true;
+  /** The latest reply, whose first line stays in view until the visitor scrolls past it. */
+  private kept: HTMLElement | null = null;
   private top = 0;
   private readonly sizes = new ResizeObserver(() => this.follow());
 
@@ -41,7 +45,10 @@ export class Log {
     const { texts } = language;
     this.earlier = h("button", { type: "button", class: "quiet", hidden: true }, texts.earlier);
     this.latest = h("button", { type: "button", class: "latest", "aria-label": texts.latest, hidden: true }, icon(icons.down));
-    this.latest.onclick = () => this.toEnd();
+    this.latest.onclick = () => {
+      this.kept = null;
+      this.toLatest();
+    };
     const scroller = h("div", { class: "log", role: "region", "aria-label": texts.conversation, tabindex: 0 }, this.earlier, this.list);
     scroller.onscroll = () => this.look();
     this.element = h("div", { class: "log-frame" }, scroller, this.latest);
@@ -61,6 +68,7 @@ export class Log {
     this.draw = settings.enableMarkdown ? draw : null;
     this.greet();
     for (const entry of this.rows.keys()) this.paint(entry);
+    this.follow();
   }
 
   add(entry: Entry, first: boolean): void {
@@ -73,8 +81,11 @@ export class Log {
     else this.list.append(element);
     this.paint(entry);
     if (first) this.scroller.scrollTop += this.scroller.scrollHeight - before;
-    else if (entry.role === "user") this.toEnd();
-    else this.follow();
+    else {
+      this.kept = entry.role === "assistant" ? element : null;
+      if (!this.kept) this.isAtEnd = true;
+      this.follow();
+    }
   }
 
   /** Renders a change with the next frame, because text may arrive faster than the screen refreshes. */
@@ -94,7 +105,9 @@ export class Log {
   }
 
   remove(entry: Entry): void {
-    this.rows.get(entry)?.element.remove();
+    const element = this.rows.get(entry)?.element;
+    if (element === this.kept) this.kept = null;
+    element?.remove();
     this.rows.delete(entry);
   }
 
@@ -115,7 +128,8 @@ export class Log {
     return waitS > 0 ? fill(texts.slow, { n: waitS }) : texts.unsent;
   }
 
-  toEnd(): void {
+  /** Shows the end, or the first line of the latest reply if it is too long for both. */
+  toLatest(): void {
     this.isAtEnd = true;
     this.follow();
   }
@@ -130,8 +144,12 @@ export class Log {
   }
 
   private follow(): void {
-    if (this.isAtEnd) this.scroller.scrollTop = this.scroller.scrollHeight;
+    if (this.isAtEnd) this.scroller.scrollTop = Math.min(this.scroller.scrollHeight, this.firstLine());
     this.look();
+  }
+
+  private firstLine(): number {
+    return this.kept ? this.kept.offsetTop - MARGIN_PX : Infinity;
   }
 
   private look(): void {
@@ -139,6 +157,7 @@ export class Log {
     // Hidden, or not in the page.
     if (clientHeight === 0) return;
     this.top = scrollTop;
+    if (scrollTop > this.firstLine() + 1) this.kept = null;
     this.isAtEnd = scrollHeight - scrollTop - clientHeight < END_PX;
     this.latest.hidden = this.isAtEnd;
   }

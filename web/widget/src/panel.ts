@@ -97,7 +97,7 @@ export class Panel {
       return;
     }
     this.composer.fit();
-    this.log.toEnd();
+    this.log.toLatest();
   }
 
   /** Restores what an element loses when it leaves the page. */
