@@ -234,6 +234,7 @@ export class Widget {
     this.launcher = new Launcher(this.language, () => this.setOpen(!this.isOpen, "visitor", true));
     this.root.append(this.launcher.element, this.spoken, this.alert);
     shadow.append(this.root);
+    document.body?.append(this.host);
     this.presence.ensure();
     this.configure();
     if (!this.settings.active) this.emitter.emit("offline", { message: this.shown.offlineMessage });
