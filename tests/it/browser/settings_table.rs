@@ -100,8 +100,9 @@ const TOOLS: &str = "
     const box = selector => $(selector).getBoundingClientRect();
     const style = selector => getComputedStyle($(selector));
     const corner = () => {
-        const {top, left} = box('.launcher');
-        return [top < innerHeight / 2 ? 'top' : 'bottom', left < innerWidth / 2 ? 'left' : 'right'].join('-');
+        // The window hides the button, so that its place is known by style only.
+        const {top, left} = style('.launcher');
+        return [top === 'auto' ? 'bottom' : 'top', left === 'auto' ? 'right' : 'left'].join('-');
     };
     const write = text => {
         $('.field textarea').value = text;

@@ -84,6 +84,11 @@ async fn window_works_with_the_keyboard_alone() {
             "host.shadowRoot.activeElement === $('.field textarea')",
         )
         .await;
+    assert_eq!(
+        visitor.read("shown($('.launcher'))").await,
+        false,
+        "only the header has a button to close the window"
+    );
     for key in ["h", "i", "\u{e006}"] {
         visitor.presses(key).await;
     }

@@ -106,6 +106,20 @@ async fn interrupted_reply_says_so_and_can_be_retried() {
     organization.script(Script::says("all of it"));
     visitor.clicks(".meta button").await;
     visitor.is_answered("all of it").await;
+    assert_eq!(
+        visitor
+            .read("all('.meta button').filter(shown).length")
+            .await,
+        0
+    );
+    visitor.browser.command("refresh", &json!({})).await;
+    visitor.is_answered("all of it").await;
+    assert_eq!(
+        visitor
+            .read("all('.meta button').filter(shown).length")
+            .await,
+        0
+    );
 }
 
 #[tokio::test]
@@ -180,6 +194,12 @@ async fn ratings_feedback_and_email_reach_the_organization() {
             json!("more tea"),
         )
         .await;
+    visitor
+        .reads(
+            "$('.rating').innerText.trim()",
+            json!("Thank you for your rating!"),
+        )
+        .await;
     for (field, expected) in [
         ("visitorEmail", json!("ada@visitor.example")),
         ("rating", json!(4)),
@@ -189,14 +209,51 @@ async fn ratings_feedback_and_email_reach_the_organization() {
         eventually(field, PATIENCE, arrived).await;
     }
     visitor.browser.command("refresh", &json!({})).await;
-    visitor
-        .sees("the rating of before", "all('.star.lit').length === 4")
-        .await;
+    visitor.is_answered("fine").await;
     assert_eq!(
-        visitor.read("shown($('.ask:not(.rating)'))").await,
-        false,
-        "an address is asked for once"
+        visitor.read("all('.ask').filter(shown).length").await,
+        0,
+        "an address and a rating are asked for once"
     );
+    visitor.says("hello again").await;
+    visitor.is_answered("fine").await;
+    assert_eq!(visitor.read("all('.ask').filter(shown).length").await, 0);
+    // Another conversation has a rating of its own.
+    visitor.clicks(".header .plain").await;
+    visitor.says("hello").await;
+    visitor.is_answered("fine").await;
+    visitor
+        .sees("a new form", "shown($('.star')) && !$('.star.lit')")
+        .await;
+}
+
+#[tokio::test]
+async fn forms_are_hidden_while_a_reply_streams() {
+    let features = json!({"features": {"enableRating": true, "enableEmailCapture": true, "enableMarkdown": true}});
+    let organization = shop_with_settings(features).await;
+    organization.script(Script::says("fine"));
+    let visitor = Visitor::in_window(&organization).await;
+    visitor.says("hello").await;
+    visitor.is_answered("fine").await;
+    let forms = "all('.ask').filter(shown).length";
+    visitor.reads(forms, json!(2)).await;
+    visitor.clicks(".star:nth-child(2)").await;
+    visitor.sees("the comment", "shown($('.more'))").await;
+    let (script, gate) = Script::says("begun ended").chunk_chars(6).gated();
+    organization.script(script);
+    gate.open(1);
+    visitor.says("go on").await;
+    visitor.reads(LAST_REPLY, json!("begun")).await;
+    assert_eq!(visitor.read(forms).await, 0);
+    gate.open(10);
+    visitor.is_answered("begun ended").await;
+    visitor.reads(forms, json!(1)).await;
+    assert_eq!(visitor.read("shown($('.ask input'))").await, true);
+    visitor.clicks(".ask .link").await;
+    visitor.reads(forms, json!(0)).await;
+    visitor.browser.command("refresh", &json!({})).await;
+    visitor.is_answered("begun ended").await;
+    assert_eq!(visitor.read(forms).await, 0, "nothing is asked again");
 }
 
 #[tokio::test]

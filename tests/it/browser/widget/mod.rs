@@ -5,6 +5,7 @@ mod canary;
 mod conversation;
 mod demo_page;
 mod hostile_text;
+mod long_replies;
 pub(super) mod page;
 mod products;
 mod settings;
