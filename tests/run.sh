@@ -48,14 +48,20 @@ dependencies() {
   "$tools/cargo-deny" --log-level error check licenses bans sources
 }
 
+# Packages that build the widget, and the libraries of pages on which it is tested.
+widget_packages() (
+  cd web/widget
+  cmp -s package-lock.json node_modules/.installed || { npm ci --ignore-scripts --silent && cp package-lock.json node_modules/.installed; }
+)
+
 # Cargo alone builds the product, because the built widget is committed; this builds it again and compares.
 widget() {
   if ! command -v npm >/dev/null 2>&1; then
     echo "!!! no Node here: NOT checked that ingress/assets/widget matches web/widget (tests/services/install.sh edge)"
     return 0
   fi
+  widget_packages
   cd web/widget
-  cmp -s package-lock.json node_modules/.installed || { npm ci --ignore-scripts --silent && cp package-lock.json node_modules/.installed; }
   npm run --silent check
 }
 
@@ -76,7 +82,10 @@ integration() {
 # Tests of pages know only HTTP, which the other tests check over both sets of backends; so they run once. Tests with `quiet`
 # in their name measure the machine too, or need all of it; they run alone.
 on_embedded() { integration embedded --skip real:: --skip browser::; }
-in_browser() { integration embedded browser::; }
+in_browser() {
+  widget_packages
+  integration embedded browser::
+}
 on_cluster() { integration cluster --skip real:: --skip browser::; }
 real_only() { RUST_TEST_THREADS=2 integration cluster real:: --skip quiet; }
 quiet_only() { RUST_TEST_THREADS=1 integration cluster quiet; }
@@ -229,6 +238,7 @@ quick() {
   stage "build with lints" build
   stage "rules of the code base" cargo_test --test tidy
   [ ${#crates[@]} = 0 ] || stage "unit tests of changed crates" unit_tests_of "${crates[@]}"
+  ! grep -q '^browser::' < <(printf '%s\n' "${selected[@]}") || stage "packages of the widget" widget_packages
   [ ${#selected[@]} = 0 ] || stage "cases that touch the change, embedded" integration embedded --skip real:: "${selected[@]}"
   ! grep -q '^web/dashboard/' <<<"$files" || stage "dashboard" dashboard
   ! grep -q '^web/widget/' <<<"$files" || stage "widget" widget

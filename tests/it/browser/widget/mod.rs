@@ -2,6 +2,7 @@
 
 mod accessibility;
 mod canary;
+mod changing_pages;
 mod conversation;
 mod demo_page;
 mod hostile_text;
