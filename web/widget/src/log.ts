@@ -114,6 +114,7 @@ export class Log {
   /** Returns the text of a reply without Markdown. */
   spoken(entry: Entry): string {
     this.paint(entry);
+    this.follow();
     return this.rows.get(entry)?.bubble.innerText ?? entry.text;
   }
 

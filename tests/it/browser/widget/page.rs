@@ -50,7 +50,7 @@ pub(in crate::browser) fn served(document: String, policy: Option<String>) -> Pa
 }
 
 impl Visitor {
-    /// Opens a page with the widget of the organization's shop and waits for its button.
+    /// Opens a page with the widget of the organization's shop and waits for its button or window.
     pub(in crate::browser) async fn of_shop(organization: &Organization) -> Self {
         let url = &organization.service().public_urls()[0];
         let tag = tag(url, organization.shop(), "");
@@ -68,7 +68,10 @@ impl Visitor {
     pub(in crate::browser) async fn at(page: Page, browser: Browser) -> Self {
         browser.visit(&page.origin()).await;
         let visitor = Self { browser, page };
-        visitor.sees("the button", "shown($('.launcher'))").await;
+        // An open window hides the button.
+        visitor
+            .sees("the widget", "shown($('.launcher')) || shown($('.panel'))")
+            .await;
         visitor
     }
 
