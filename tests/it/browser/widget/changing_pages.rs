@@ -128,8 +128,14 @@ async fn works(visitor: &Visitor) {
 async fn turbo_visits_keep_the_widget() {
     let organization = talkative_shop().await;
     let tag = tag_of(&organization);
+    // A pause, as for an animation, makes Turbo copy the page with the widget in it.
+    let pause = "<script>addEventListener('turbo:before-render', event => {
+        event.preventDefault();
+        setTimeout(event.detail.resume, 50);
+    });</script>";
+    let paused = format!("{pause}{tag}");
     // In the body, each visit runs the tag again.
-    for (head, body) in [(tag.as_str(), ""), ("", tag.as_str())] {
+    for (head, body) in [(paused.as_str(), ""), ("", tag.as_str())] {
         let visitor = visitor_amid_a_conversation(site(&[TURBO], head, body)).await;
         keeps_its_widget(&visitor).await;
     }
