@@ -20,7 +20,7 @@ const REACT_DOM: &str = "react-dom/umd/react-dom.production.min.js";
 
 const HEADING: &str = "document.querySelector('h1')?.innerText";
 
-/// What the visitor sees of the widget, and the number of its elements.
+/// State of the widget as the visitor sees it, and the number of its elements.
 const STATE: &str = "({
     elements: document.querySelectorAll('switchboard-widget').length,
     isSame: window.before === host,
