@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 use crate::{
     ids::{AgentId, OrgId, ProviderId},
+    lead::LeadForm,
     price,
 };
 
@@ -69,6 +70,10 @@ pub struct AgentSettings {
     pub ecommerce: EcommerceSettings,
     /// Treatment of a running reply whose client disconnects.
     pub on_disconnect: OnDisconnect,
+    /// Contact data that visitors are asked for, if `features.enableLeadCapture` is on.
+    pub lead_form: Option<LeadForm>,
+    /// Notices that visitors read before they write.
+    pub disclosure: DisclosureSettings,
 }
 
 impl Default for AgentSettings {
@@ -91,6 +96,8 @@ impl Default for AgentSettings {
             widget: WidgetSettings::default(),
             ecommerce: EcommerceSettings::default(),
             on_disconnect: OnDisconnect::Continue,
+            lead_form: None,
+            disclosure: DisclosureSettings::default(),
         }
     }
 }
@@ -200,7 +207,7 @@ pub struct AgentFeatures {
     pub enable_email_capture: bool,
     /// Lets visitors rate a conversation.
     pub enable_rating: bool,
-    /// Kept for clients, which decide what to ask for. The widget ignores it.
+    /// Asks visitors for contact data with `leadForm`.
     pub enable_lead_capture: bool,
 }
 
@@ -212,6 +219,31 @@ impl Default for AgentFeatures {
             enable_email_capture: false,
             enable_rating: true,
             enable_lead_capture: false,
+        }
+    }
+}
+
+/// The notices that visitors read before they write.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DisclosureSettings {
+    /// Tells visitors that they talk to a machine, as the law requires in the EU (Regulation
+    /// 2024/1689, Article 50).
+    pub enabled: bool,
+    /// Words of that notice; empty for those of the widget in the visitor's language.
+    #[schema(max_length = 500)]
+    pub text: String,
+    /// Address of the privacy notice.
+    #[schema(max_length = 2048)]
+    pub privacy_link: Option<String>,
+}
+
+impl Default for DisclosureSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            text: String::new(),
+            privacy_link: None,
         }
     }
 }

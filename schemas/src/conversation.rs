@@ -8,17 +8,19 @@ use utoipa::ToSchema;
 use crate::{
     client_text::SessionId,
     ids::{AgentId, ConversationId, MessageId, OrgId, TeamId},
+    lead::LEAD_KEY,
     routing::RoutingFacts,
     time::Timestamp,
 };
 
 /// Metadata keys that the service sets itself; clients cannot set them in `metadata`.
-pub const RESERVED_KEYS: [&str; 5] = [
+pub const RESERVED_KEYS: [&str; 6] = [
     "visitorId",
     "visitorEmail",
     "visitorName",
     "source",
     "ipAddress",
+    LEAD_KEY,
 ];
 
 /// A conversation without its messages.

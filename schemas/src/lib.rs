@@ -27,6 +27,7 @@ pub mod day;
 pub mod email;
 pub mod erasure;
 pub mod ids;
+pub mod lead;
 pub mod message_event;
 pub mod network;
 pub mod organization;

@@ -11,6 +11,7 @@ use crate::{
     client_text::{SessionId, VisitorId},
     conversation::{FinishReason, ReplyStatus},
     ids::{AgentId, ConversationId, EventId, KeyId, MessageId, OrgId, RequestId, TeamId},
+    lead::CapturedLead,
     routing::RoutingFacts,
     time::Timestamp,
     turn::MessageSource,
@@ -74,6 +75,9 @@ pub enum EventBody {
     /// Metadata, rating or feedback changed.
     #[serde(rename = "conversation.updated")]
     ConversationUpdated(Box<ConversationUpdatedFact>),
+    /// A visitor submitted a lead. A later one of the conversation replaces it.
+    #[serde(rename = "lead.captured")]
+    LeadCaptured(Box<LeadCapturedFact>),
 }
 
 /// The facts about a user message.
@@ -156,4 +160,12 @@ pub struct ConversationUpdatedFact {
     /// `true` if the conversation was deleted; readers must delete all earlier events of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
+}
+
+/// A lead that a visitor submitted. Personal data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LeadCapturedFact {
+    /// The lead.
+    pub lead: CapturedLead,
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::{
     client_text::{SessionId, VisitorId},
     ids::{ConversationId, IngressId, KeyId, MessageId, OrgId, RequestId},
+    lead::CapturedLead,
     time::Timestamp,
 };
 
@@ -64,6 +65,9 @@ pub struct Visitor {
     pub email: Option<String>,
     /// Display name of the visitor.
     pub name: Option<String>,
+    /// Lead that the visitor submitted with the message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lead: Option<Box<CapturedLead>>,
 }
 
 /// The channel of a message.

@@ -324,7 +324,12 @@ fn examples_cover_every_variant() {
     let messages = Topic::Messages;
     assert_eq!(
         texts(messages, "type"),
-        set(&["message.user", "message.assistant", "conversation.updated"])
+        set(&[
+            "message.user",
+            "message.assistant",
+            "conversation.updated",
+            "lead.captured"
+        ])
     );
     assert_eq!(texts(messages, "actor"), set(&["visitor", "agent", "api"]));
     assert_eq!(texts(messages, "source"), set(&["api", "widget", "null"]));
@@ -381,7 +386,7 @@ fn examples_are_consistent_with_each_other() {
                 );
                 Some(&fact.message_id)
             }
-            EventBody::ConversationUpdated(_) => None,
+            EventBody::ConversationUpdated(_) | EventBody::LeadCaptured(_) => None,
         };
         assert!(
             message.is_none_or(|id| id.conversation() == event.conversation_id),

@@ -36,6 +36,8 @@ mod isolation;
 #[cfg(test)]
 mod keys;
 #[cfg(test)]
+mod leads;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod long_conversations;

@@ -1,4 +1,5 @@
-//! The recorded facts: one for each turn and one for each rated conversation. They contain no text,
+//! The recorded facts: one for each turn, and one for the rating and one for the lead of a
+//! conversation. They contain no text,
 //! and of the visitor only the conversation id.
 
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,9 @@ use crate::{
     error::StoreError,
     json::{decode, encode},
 };
+
+/// End of the id of a lead's fact, behind the id of its conversation.
+const LEAD_SUFFIX: &str = ".lead";
 
 /// The counted facts about a turn, a message and its reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +59,8 @@ pub(super) enum AnalyticsFact {
     Turn(Box<TurnFact>),
     /// The last rating of a conversation.
     Rating(ConversationId, f64),
+    /// A conversation with a lead.
+    Lead(ConversationId),
 }
 
 /// A fact to write. It belongs to the hour in which its turn, or the first turn of its
@@ -115,6 +121,21 @@ impl FactWrite {
         }
     }
 
+    /// Creates the fact that a conversation has a lead, or removes it.
+    pub(crate) fn of_lead(
+        id: &ConversationId,
+        began_at: Timestamp,
+        is_captured: bool,
+        at: Timestamp,
+    ) -> Self {
+        Self {
+            hour: hour_of(began_at),
+            id: format!("{id}{LEAD_SUFFIX}"),
+            body: is_captured.then(|| "true".to_owned()),
+            stamp: at.micros(),
+        }
+    }
+
     pub(crate) const fn day(&self) -> UtcDay {
         UtcDay::of_hour(self.hour)
     }
@@ -125,6 +146,10 @@ impl FactRow {
         let Some(body) = &self.body else {
             return Ok(None);
         };
+        if let Some(id) = self.id.strip_suffix(LEAD_SUFFIX) {
+            let malformed = |_| StoreError::Malformed("a lead of no conversation".into());
+            return Ok(Some(AnalyticsFact::Lead(id.parse().map_err(malformed)?)));
+        }
         Ok(Some(match self.id.parse::<ConversationId>() {
             Ok(conversation) => AnalyticsFact::Rating(conversation, decode(body)?),
             Err(_) => AnalyticsFact::Turn(Box::new(decode(body)?)),

@@ -1,6 +1,6 @@
 //! Totals: sums of facts by agent and team; the reader counts them by hour and day.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use switchboard_schemas::{
@@ -52,6 +52,9 @@ pub struct UsageTotals {
     pub first_text: DurationHistogram,
     /// Counts of the ratings of conversations that began, by rating in hundredths.
     pub ratings: BTreeMap<u64, u64>,
+    /// Number of conversations that began and have a lead.
+    #[serde(default)]
+    pub leads: u64,
 }
 
 /// Totals of a period by group.
@@ -90,6 +93,7 @@ impl UsageTotals {
         self.prompt_tokens += other.prompt_tokens;
         self.completion_tokens += other.completion_tokens;
         self.estimated += other.estimated;
+        self.leads += other.leads;
         self.response_time.merge(&other.response_time);
         self.first_text.merge(&other.first_text);
         for (rating, count) in &other.ratings {
@@ -135,33 +139,37 @@ impl GroupedTotals {
     }
 }
 
-/// The sum of the facts of an hour. A rating belongs to the group of its conversation's first
-/// message, which is in the same hour, and counts once that message has its reply.
+/// The sum of the facts of an hour. A rating or a lead belongs to the group of its conversation's
+/// first message, which is in the same hour, and counts once that message has its reply.
 #[derive(Default)]
 pub(super) struct HourCounter {
     ratings: HashMap<ConversationId, f64>,
+    leads: HashSet<ConversationId>,
     totals: GroupedTotals,
 }
 
 impl HourCounter {
-    /// Adds a fact. Facts must come in the order of their ids, which puts the ratings of an hour
-    /// before its turns; a later rating is lost.
+    /// Adds a fact. Facts must come in the order of their ids, which puts the ratings and leads of
+    /// an hour before its turns; a later one is lost.
     pub(super) fn add(&mut self, fact: AnalyticsFact) {
         match fact {
             AnalyticsFact::Rating(conversation, rating) => {
                 self.ratings.insert(conversation, rating);
             }
+            AnalyticsFact::Lead(conversation) => {
+                self.leads.insert(conversation);
+            }
             AnalyticsFact::Turn(turn) => {
-                let rating = turn
-                    .opens
-                    .as_ref()
-                    .and_then(|opened| self.ratings.get(opened))
-                    .copied();
+                let opened = turn.opens.as_ref();
+                let rating = opened.and_then(|opened| self.ratings.get(opened)).copied();
+                let has_lead = opened.is_some_and(|opened| self.leads.contains(opened));
                 let group = TotalsGroup {
                     agent_id: turn.agent_id.clone(),
                     team_id: turn.team_id.clone(),
                 };
-                self.totals.0.entry(group).or_default().add(&turn, rating);
+                let totals = self.totals.0.entry(group).or_default();
+                totals.add(&turn, rating);
+                totals.leads += u64::from(has_lead);
             }
         }
     }

@@ -146,6 +146,7 @@ conformance_tests! {
     analytics [
         totals_equal_a_recount_of_stored_turns,
         turn_is_counted_once_as_stored,
+        conversation_with_a_lead_counts_once_until_it_is_deleted,
         last_rating_of_a_conversation_counts_in_any_order,
         late_fact_is_counted_on_an_already_counted_day,
         unchanged_day_is_not_recounted,

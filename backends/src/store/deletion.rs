@@ -114,13 +114,16 @@ pub(super) fn places_before(tombstone: Option<&Tombstone>) -> u64 {
     tombstone.map_or(0, |tombstone| tombstone.places)
 }
 
-/// Returns the write that clears the rating of the deleted history.
-pub(super) fn cleared_rating(
+/// Returns the writes that clear the rating and the lead of the deleted history.
+pub(super) fn cleared_facts(
     id: &ConversationId,
     origin: &ConversationOrigin,
     tombstone: &Tombstone,
-) -> FactWrite {
-    FactWrite::of_rating(id, origin.created_at, None, tombstone.at)
+) -> [FactWrite; 2] {
+    [
+        FactWrite::of_rating(id, origin.created_at, None, tombstone.at),
+        FactWrite::of_lead(id, origin.created_at, false, tombstone.at),
+    ]
 }
 
 /// Returns the data that is stored elsewhere for these messages.

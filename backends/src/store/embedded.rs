@@ -289,8 +289,8 @@ impl ConversationWriter for EmbeddedStore {
                 if !change.is_empty() {
                     put_metadata(connection, &org, &id, &change)?;
                 }
-                if let Some(rating) = change.rating(&id, origin.created_at) {
-                    put_fact(connection, &org, &rating)?;
+                for fact in change.facts(&id, origin.created_at) {
+                    put_fact(connection, &org, &fact)?;
                 }
                 Ok(true)
             })

@@ -7,8 +7,8 @@ use switchboard_schemas::ids::{ConversationId, OrgId};
 
 use super::{
     deletion::{
-        ConversationDeletion, DELETED_AT_ONCE, HistoryState, RelatedData, Tombstone,
-        cleared_rating, related_data,
+        ConversationDeletion, DELETED_AT_ONCE, HistoryState, RelatedData, Tombstone, cleared_facts,
+        related_data,
     },
     embedded::rows::{PUT_ORIGIN, head, put_progress, put_reply},
     embedded_facts::put_fact,
@@ -181,11 +181,9 @@ fn put_tombstone(
     for statement in [DELETE_METADATA, FORGET_METADATA_AT] {
         connection.prepare_cached(statement)?.execute(key)?;
     }
-    put_fact(
-        connection,
-        org,
-        &cleared_rating(id, &found.origin, &found.tombstone),
-    )?;
+    for fact in cleared_facts(id, &found.origin, &found.tombstone) {
+        put_fact(connection, org, &fact)?;
+    }
     let (origin, progress) = tombstone_rows(&found.tombstone)?;
     connection.prepare_cached(PUT_ORIGIN)?.execute(params![
         key[0],

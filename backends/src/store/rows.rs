@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use switchboard_schemas::{
     client_text::SessionId,
     conversation::{Conversation, ConversationOwner, Message, MessageAuthor, RESERVED_KEYS},
     ids::{ConversationId, MessageId, OrgId},
+    lead::LEAD_KEY,
     time::Timestamp,
     turn::Turn,
 };
@@ -231,11 +232,19 @@ impl MetadataChange {
         Ok(change)
     }
 
-    /// Returns the change of the rating fact, counted on the day the conversation began.
-    pub(super) fn rating(&self, id: &ConversationId, began_at: Timestamp) -> Option<FactWrite> {
-        let rating = self.set.get(RATING_KEY);
-        let says = rating.is_some() || self.cleared.iter().any(|key| key == RATING_KEY);
-        says.then(|| FactWrite::of_rating(id, began_at, rating, self.at))
+    /// Returns the changes of the facts about rating and lead, counted on the day the conversation
+    /// began.
+    pub(super) fn facts(&self, id: &ConversationId, began_at: Timestamp) -> Vec<FactWrite> {
+        let value_of = |name: &str| {
+            let is_cleared = || self.cleared.iter().any(|key| key == name);
+            let value = self.set.get(name);
+            (value.is_some() || is_cleared()).then_some(value)
+        };
+        let rating =
+            value_of(RATING_KEY).map(|rating| FactWrite::of_rating(id, began_at, rating, self.at));
+        let lead = value_of(LEAD_KEY)
+            .map(|lead| FactWrite::of_lead(id, began_at, lead.is_some(), self.at));
+        rating.into_iter().chain(lead).collect()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -368,9 +377,11 @@ fn user_message(start: &TurnStart) -> Message {
     }
 }
 
-/// Returns the visitor data of a turn as metadata. Missing fields are left unchanged.
+/// Returns the visitor data of a turn as metadata. Missing fields are left unchanged. A lead is a
+/// change of its own, because it is counted.
 fn turn_metadata(turn: &Turn) -> Result<Map<String, Value>, StoreError> {
     let mut metadata = message_metadata(turn);
+    metadata.remove(LEAD_KEY);
     let source = serde_json::to_value(turn.source).map_err(|error| malformed(&error))?;
     metadata.insert("source".to_owned(), source);
     if let Some(address) = &turn.ip_address {
@@ -393,6 +404,9 @@ pub fn message_metadata(turn: &Turn) -> Map<String, Value> {
         said.into_iter()
             .filter_map(|(key, value)| Some((key.to_owned(), value?.into()))),
     );
+    if let Some(lead) = &turn.visitor.lead {
+        metadata.insert(LEAD_KEY.to_owned(), json!(lead));
+    }
     metadata
 }
 

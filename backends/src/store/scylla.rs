@@ -334,8 +334,8 @@ impl ConversationWriter for ScyllaStore {
         if !change.is_empty() {
             self.put_metadata(org, id, &change).await?;
         }
-        if let Some(rating) = change.rating(id, origin.created_at) {
-            self.put_fact(org, &rating).await?;
+        for fact in change.facts(id, origin.created_at) {
+            self.put_fact(org, &fact).await?;
         }
         Ok(true)
     }

@@ -8,7 +8,7 @@ use futures::future::{try_join, try_join_all, try_join4};
 
 use super::{
     deletion::{
-        ConversationDeletion, DELETED_AT_ONCE, RelatedData, Tombstone, cleared_rating, related_data,
+        ConversationDeletion, DELETED_AT_ONCE, RelatedData, Tombstone, cleared_facts, related_data,
     },
     listing::ListRow,
     replies::DELETED_FOR,
@@ -70,10 +70,11 @@ impl PreparedDeletion {
                 )
                 .await?;
                 let tombstone = Tombstone::new(&standing, deletion, head.metadata_at);
-                let unrated = cleared_rating(&deletion.conversation_id, &origin, &tombstone);
-                fact_statements
-                    .put_fact(link, &deletion.org_id, &unrated)
-                    .await?;
+                for fact in cleared_facts(&deletion.conversation_id, &origin, &tombstone) {
+                    fact_statements
+                        .put_fact(link, &deletion.org_id, &fact)
+                        .await?;
+                }
                 self.put_tombstone(link, deletion, &tombstone).await?;
                 tombstone
             }

@@ -13,7 +13,7 @@ use utoipa::{
 use super::{
     account_operations::account_operations,
     audit_log::AuditEntryView,
-    conversations::ListedConversationView,
+    conversations::{LeadView, ListedConversationView},
     operations::{AdminOperation, OperationDescription, PATCH_SUFFIX},
     routes::admin_routes,
 };
@@ -32,7 +32,7 @@ const DESCRIPTION: &str = "Manage configuration, users, conversations and analyt
     `ETag`. A change that sends it back, in the body or in `If-Match`, fails with 409 if the resource has changed since.";
 const REF_PREFIX: &str = "#/components/schemas/";
 /// The groups of operations, in the order of the page.
-const TAGS: [&str; 12] = [
+const TAGS: [&str; 13] = [
     "Session",
     "Organizations",
     "Agents",
@@ -41,16 +41,21 @@ const TAGS: [&str; 12] = [
     "Keys",
     "Users",
     "Conversations",
+    "Leads",
     "Erasures",
     "Analytics",
     "Audit",
     "Apply",
 ];
 /// Schemas whose fields are optional in requests and always present in responses.
-const ALWAYS_COMPLETE: [&str; 7] = [
+const ALWAYS_COMPLETE: [&str; 11] = [
     "AgentLimits",
+    "DisclosureSettings",
     "EcommerceSettings",
     "Features",
+    "LeadConsent",
+    "LeadField",
+    "LeadForm",
     "Product",
     "ProductFeed",
     "Theme",
@@ -82,6 +87,7 @@ pub(crate) fn admin_document() -> Value {
     // The schemas of a generic type do not include that of its argument.
     register::<AuditEntryView>(&mut schemas);
     register::<ListedConversationView>(&mut schemas);
+    register::<LeadView>(&mut schemas);
     let mut document = json!({
         "openapi": "3.1.0",
         "info": {

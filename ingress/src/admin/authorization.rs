@@ -369,7 +369,7 @@ mod tests {
         accounts::link::new_account,
         admin::permissions::{
             ActOnConversations, Configure, ManageKeys, ManageOrganizations, ManageUsers, ReadAudit,
-            ReadConfiguration, ReadConversations, rights_of,
+            ReadConfiguration, ReadConversations, ReadLeads, rights_of,
         },
         testing::{org_id, secret},
     };
@@ -420,6 +420,7 @@ mod tests {
         // Viewer, operator, editor, owner.
         check_permission::<ReadConfiguration>([true, true, true, true]);
         check_permission::<ReadConversations>([true, true, true, true]);
+        check_permission::<ReadLeads>([false, true, true, true]);
         check_permission::<ActOnConversations>([false, true, true, true]);
         check_permission::<Configure>([false, false, true, true]);
         check_permission::<ReadAudit>([false, false, true, true]);

@@ -8,6 +8,7 @@ mod deletion;
 mod erasures;
 mod export;
 mod filter;
+mod leads;
 mod live;
 mod search;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub(super) use self::{
         read as read_erasure,
     },
     export::export,
+    leads::{LeadView, list as list_leads},
     live::follow,
     search::ListedConversationView,
 };

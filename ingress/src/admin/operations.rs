@@ -26,7 +26,7 @@ use super::{
     preconditions::{ExpectedVersion, VersionPrecondition},
     responses::{
         AcceptedDeletion, ConflictingJson, DeletionResponse, EventStream, FileDownload,
-        JsonResponse, NoContent, TableResponse,
+        JsonResponse, ListOrFile, NoContent, TableResponse,
     },
 };
 use crate::{
@@ -416,11 +416,26 @@ impl DescribeResponse for FileDownload {
 
 impl<T: ToSchema> DescribeResponse for TableResponse<T> {
     fn describe(description: &mut OperationDescription) {
-        description.add_json::<T>(200);
-        let response = description.operation.responses.responses.get_mut("200");
-        if let Some(RefOr::T(response)) = response {
-            let csv = content(text_schema()).into();
-            response.content.insert("text/csv".to_owned(), csv);
+        describe_json_or_text::<T>(description, &["text/csv"]);
+    }
+}
+
+impl<T: ToSchema> DescribeResponse for ListOrFile<T> {
+    fn describe(description: &mut OperationDescription) {
+        describe_json_or_text::<T>(description, &["text/csv", "application/x-ndjson"]);
+    }
+}
+
+fn describe_json_or_text<T: ToSchema>(
+    description: &mut OperationDescription,
+    media_types: &[&str],
+) {
+    description.add_json::<T>(200);
+    let response = description.operation.responses.responses.get_mut("200");
+    if let Some(RefOr::T(response)) = response {
+        for media_type in media_types {
+            let text = content(text_schema()).into();
+            response.content.insert((*media_type).to_owned(), text);
         }
     }
 }

@@ -34,6 +34,12 @@ pub(super) enum TableResponse<T> {
     Csv(Response),
 }
 
+/// A list, or all of it as a file.
+pub(super) enum ListOrFile<T> {
+    List(Json<T>),
+    File(Response),
+}
+
 /// The state of a deletion by a worker when its request stops waiting.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeletionResponse {
@@ -120,6 +126,15 @@ impl<T: Serialize> IntoResponse for TableResponse<T> {
         match self {
             Self::Json(json) => json.into_response(),
             Self::Csv(response) => response,
+        }
+    }
+}
+
+impl<T: Serialize> IntoResponse for ListOrFile<T> {
+    fn into_response(self) -> Response {
+        match self {
+            Self::List(list) => list.into_response(),
+            Self::File(response) => response,
         }
     }
 }

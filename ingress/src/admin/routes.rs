@@ -75,6 +75,8 @@ pub(super) fn admin_routes() -> AdminRoutes {
         Get "/conversations/{id}/messages/{message}/stream" "followReply" "Stream a running reply"
             conversations::follow;
 
+        Get "/leads" "listLeads" "List or export leads" conversations::list_leads;
+
         Get "/erasures" "listErasures" "List erasures" conversations::list_erasures;
         Post "/erasures" "createErasure" "Erase a visitor's conversations" conversations::create_erasure;
         Get "/erasures/{id}" "readErasure" "Read an erasure" conversations::read_erasure;

@@ -2,7 +2,10 @@
 
 use std::collections::HashSet;
 
-use switchboard_schemas::agent::{AgentSettings, ProductFeed};
+use switchboard_schemas::{
+    agent::{AgentSettings, DisclosureSettings, ProductFeed},
+    lead::LeadForm,
+};
 
 use super::{errors::ValidationError, themes};
 use crate::http::origin::OriginPattern;
@@ -13,6 +16,8 @@ const SLUG_BYTES_MAX: usize = 63;
 const NAME_CHARS_MAX: usize = 200;
 const PRODUCTS_MAX: usize = 1000;
 const FEED_URL_BYTES_MAX: usize = 2048;
+const LINK_BYTES_MAX: usize = 2048;
+const DISCLOSURE_CHARS_MAX: usize = 500;
 const FEED_MINUTES_MAX: u32 = 7 * 24 * 60;
 const ALLOWED_DOMAINS_MAX: usize = 100;
 const TEMPERATURE_MAX: f32 = 2.0;
@@ -38,9 +43,40 @@ pub(super) fn check_settings(settings: &AgentSettings) -> Result<(), ValidationE
         }
     }
     check_products(settings).map_err(|error| error.below("ecommerce.products"))?;
+    if let Some(form) = &settings.lead_form {
+        check_lead_form(form).map_err(|error| error.below("leadForm"))?;
+    }
+    check_disclosure(&settings.disclosure).map_err(|error| error.below("disclosure"))?;
     settings.ecommerce.feed.as_ref().map_or(Ok(()), |feed| {
         check_feed(feed).map_err(|error| error.below("ecommerce.feed"))
     })
+}
+
+fn check_lead_form(form: &LeadForm) -> Result<(), ValidationError> {
+    form.check()
+        .map_err(|error| ValidationError::new(error.path, error.reason))?;
+    check_link(form.consent.link.as_deref(), "consent.link")
+}
+
+fn check_disclosure(disclosure: &DisclosureSettings) -> Result<(), ValidationError> {
+    if disclosure.text.chars().count() > DISCLOSURE_CHARS_MAX {
+        let reason = format!("must have at most {DISCLOSURE_CHARS_MAX} characters");
+        return Err(ValidationError::new("text", reason));
+    }
+    check_link(disclosure.privacy_link.as_deref(), "privacyLink")
+}
+
+/// Checks the address of a page that visitors are sent to.
+fn check_link(link: Option<&str>, path: &str) -> Result<(), ValidationError> {
+    let Some(link) = link else { return Ok(()) };
+    if !is_web_address(link) {
+        return Err(ValidationError::new(path, WEB_ADDRESS_RULE));
+    }
+    if link.len() > LINK_BYTES_MAX {
+        let reason = format!("must have at most {LINK_BYTES_MAX} bytes");
+        return Err(ValidationError::new(path, reason));
+    }
+    Ok(())
 }
 
 /// Checks only the form of the URL, because a worker checks its network address with each fetch.
@@ -243,6 +279,30 @@ mod tests {
                 Some(format!("organizations[0].{path}"))
             );
         }
+    }
+
+    #[test]
+    fn invalid_lead_form_and_notice_name_their_field() {
+        let form = |name: &str, link: Option<&str>| {
+            let consent = json!({ "text": "Yes", "link": link });
+            let field = json!({ "name": name, "label": "E-mail", "type": "email" });
+            let form = json!({ "consent": consent, "trigger": "tool", "fields": [field] });
+            json!({ "slug": "a", "name": "A", "leadForm": form })
+        };
+        let notice =
+            json!({ "slug": "a", "name": "A", "disclosure": { "privacyLink": "/privacy" } });
+        for (agent, path) in [
+            (
+                form("mail", Some("javascript:alert(1)")),
+                "leadForm.consent.link",
+            ),
+            (form("E mail", None), "leadForm.fields[0].name"),
+            (notice, "disclosure.privacyLink"),
+        ] {
+            let path = format!("organizations[0].agents[0].{path}");
+            assert_eq!(path_of_error("agents", agent), Some(path));
+        }
+        assert_eq!(path_of_error("agents", form("mail", None)), None);
     }
 
     #[test]

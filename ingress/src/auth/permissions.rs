@@ -42,6 +42,8 @@ permissions! {
     ReadConfiguration = "readConfiguration", Some(UserRole::Viewer);
     /// Permission to read conversations, receipts of erasures and analytics.
     ReadConversations = "readConversations", Some(UserRole::Viewer);
+    /// Permission to read and export leads.
+    ReadLeads = "readLeads", Some(UserRole::Operator);
     /// Permission to export and delete conversations.
     ActOnConversations = "actOnConversations", Some(UserRole::Operator);
     /// Permission to change agents, teams and providers, and to rename the organization.

@@ -33,6 +33,11 @@ pub(crate) struct ChatRequest {
     #[serde(default)]
     #[schema(value_type = Option<String>, max_length = 1024)]
     pub(super) visitor_name: Value,
+    /// Contact data for a form that comes before the first message: a value for each field of the
+    /// agent's `leadForm`, and `consent: true`.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub(super) lead: Value,
     #[serde(default)]
     #[schema(schema_with = metadata_schema, required = false)]
     pub(super) metadata: Value,

@@ -2,6 +2,7 @@
 
 pub(crate) mod bodies;
 pub(crate) mod idempotency;
+pub(crate) mod lead;
 pub(crate) mod message_lookup;
 pub(crate) mod pipeline;
 pub(crate) mod request;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use switchboard_schemas::{
     agent::{Agent, AgentLimits, OnDisconnect},
     ids::RequestId,
+    lead::LeadForm,
     team::Team,
 };
 use tokio::time::Instant;
@@ -15,6 +16,7 @@ use tokio::time::Instant;
 use super::{
     bodies::{ChatRequest, TeamChatRequest},
     idempotency::IdempotencyKey,
+    lead::lead_form,
     request::{ChatBody, TurnContext},
     submission::submit_message,
 };
@@ -77,6 +79,7 @@ pub(crate) async fn handle_chat<P>(
     let limits = recipient.message_limits(&state).await?;
     let (body, conversation_id) = recipient.parse_body(&body)?;
     let chat = ChatBody::parse(&body, &conversation_id, limits.max_message_length)?;
+    let chat = chat.with_lead(&body.lead, recipient.lead_form())?;
     let chat = chat.sent_by(caller)?;
     let shape = ReplyShape::from_request(&parts.headers, &body.stream)?;
     let (quota_headers, subject) = (caller.rate_limit_headers(), chat.rate_limit_subject());
@@ -132,6 +135,13 @@ pub(crate) async fn submit_and_respond(
 }
 
 impl ChatRecipient {
+    fn lead_form(&self) -> Option<&LeadForm> {
+        match self {
+            Self::Agent(agent) => lead_form(agent),
+            Self::Team(_) => None,
+        }
+    }
+
     fn id(&self) -> &str {
         match self {
             Self::Agent(agent) => agent.id.as_str(),

@@ -10,13 +10,14 @@ use switchboard_schemas::{
     client_text::{SessionId, VisitorId},
     conversation_job::ReplyJob,
     ids::{ConversationId, IngressId, MessageId, RequestId},
+    lead::LeadForm,
     routing_job::TeamMessageJob,
     team::Team,
     time::Timestamp,
     turn::{Turn, Visitor},
 };
 
-use super::bodies::ChatRequest;
+use super::{bodies::ChatRequest, lead::accept_lead};
 use crate::{
     auth::caller::AuthorizedCaller,
     http::{ApiError, ApiResult, client_address::stored_address, fields},
@@ -68,6 +69,23 @@ impl ChatBody {
             metadata: fields::parse_metadata(&body.metadata)?.unwrap_or_default(),
             conversation: conversation.map(ToOwned::to_owned),
         })
+    }
+
+    /// Adds the lead of the body, which the form must accept.
+    pub(crate) fn with_lead(
+        mut self,
+        submitted: &Value,
+        form: Option<&LeadForm>,
+    ) -> ApiResult<Self> {
+        if submitted.is_null() {
+            return Ok(self);
+        }
+        let accepted = accept_lead(submitted, form)?;
+        let visitor = &mut self.visitor;
+        visitor.name = visitor.name.take().or(accepted.name);
+        visitor.email = visitor.email.take().or(accepted.email);
+        visitor.lead = Some(Box::new(accepted.lead));
+        Ok(self)
     }
 
     /// Assigns the message to the caller: the visitor of a visitor token is authoritative, and a
@@ -139,7 +157,7 @@ impl ChatBody {
     /// Returns a hash of the request's content; retries with the same content have the same hash.
     pub(crate) fn fingerprint(&self) -> String {
         let visitor = &self.visitor;
-        let said = json!([
+        let mut said = json!([
             self.message,
             self.session_id.as_str(),
             self.conversation,
@@ -148,6 +166,10 @@ impl ChatBody {
             visitor.name,
             self.metadata,
         ]);
+        // Without the time, which differs in a retry.
+        if let (Some(lead), Value::Array(said)) = (&visitor.lead, &mut said) {
+            said.push(lead.values.clone().into());
+        }
         HEXLOWER.encode(&Sha256::digest(said.to_string()))
     }
 
@@ -222,6 +244,7 @@ fn parse_visitor(body: &ChatRequest) -> ApiResult<Visitor> {
             .map(|email| fields::parse_email("visitorEmail", email))
             .transpose()?,
         name: name.map(ToOwned::to_owned),
+        lead: None,
     })
 }
 

@@ -22,7 +22,7 @@ const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
 );
 const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
     "X-Request-Id, X-Conversation-Id, X-Message-Id, X-Agent-Id, X-Agent-Name, X-Routing-Reason, X-UI-Spec, \
-     X-UI-Spec-Truncated, X-Model, X-Reply-Generation, Retry-After, RateLimit, RateLimit-Policy, Location, \
+     X-UI-Spec-Truncated, X-AI-Generated, X-Model, X-Reply-Generation, Retry-After, RateLimit, RateLimit-Policy, Location, \
      Preference-Applied",
 );
 /// Two hours, the maximum that all browsers accept.

@@ -132,6 +132,7 @@ fn visitor_token() -> Value {
         "visitorSecret": "svs_…",
         "configuration": widget(),
         "theme": agent()["theme"],
+        "notice": { "disclosure": true, "text": "", "privacyLink": "https://shop.example/privacy" },
     })
 }
 

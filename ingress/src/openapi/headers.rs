@@ -15,7 +15,8 @@ const LIMITS: [&str; 2] = ["RateLimit-Policy", "RateLimit"];
 const REPLY: [&str; 2] = ["X-Conversation-Id", "X-Message-Id"];
 /// Headers of text and JSON replies, which are sent when the reply has begun; the last three only
 /// by teams.
-const BEGUN_REPLY: [&str; 7] = [
+const BEGUN_REPLY: [&str; 8] = [
+    "X-AI-Generated",
     "X-Reply-Generation",
     "X-Model",
     "X-UI-Spec",

@@ -31,7 +31,8 @@ const COMMENT: Bytes = Bytes::from_static(b": waiting\n\n");
 
 /// Returns a streaming response at once.
 pub(super) fn respond_as_events(reply_stream: ReplyStream, context: ResponseContext) -> Response {
-    let headers = headers::accepted_headers(reply_stream.reply(), CONTENT_TYPE);
+    let mut headers = headers::accepted_headers(reply_stream.reply(), CONTENT_TYPE);
+    headers::mark_generated(&mut headers);
     let writer = EventWriter {
         offset: reply_stream.start_offset(),
         first: true,

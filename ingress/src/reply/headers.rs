@@ -30,6 +30,8 @@ const MODEL: HeaderName = HeaderName::from_static("x-model");
 const GENERATION: HeaderName = HeaderName::from_static("x-reply-generation");
 const UI_SPEC: HeaderName = HeaderName::from_static("x-ui-spec");
 const UI_SPEC_TRUNCATED: HeaderName = HeaderName::from_static("x-ui-spec-truncated");
+/// Machine-readable mark of generated text (Regulation (EU) 2024/1689, Article 50).
+const AI_GENERATED: HeaderName = HeaderName::from_static("x-ai-generated");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 /// Field of a UI specification that holds its items.
 const UI_DATA: &str = "data";
@@ -97,9 +99,15 @@ pub(crate) fn accepted_headers(reply_id: &MessageId, content_type: &'static str)
     headers
 }
 
+/// Marks a response whose body is generated text.
+pub(crate) fn mark_generated(headers: &mut HeaderMap) {
+    headers.insert(AI_GENERATED, HeaderValue::from_static("true"));
+}
+
 /// Builds the headers of a started reply.
 pub(crate) fn reply_headers(facts: &ReplyFacts<'_>, content_type: &'static str) -> HeaderMap {
     let mut headers = accepted_headers(facts.reply_id, content_type);
+    mark_generated(&mut headers);
     if let Some(generation) = facts.generation {
         headers.insert(GENERATION, HeaderValue::from(generation));
     }

@@ -4,17 +4,21 @@
 use std::collections::HashMap;
 
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value, json, value::RawValue};
 use switchboard_backends::store::ConversationReader;
 use switchboard_schemas::{
     conversation_job::{ConversationJob, PatchJob},
+    lead::{LEAD_KEY, LeadForm},
     reply_event::PatchOutcome,
 };
 use utoipa::ToSchema;
 
 use crate::{
     auth::authorized_agent::conversation_not_found,
-    chat::request::VISITOR_NAME_BYTES_MAX,
+    chat::{
+        lead::{AcceptedLead, accept_lead},
+        request::VISITOR_NAME_BYTES_MAX,
+    },
     http::{ApiError, ApiResult, ErrorCode, body, fields},
     jobs::conversation_job::PublishedJob,
     openapi::metadata_schema::metadata_schema,
@@ -48,6 +52,12 @@ pub(crate) struct ConversationChanges {
     #[serde(default, deserialize_with = "supplied_value")]
     #[schema(value_type = Option<String>, max_length = 16384)]
     feedback: Option<Value>,
+    /// Contact data: a value for each field of the agent's `leadForm`, and `consent: true`. It
+    /// replaces an earlier lead, and sets `visitorName` and `visitorEmail` unless they are
+    /// supplied.
+    #[serde(default, deserialize_with = "supplied_value")]
+    #[schema(value_type = Option<Object>, nullable = false)]
+    lead: Option<Value>,
     #[serde(default)]
     #[schema(schema_with = metadata_schema, required = false)]
     metadata: Value,
@@ -68,11 +78,12 @@ pub(crate) struct ConversationUpdate<'a> {
 #[derive(Debug)]
 pub(super) struct ConversationPatch {
     supplied: Map<String, Value>,
+    lead: Option<AcceptedLead>,
 }
 
 impl ConversationPatch {
-    /// Parses a body and validates all of its fields.
-    pub(super) fn parse(bytes: &[u8]) -> ApiResult<Self> {
+    /// Parses a body and validates all of its fields, a lead against the agent's form.
+    pub(super) fn parse(bytes: &[u8], form: Option<&LeadForm>) -> ApiResult<Self> {
         let body: ConversationChanges = body::parse_body(bytes)?;
         let mut supplied = Map::new();
         let texts = [
@@ -96,10 +107,18 @@ impl ConversationPatch {
             check_rating(&rating, bytes)?;
             supplied.insert("rating".to_owned(), rating);
         }
+        let lead = match body.lead {
+            Some(submitted) => {
+                let accepted = accept_lead(&submitted, form)?;
+                supplied.insert(LEAD_KEY.to_owned(), submitted);
+                Some(accepted)
+            }
+            None => None,
+        };
         if let Some(metadata) = fields::parse_metadata(&body.metadata)? {
             supplied.insert(METADATA.to_owned(), Value::Object(metadata));
         }
-        Ok(Self { supplied })
+        Ok(Self { supplied, lead })
     }
 
     /// Returns the fields as the client sent them, for the response.
@@ -125,6 +144,14 @@ impl ConversationPatch {
         let mut stored = self.supplied.clone();
         if let Some(Value::Object(metadata)) = stored.remove(METADATA) {
             stored.extend(metadata);
+        }
+        if let Some(AcceptedLead { lead, name, email }) = &self.lead {
+            stored.insert(LEAD_KEY.to_owned(), json!(lead));
+            for (key, value) in [("visitorName", name), ("visitorEmail", email)] {
+                if let Some(value) = value {
+                    stored.entry(key).or_insert_with(|| json!(value));
+                }
+            }
         }
         stored
     }
@@ -211,7 +238,7 @@ mod tests {
     }
 
     fn parse_text(body: &str) -> Result<ConversationPatch, (Option<ErrorCode>, Option<String>)> {
-        ConversationPatch::parse(body.as_bytes()).map_err(|error| {
+        ConversationPatch::parse(body.as_bytes(), None).map_err(|error| {
             let facts = error.into_parts();
             (facts.code, facts.param)
         })
@@ -264,6 +291,7 @@ mod tests {
             ("visitorName", json!([])),
             ("feedback", json!(false)),
             ("metadata", json!("x")),
+            ("lead", json!({ "consent": true })),
         ] {
             let (code, param) = parse(&json!({ "rating": 5, field: bad })).unwrap_err();
             assert_eq!(

@@ -53,9 +53,36 @@ pub(crate) struct VisitorTokenView<'a> {
     configuration: Option<WidgetView<'a>>,
     /// The complete theme; `configuration` contains only three of its colors.
     theme: &'a WidgetTheme,
+    /// Notices that visitors read before they write.
+    notice: NoticeView<'a>,
     /// Data to show instead of a chat; only if the agent is not active.
     #[serde(skip_serializing_if = "Option::is_none")]
     offline: Option<OfflineView<'a>>,
+}
+
+/// Notices that visitors read before they write.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Notice)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NoticeView<'a> {
+    /// `true` if visitors are told that they talk to a machine.
+    disclosure: bool,
+    /// Words of that notice; empty for those of the widget.
+    text: &'a str,
+    /// Address of the privacy notice.
+    #[schema(required)]
+    privacy_link: Option<&'a str>,
+}
+
+impl<'a> NoticeView<'a> {
+    fn from_agent(agent: &'a Agent) -> Self {
+        let disclosure = &agent.settings.disclosure;
+        Self {
+            disclosure: disclosure.enabled,
+            text: &disclosure.text,
+            privacy_link: disclosure.privacy_link.as_deref(),
+        }
+    }
 }
 
 /// Data of an inactive agent, for showing its offline message before a visitor types anything.
@@ -126,6 +153,7 @@ pub(crate) async fn create_visitor_token(
         visitor_secret: admission.secret.expose(),
         configuration: is_active.then(|| WidgetView::from_agent(&agent)),
         theme: &agent.settings.theme,
+        notice: NoticeView::from_agent(&agent),
         offline: (!is_active).then(|| OfflineView::from_agent(&agent)),
     };
     Ok(Json(view).into_response())

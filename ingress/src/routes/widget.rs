@@ -8,11 +8,13 @@ use serde::Serialize;
 use switchboard_schemas::{
     agent::{Agent, WidgetPosition, WidgetSize},
     ids::AgentId,
+    lead::LeadForm,
 };
 use utoipa::ToSchema;
 
 use crate::{
     auth::authorized_agent::{AgentPath, AuthorizedAgent, WidgetRead},
+    chat::lead::lead_form,
     openapi::problems::AgentReadProblems,
 };
 
@@ -28,6 +30,10 @@ pub(crate) struct WidgetView<'a> {
     placeholder_text: &'a str,
     theme: ThemeView<'a>,
     widget: SettingsView<'a>,
+    /// Contact data that the agent asks visitors for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    lead_form: Option<&'a LeadForm>,
 }
 
 /// Colors of the widget.
@@ -93,6 +99,7 @@ impl<'a> WidgetView<'a> {
                 text_color: &theme.text_color,
             },
             widget: SettingsView::from_agent(agent),
+            lead_form: lead_form(agent),
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use switchboard_schemas::message_event::{EventBody, MessageEvent};
 
 use super::{kafka::Witness, shared_cluster};
-use crate::support::{Client, Organization, Reply, Script, TestService};
+use crate::support::{Client, Organization, OrganizationDocument, Reply, Script, TestService};
 
 /// Sends `questions` in one session and returns the texts of both sides and the last reply.
 pub(super) async fn talk(client: &Client, agent: &str, questions: &[&str]) -> (Vec<String>, Reply) {
@@ -79,11 +79,53 @@ async fn rating_is_published_after_its_messages() {
     assert_eq!(update.changes["rating"], 5);
 }
 
+#[tokio::test]
+async fn lead_is_published_after_the_change_that_brought_it() {
+    let service = shared_cluster().await;
+    let field = json!({"name": "mail", "label": "E-mail", "type": "email"});
+    let form =
+        json!({"consent": {"text": "Yes"}, "fields": [field], "trigger": "before-first-message"});
+    let organization = OrganizationDocument::new()
+        .shop(json!({"features": {"enableLeadCapture": true}, "leadForm": form}))
+        .apply(&service)
+        .await;
+    organization.script(Script::says("ok"));
+    let lead = |mail: &str| json!({"mail": mail, "consent": true});
+    let body = json!({"message": "hi", "sessionId": "s", "lead": lead("ada@shop.example")});
+    let reply = Reply::read(organization.open_chat(&body).await).await;
+    let path = organization.path("/conversations/s");
+    let change = json!({"lead": lead("grace@shop.example")});
+    organization
+        .client()
+        .patch(&path, &change)
+        .await
+        .assert_status(200);
+    let events = valid_events(&service, &reply, 6).await;
+    let mails: Vec<_> = events
+        .iter()
+        .enumerate()
+        .filter_map(|(at, event)| match &event.body {
+            EventBody::LeadCaptured(fact) => Some((at, fact.lead.values["mail"].clone())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        mails,
+        [
+            (2, json!("ada@shop.example")),
+            (5, json!("grace@shop.example"))
+        ],
+        "{events:?}"
+    );
+}
+
 pub(super) fn content(event: &MessageEvent) -> &str {
     match &event.body {
         EventBody::UserMessage(fact) => &fact.content,
         EventBody::AssistantMessage(fact) => &fact.content,
-        EventBody::ConversationUpdated(_) => panic!("nobody changed anything"),
+        EventBody::ConversationUpdated(_) | EventBody::LeadCaptured(_) => {
+            panic!("nobody changed anything")
+        }
     }
 }
 
@@ -91,6 +133,6 @@ pub(super) fn position(event: &MessageEvent) -> Option<u64> {
     match &event.body {
         EventBody::UserMessage(fact) => Some(fact.position),
         EventBody::AssistantMessage(fact) => fact.position,
-        EventBody::ConversationUpdated(_) => None,
+        EventBody::ConversationUpdated(_) | EventBody::LeadCaptured(_) => None,
     }
 }

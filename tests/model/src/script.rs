@@ -149,7 +149,12 @@ impl Script {
 
     /// Creates a script that calls the product search and sends no text.
     pub fn searches(query: &str) -> Self {
-        let call = Raw::call(0, "search_products", &json!({ "query": query }));
+        Self::calls("search_products", &json!({ "query": query }))
+    }
+
+    /// Creates a script that calls a tool.
+    pub fn calls(name: &str, arguments: &Value) -> Self {
+        let call = Raw::call(0, name, arguments);
         Self::raw(vec![call, Raw::Finish("tool_calls")])
     }
 

@@ -31,7 +31,7 @@ pub(super) async fn delete_conversation(inference: &InferenceHandler, job: &Dele
     };
     let change = ConversationChange {
         task: "delete a conversation",
-        event: events::conversation_deleted(job),
+        events: events::conversation_deleted(job).into_iter().collect(),
         event_id: &job.event_id,
         reply_to: &job.reply_to,
     };

@@ -9,9 +9,10 @@ use switchboard_backends::{
 use switchboard_schemas::{
     conversation_job::{DeleteJob, PatchJob, ReplyJob},
     ids::EventId,
+    lead::{CapturedLead, LEAD_KEY},
     message_event::{
-        AssistantMessageFact, ConversationUpdatedFact, EventActor, EventBody, MessageEvent,
-        UserMessageFact,
+        AssistantMessageFact, ConversationUpdatedFact, EventActor, EventBody, LeadCapturedFact,
+        MessageEvent, UserMessageFact,
     },
     time::Timestamp,
     topics::Topic,
@@ -21,13 +22,16 @@ use switchboard_schemas::{
 use crate::config::WorkersConfig;
 
 /// Metadata keys that a deletion clears for consumers that do not know deletions.
-const PERSONAL_KEYS: [&str; 5] = [
+const PERSONAL_KEYS: [&str; 6] = [
     "visitorId",
     "visitorEmail",
     "visitorName",
     "ipAddress",
     "feedback",
+    LEAD_KEY,
 ];
+/// Type of the event of a lead.
+const LEAD_CAPTURED: &str = "lead.captured";
 
 /// Publishes one event with its conversation as the key.
 pub(crate) async fn publish_event(
@@ -119,8 +123,34 @@ pub(crate) fn message_metadata_changed(
     )
 }
 
+/// Returns the event of the lead that came with a message, if one did.
+pub(crate) fn message_lead(job: &ReplyJob) -> Option<MessageEvent> {
+    let lead = job.turn.visitor.lead.as_deref()?.clone();
+    let id = EventId::derive(job.turn.message_id.as_str(), LEAD_CAPTURED);
+    Some(turn_event(
+        job,
+        id,
+        job.turn.accepted_at,
+        EventActor::Visitor,
+        EventBody::LeadCaptured(Box::new(LeadCapturedFact { lead })),
+    ))
+}
+
+/// Returns the events of metadata that a PATCH has changed.
+pub(crate) fn events_of_patch(job: &PatchJob) -> Vec<MessageEvent> {
+    let updated = conversation_updated(job);
+    let lead = job.changes.get(LEAD_KEY).cloned();
+    let lead = lead.and_then(|lead| serde_json::from_value::<CapturedLead>(lead).ok());
+    let captured = lead.map(|lead| MessageEvent {
+        event_id: EventId::derive(job.event_id.as_str(), LEAD_CAPTURED),
+        body: EventBody::LeadCaptured(Box::new(LeadCapturedFact { lead })),
+        ..updated.clone()
+    });
+    std::iter::once(updated).chain(captured).collect()
+}
+
 /// Returns the event of metadata that a PATCH has changed.
-pub(crate) fn conversation_updated(job: &PatchJob) -> MessageEvent {
+fn conversation_updated(job: &PatchJob) -> MessageEvent {
     MessageEvent {
         event_id: job.event_id.clone(),
         occurred_at: job.accepted_at,

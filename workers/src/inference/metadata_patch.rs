@@ -35,7 +35,7 @@ pub(super) async fn apply_patch(
     let store = &inference.backends.store;
     let change = ConversationChange {
         task: "change the metadata",
-        event: Some(events::conversation_updated(job)),
+        events: events::events_of_patch(job),
         event_id: &job.event_id,
         reply_to: &job.reply_to,
     };
@@ -63,8 +63,8 @@ pub(super) fn time_behind(known: Option<&Conversation>, at: Timestamp) -> Timest
 pub(super) struct ConversationChange<'a> {
     /// Name of the write in the log.
     pub(super) task: &'static str,
-    /// Event to publish if the conversation exists.
-    pub(super) event: Option<MessageEvent>,
+    /// Events to publish if the conversation exists.
+    pub(super) events: Vec<MessageEvent>,
     pub(super) event_id: &'a EventId,
     /// Ingress that waits for the outcome.
     pub(super) reply_to: &'a IngressId,
@@ -72,7 +72,7 @@ pub(super) struct ConversationChange<'a> {
 
 impl ConversationChange<'_> {
     /// Stores the change with `write`, which returns false if there is no such conversation, then
-    /// publishes its event and sends the outcome.
+    /// publishes its events and sends the outcome.
     pub(super) async fn run<F: Future<Output = Result<bool, StoreError>>>(
         self,
         inference: &InferenceHandler,
@@ -86,9 +86,8 @@ impl ConversationChange<'_> {
             Some(false) => PatchOutcome::NotFound,
             None => return JobEnd::RetryAfter(config.parked_delay()),
         };
-        if let (PatchOutcome::Applied, Some(event), true) =
-            (outcome, &self.event, config.publish_events)
-        {
+        let is_published = outcome == PatchOutcome::Applied && config.publish_events;
+        for event in self.events.iter().filter(|_| is_published) {
             let bus = &*inference.backends.bus;
             let publish = || events::publish_event(bus, config, event);
             let published = retry::retry_until(deadline, delays, "publish an event", publish);

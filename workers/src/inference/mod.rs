@@ -62,7 +62,7 @@ use crate::{
     metrics::WorkerMetrics,
     model::{context_limits::ContextLimits, openai::ModelClient, providers::ProviderResolver},
     products::ProductSearch,
-    tools::{registry::ToolRegistry, search_products::ProductTools},
+    tools::{capture_lead::LeadTools, registry::ToolRegistry, search_products::ProductTools},
 };
 
 /// Job handler of the inference role.
@@ -88,7 +88,12 @@ impl InferenceHandler {
         );
         Ok(Self {
             summaries: ConversationSummarizer::new(model.clone(), &ctx.config, ctx.metrics.clone()),
-            tools: ToolRegistry::new(vec![Box::new(ProductTools::new(search, &ctx.config))]),
+            tools: ToolRegistry::new(vec![
+                Box::new(ProductTools::new(search, &ctx.config)),
+                Box::new(LeadTools {
+                    store: Arc::clone(&ctx.backends.store),
+                }),
+            ]),
             model,
             contexts: ContextLimits::new(),
             histories: HistoryCache::new(&ctx.config),

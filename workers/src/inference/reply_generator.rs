@@ -117,7 +117,8 @@ impl<'a> ReplyGenerator<'a> {
         };
         // Continued text needs no tools: their results were found before it.
         let toolbox = if displayed.is_empty() {
-            self.inference.tools.toolbox_for(&agent).await
+            let conversation = &self.job.turn.conversation_id;
+            self.inference.tools.toolbox_for(&agent, conversation).await
         } else {
             AgentToolbox::default()
         };

@@ -2,7 +2,7 @@
 //! playground run implements the same trait without storing anything.
 
 use async_trait::async_trait;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use switchboard_backends::{
     StoreError,
     relay::LEASE,
@@ -12,7 +12,9 @@ use switchboard_schemas::{
     conversation::{Conversation, ConversationOwner, Message, MessageAuthor},
     conversation_job::ReplyJob,
     ids::ConversationId,
+    lead::LEAD_KEY,
     message_event::MessageEvent,
+    time::Timestamp,
 };
 use tokio::{sync::SetOnce, time::Instant};
 
@@ -108,7 +110,7 @@ impl TurnStore for ConversationTurnStore<'_> {
         let stored = self.retry_until(self.deadlines.storage, "store the user message", || {
             store.begin_turn(&start)
         });
-        if stored.await.is_none() {
+        if stored.await.is_none() || !self.store_lead(start.metadata_at).await {
             return false;
         }
         let mut changes = said;
@@ -219,11 +221,31 @@ impl<'a> ConversationTurnStore<'a> {
         .await
     }
 
+    /// Stores the lead that came with the message, which is counted as a change. Returns false if
+    /// that failed until the deadline.
+    async fn store_lead(&self, at: Timestamp) -> bool {
+        let turn = &self.job.turn;
+        let Some(lead) = &turn.visitor.lead else {
+            return true;
+        };
+        let change = Map::from_iter([(LEAD_KEY.to_owned(), json!(lead))]);
+        let store = &*self.inference.backends.store;
+        self.retry_until(self.deadlines.storage, "store the lead", || {
+            store.update_metadata(&turn.org_id, &turn.conversation_id, &change, at)
+        })
+        .await
+        .is_some()
+    }
+
     async fn publish_changes(&self, changes: &Map<String, Value>) -> bool {
-        changes.is_empty()
-            || self
-                .publish(&events::message_metadata_changed(self.job, changes.clone()))
-                .await
+        let updated = (!changes.is_empty())
+            .then(|| events::message_metadata_changed(self.job, changes.clone()));
+        for event in updated.into_iter().chain(events::message_lead(self.job)) {
+            if !self.publish(&event).await {
+                return false;
+            }
+        }
+        true
     }
 
     /// Returns the link that makes a team's or a page visitor's conversation readable through the

@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-use super::product_grid;
+use super::{capture_lead, product_grid};
 use crate::model::PromptMessage;
 
 /// Longest title in the note, in characters.
@@ -58,8 +58,12 @@ impl DisplayedResults {
         newest.content = format!("{}\n\n{NOTE}\n{}", newest.content, Value::from(described));
     }
 
-    /// Returns a list of the products by title and price, in no language; `None` without products.
-    pub(crate) fn product_list(&self) -> Option<String> {
+    /// Returns words for what is displayed, in no language: the products by title and price, or
+    /// the heading of a form. `None` if nothing is displayed.
+    pub(crate) fn words(&self) -> Option<String> {
+        if let Some(invitation) = self.ui.as_ref().and_then(capture_lead::invitation) {
+            return Some(invitation);
+        }
         let line = |card: &Value| match (card_text(card, "title"), card_text(card, "price")) {
             (title, "") => format!("- {title}"),
             (title, price) => format!("- {title}, {price}"),

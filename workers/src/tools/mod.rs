@@ -5,10 +5,12 @@
 //! between model and tools; [`call_runner`] runs one call within its bounds, with validated
 //! [`arguments`]; [`search_products`] is the first tool, `product_results` is the text of its
 //! result, [`product_grid`] is its UI, and [`displayed_results`] describes that UI to the model.
+//! [`capture_lead`] shows a form.
 
 pub(crate) mod arguments;
 pub(crate) mod buffering_sink;
 pub(crate) mod call_runner;
+pub(crate) mod capture_lead;
 pub(crate) mod displayed_results;
 pub(crate) mod product_grid;
 mod product_results;
@@ -22,7 +24,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use switchboard_schemas::agent::Agent;
+use switchboard_schemas::{agent::Agent, ids::ConversationId};
 
 #[async_trait]
 pub(crate) trait AgentTool: Send + Sync {
@@ -45,9 +47,13 @@ pub(crate) trait AgentTool: Send + Sync {
 
 #[async_trait]
 pub(crate) trait ToolSource: Send + Sync {
-    /// Returns the tools of this agent; none if it has none of this kind or the source is
-    /// unavailable.
-    async fn tools_for(&self, agent: &Arc<Agent>) -> Vec<Arc<dyn AgentTool>>;
+    /// Returns the tools of this agent in a conversation; none if it has none of this kind or the
+    /// source is unavailable.
+    async fn tools_for(
+        &self,
+        agent: &Arc<Agent>,
+        conversation: &ConversationId,
+    ) -> Vec<Arc<dyn AgentTool>>;
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::join_all;
-use switchboard_schemas::agent::Agent;
+use switchboard_schemas::{agent::Agent, ids::ConversationId};
 
 use super::{AgentTool, ToolSource};
 use crate::model::prompt::ToolDeclaration;
@@ -26,8 +26,13 @@ impl ToolRegistry {
         Self { sources }
     }
 
-    pub(crate) async fn toolbox_for(&self, agent: &Arc<Agent>) -> AgentToolbox {
-        let found = join_all(self.sources.iter().map(|source| source.tools_for(agent))).await;
+    pub(crate) async fn toolbox_for(
+        &self,
+        agent: &Arc<Agent>,
+        conversation: &ConversationId,
+    ) -> AgentToolbox {
+        let sources = self.sources.iter();
+        let found = join_all(sources.map(|source| source.tools_for(agent, conversation))).await;
         let mut toolbox = AgentToolbox::default();
         for tool in found.into_iter().flatten().take(TOOLS_MAX) {
             if toolbox.find_tool(tool.name()).is_none() {

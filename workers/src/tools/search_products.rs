@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
-use switchboard_schemas::agent::Agent;
+use switchboard_schemas::{agent::Agent, ids::ConversationId};
 
 use super::{AgentTool, ToolFailure, ToolOutcome, ToolSource, product_grid, product_results};
 use crate::{
@@ -66,7 +66,7 @@ impl ProductTools {
 
 #[async_trait]
 impl ToolSource for ProductTools {
-    async fn tools_for(&self, agent: &Arc<Agent>) -> Vec<Arc<dyn AgentTool>> {
+    async fn tools_for(&self, agent: &Arc<Agent>, _: &ConversationId) -> Vec<Arc<dyn AgentTool>> {
         if !agent.settings.ecommerce.enabled {
             return Vec::new();
         }

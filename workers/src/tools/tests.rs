@@ -111,6 +111,7 @@ impl ToolSource for Source {
     async fn tools_for(
         &self,
         _: &Arc<switchboard_schemas::agent::Agent>,
+        _: &switchboard_schemas::ids::ConversationId,
     ) -> Vec<Arc<dyn AgentTool>> {
         let parameters = json!({"type": "object", "properties": {"q": {"type": "string"}}});
         ["good", "bad", "slow", "huge", "long", "good"]
@@ -236,7 +237,10 @@ async fn run_on(acts: Vec<Script>, config: WorkersConfig, continues_prefix: bool
     let metrics = WorkerMetrics::register(&Registry::new()).unwrap();
     let ran = Arc::new(Mutex::new(Vec::new()));
     let toolbox: AgentToolbox = ToolRegistry::new(vec![Box::new(Source(ran.clone()))])
-        .toolbox_for(&Arc::new(shop_of_tests()))
+        .toolbox_for(
+            &Arc::new(shop_of_tests()),
+            &format!("conv_{}", "7".repeat(26)).parse().unwrap(),
+        )
         .await;
     let context = ToolLoopContext {
         client: &client,

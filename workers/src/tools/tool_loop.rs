@@ -184,16 +184,16 @@ impl<'a> ToolLoop<'a> {
         answer.end
     }
 
-    /// Ends the reply: displays the buffered text, or a list of products if the model wrote
-    /// nothing.
+    /// Ends the reply: displays the buffered text, or words for what is displayed if the model
+    /// wrote nothing.
     fn end_reply(&mut self, reason: FinishReason) -> Result<FinishReason, ReplyFailure> {
         let model = self.model_name();
         // Filtered content is no answer, even with products beside it.
         if self.sink.is_silent()
             && reason != FinishReason::ContentFilter
-            && let Some(list) = self.displayed.product_list()
+            && let Some(list) = self.displayed.words()
         {
-            tracing::info!("model wrote no text about the found products");
+            tracing::info!("model wrote no text about what is displayed");
             self.sink.begin_answer();
             self.sink.push(&model, &list);
         }

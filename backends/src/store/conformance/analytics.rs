@@ -12,7 +12,8 @@ use switchboard_schemas::{
 };
 
 use super::{
-    NOON_MICROS, Outcome, SECOND_MICROS, Subject, Talk, TalkTurn, failed, noon_and, replied,
+    NOON_MICROS, Outcome, SECOND_MICROS, Subject, Talk, TalkTurn, deletion::deletion, failed,
+    noon_and, replied,
 };
 use crate::{
     analytics::{
@@ -186,6 +187,24 @@ pub(super) async fn turn_is_counted_once_as_stored(subject: Subject) {
         (all.messages(), all.completed, all.conversations),
         (1, 1, 1)
     );
+}
+
+pub(super) async fn conversation_with_a_lead_counts_once_until_it_is_deleted(subject: Subject) {
+    let office = Office::new();
+    let (with, without) = (office.talk("a", "with"), office.talk("a", "without"));
+    for talk in [&with, &without] {
+        let turn = talk.turn(0, "question");
+        subject.take(&turn, ReplyStatus::Completed, 1).await;
+    }
+    for seconds in [1, 5 * DAY_SECONDS] {
+        let lead = json!({ "lead": { "values": { "mail": seconds.to_string() } } });
+        subject.change(&with, lead, noon_and(seconds)).await;
+    }
+    let all = office.all(&subject).await;
+    assert_eq!((all.conversations, all.leads), (2, 1));
+    let deletion = deletion(&with, "deletion", 6 * DAY_SECONDS);
+    assert!(subject.store.delete_conversation(&deletion).await.unwrap());
+    assert_eq!(office.all(&subject).await.leads, 0);
 }
 
 pub(super) async fn last_rating_of_a_conversation_counts_in_any_order(subject: Subject) {

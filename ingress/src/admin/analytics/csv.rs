@@ -8,7 +8,7 @@ use switchboard_schemas::day::UtcDay;
 use super::{AnalyticsData, report::stars_of};
 use crate::admin::csv::push_row;
 
-const HEAD: [&str; 22] = [
+const HEAD: [&str; 23] = [
     "day",
     "agentId",
     "agentName",
@@ -31,6 +31,7 @@ const HEAD: [&str; 22] = [
     "firstTextTimeP95Ms",
     "ratings",
     "averageRating",
+    "leads",
 ];
 
 /// Returns the table as a download; the file name begins with `slug`.
@@ -103,6 +104,10 @@ fn cells(
     let average = usage
         .average_rating()
         .map(|rating| stars_of(rating).to_string());
-    cells.extend([usage.rated().to_string(), average.unwrap_or_default()]);
+    cells.extend([
+        usage.rated().to_string(),
+        average.unwrap_or_default(),
+        usage.leads.to_string(),
+    ]);
     cells
 }

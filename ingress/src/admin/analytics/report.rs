@@ -88,6 +88,8 @@ struct AnalyticsTotals {
     tokens: TokenCounts,
     /// Ratings of the conversations that began.
     ratings: RatingStatistics,
+    /// Conversations that began and have a lead.
+    leads: u64,
 }
 
 /// Replies by their final state.
@@ -227,6 +229,7 @@ impl From<&UsageTotals> for AnalyticsTotals {
                     .map(|star| ratings_near(usage, star))
                     .collect(),
             },
+            leads: usage.leads,
         }
     }
 }

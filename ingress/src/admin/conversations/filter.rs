@@ -96,6 +96,22 @@ fn parse_place(cursor: &str) -> Option<ListCursor> {
 }
 
 impl ConversationQuery {
+    /// Creates the query of all conversations with this owner in this time.
+    pub(super) fn of_owner(
+        agent: Option<String>,
+        team: Option<String>,
+        since: Option<String>,
+        until: Option<String>,
+    ) -> Self {
+        Self {
+            agent,
+            team,
+            since,
+            until,
+            ..Self::default()
+        }
+    }
+
     /// Returns the part of the list to read.
     pub(super) fn list_query(&self, page: &CursorQuery) -> ApiResult<ListQuery> {
         let cursor = page.cursor(parse_place)?;

@@ -1,0 +1,268 @@
+//! Leads that visitors submitted, read from the conversations they are stored with.
+
+use std::{collections::BTreeSet, io};
+
+use axum::{body::Body, extract::Query, response::IntoResponse};
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
+use http::header;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use switchboard_backends::{
+    catalog::{CatalogEntry, EntryKind},
+    store::listing::{ListCursor, ListQuery},
+};
+use switchboard_schemas::{
+    audit::{AuditAction, FieldChange},
+    client_text::SessionId,
+    conversation::{Conversation, ConversationOwner},
+    ids::{AgentId, ConversationId, OrgId, TeamId},
+    lead::{CapturedLead, LEAD_KEY},
+    time::Timestamp,
+};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{
+    filter::{ConversationQuery, ExportFormat, cursor_after},
+    read_all,
+};
+use crate::{
+    admin::{
+        authorization::Admin,
+        csv,
+        pages::{CursorPage, CursorQuery},
+        permissions::ReadLeads,
+        responses::ListOrFile,
+    },
+    http::{ApiError, ApiResult},
+    state::AppState,
+};
+
+/// The columns of CSV before those of the values.
+const COLUMNS: [&str; 8] = [
+    "conversationId",
+    "agentId",
+    "teamId",
+    "sessionId",
+    "capturedAt",
+    "trigger",
+    "formVersion",
+    "consent",
+];
+/// The column of values whose field no form has any more.
+const OTHER_VALUES: &str = "otherValues";
+
+/// The filters of leads.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::admin) struct LeadQuery {
+    /// The id of an agent; not together with `team`.
+    agent: Option<String>,
+    /// The id of a team.
+    team: Option<String>,
+    /// The earliest time of the conversation's first message.
+    #[param(value_type = Option<Timestamp>)]
+    since: Option<String>,
+    /// The time before which the first message was sent.
+    #[param(value_type = Option<Timestamp>)]
+    until: Option<String>,
+    /// A part of any value, regardless of case.
+    search: Option<String>,
+    /// `jsonl` or `csv` for a file with all leads that match; a page of JSON without it.
+    #[param(value_type = Option<ExportFormat>, inline)]
+    format: Option<String>,
+}
+
+/// A lead and its conversation.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::admin) struct LeadView {
+    /// The id of the conversation.
+    conversation_id: ConversationId,
+    /// The id of the visitor's session.
+    session_id: SessionId,
+    /// The id of the agent; `null` for a conversation with a team.
+    #[schema(required)]
+    agent_id: Option<AgentId>,
+    /// The id of the team; `null` for a conversation with an agent.
+    #[schema(required)]
+    team_id: Option<TeamId>,
+    /// The lead.
+    lead: CapturedLead,
+}
+
+/// The conditions that a lead must meet.
+struct LeadFilter {
+    /// A part of a value, in lower case.
+    part: String,
+}
+
+/// Lists a page of the leads, that of the latest conversation first, or exports all of them.
+pub(in crate::admin) async fn list(
+    admin: Admin<ReadLeads>,
+    Query(query): Query<LeadQuery>,
+    Query(page): Query<CursorQuery>,
+) -> ApiResult<ListOrFile<CursorPage<LeadView>>> {
+    let filter = LeadFilter {
+        part: query.search.unwrap_or_default().trim().to_lowercase(),
+    };
+    let conversations =
+        ConversationQuery::of_owner(query.agent, query.team, query.since, query.until);
+    let list_query = conversations.list_query(&page)?;
+    if let Some(format) = &query.format {
+        let format = ExportFormat::parse(Some(format))?;
+        return export(admin, filter, list_query, format).await;
+    }
+    let (state, org, limit) = (&admin.state, admin.org(), page.limit());
+    let listed = state.backends.store.conversations(org, &list_query).await?;
+    let (listed_count, read_whole_list) = (listed.len(), listed.len() < list_query.limit as usize);
+    let (mut items, mut seen_count, mut last_seen) = (Vec::new(), 0, None);
+    let mut found = read_all(state, org, listed);
+    while items.len() < limit
+        && let Some((listed, conversation)) = found.try_next().await?
+    {
+        (seen_count, last_seen) = (seen_count + 1, Some(listed));
+        items.extend(conversation.and_then(|found| filter.find(found)));
+    }
+    let is_last = read_whole_list && seen_count == listed_count;
+    let next_cursor = last_seen.filter(|_| !is_last).as_ref().map(cursor_after);
+    Ok(ListOrFile::List(CursorPage::new(items, limit, next_cursor)))
+}
+
+impl LeadFilter {
+    /// Returns the lead of a conversation, if it has one that matches.
+    fn find(&self, conversation: Conversation) -> Option<LeadView> {
+        let lead = conversation.metadata.get(LEAD_KEY)?;
+        let lead = CapturedLead::deserialize(lead).ok()?;
+        let has_part = |value: &Value| {
+            let text = value.as_str().unwrap_or_default();
+            text.to_lowercase().contains(&self.part)
+        };
+        let (agent_id, team_id) = match conversation.owner {
+            ConversationOwner::Agent(id) => (Some(id), None),
+            ConversationOwner::Team(id) => (None, Some(id)),
+        };
+        (self.part.is_empty() || lead.values.values().any(has_part)).then_some(LeadView {
+            conversation_id: conversation.id,
+            session_id: conversation.session_id,
+            agent_id,
+            team_id,
+            lead,
+        })
+    }
+}
+
+/// Sends a file that is written while it is sent. A failure aborts the transfer.
+async fn export(
+    admin: Admin<ReadLeads>,
+    filter: LeadFilter,
+    list_query: ListQuery,
+    format: ExportFormat,
+) -> ApiResult<ListOrFile<CursorPage<LeadView>>> {
+    let fields = vec![FieldChange {
+        field: "format".into(),
+        before: None,
+        after: Some(format.name().into()),
+    }];
+    let subject = ("leads", admin.org().as_str());
+    admin.record(subject, AuditAction::Export, fields).await;
+    let names = field_names(&admin.state, admin.org()).await?;
+    let day = &Timestamp::now().to_string()[..10];
+    let headers = [
+        (header::CONTENT_TYPE, format.media_type().to_owned()),
+        (
+            header::CONTENT_DISPOSITION,
+            format!("attachment; filename=\"leads-{day}.{}\"", format.name()),
+        ),
+        (header::CACHE_CONTROL, "no-store, no-transform".to_owned()),
+    ];
+    let mut head = String::new();
+    if format == ExportFormat::Csv {
+        head.push_str(csv::BYTE_ORDER_MARK);
+        let names = names.iter().map(String::as_str);
+        csv::push_row(
+            &mut head,
+            COLUMNS.into_iter().chain(names).chain([OTHER_VALUES]),
+        );
+    }
+    let (state, org) = (admin.state, admin.subject.id);
+    let rest = stream::try_unfold(Some(list_query), move |query| {
+        let (state, org, names) = (state.clone(), org.clone(), names.clone());
+        let part = filter.part.clone();
+        async move {
+            let Some(mut query) = query else {
+                return Ok(None);
+            };
+            let filter = LeadFilter { part };
+            let listed = state.backends.store.conversations(&org, &query).await?;
+            let is_last = listed.len() < query.limit as usize;
+            query.behind = listed.last().map(|last| ListCursor {
+                began_at: last.began_at,
+                id: Some(last.id.clone()),
+            });
+            let mut out = String::new();
+            let mut found = read_all(&state, &org, listed);
+            while let Some((_, conversation)) = found.try_next().await? {
+                if let Some(lead) = conversation.and_then(|found| filter.find(found)) {
+                    push_lead(&mut out, &lead, format, &names);
+                }
+            }
+            drop(found);
+            Ok::<_, ApiError>(Some((Bytes::from(out), (!is_last).then_some(query))))
+        }
+    });
+    let file = stream::once(async { Ok(Bytes::from(head)) }).chain(rest);
+    let body = Body::from_stream(file.map_err(|error: ApiError| {
+        tracing::warn!(detail = %error.into_parts().detail, "export aborted");
+        io::Error::other("the export was aborted")
+    }));
+    Ok(ListOrFile::File((headers, body).into_response()))
+}
+
+/// Returns the names of the fields that the forms of an organization have.
+async fn field_names(state: &AppState, org: &OrgId) -> ApiResult<BTreeSet<String>> {
+    let agents = state
+        .apply
+        .catalog
+        .list(EntryKind::Agent, Some(org))
+        .await?;
+    let forms = agents.into_iter().filter_map(|entry| match entry {
+        CatalogEntry::Agent(agent) => agent.settings.lead_form,
+        _ => None,
+    });
+    Ok(forms
+        .flat_map(|form| form.fields)
+        .map(|field| field.name)
+        .collect())
+}
+
+fn push_lead(out: &mut String, view: &LeadView, format: ExportFormat, names: &BTreeSet<String>) {
+    if format == ExportFormat::Jsonl {
+        out.push_str(&serde_json::to_string(view).unwrap_or_default());
+        out.push('\n');
+        return;
+    }
+    let lead = &view.lead;
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let id = |id: Option<String>| id.unwrap_or_default();
+    let mut cells = vec![
+        view.conversation_id.to_string(),
+        id(view.agent_id.as_ref().map(ToString::to_string)),
+        id(view.team_id.as_ref().map(ToString::to_string)),
+        view.session_id.as_str().to_owned(),
+        lead.captured_at.to_string(),
+        text(serde_json::to_value(lead.trigger).ok().as_ref()),
+        lead.form_version.clone(),
+        lead.consent.clone(),
+    ];
+    cells.extend(names.iter().map(|name| text(lead.values.get(name))));
+    let others = lead
+        .values
+        .iter()
+        .filter(|(name, _)| !names.contains(*name));
+    let others: Vec<_> = others
+        .map(|(name, value)| format!("{name}: {}", text(Some(value))))
+        .collect();
+    cells.push(others.join("\n"));
+    csv::push_row(out, cells.iter().map(String::as_str));
+}
