@@ -13,7 +13,8 @@ export function isSame(left: Json, right: Json): boolean {
   if (Array.isArray(left) && Array.isArray(right)) {
     return left.length === right.length && left.every((item, index) => isSame(item, right[index]));
   }
-  return left === right;
+  // A merge patch cannot tell an absent field from null.
+  return (left ?? null) === (right ?? null);
 }
 
 /** Returns the patch from `before` to `after`. Lists are replaced as a whole. */

@@ -14,7 +14,8 @@ export function proposeSlug(name: string, fallback: string, taken: string[]): st
   }
 }
 
-function slugOf(name: string): string {
+/** Returns the letters and digits of a name, with a hyphen between its words. */
+export function slugOf(name: string): string {
   return name
     .toLowerCase()
     .replace(/[ßæœøłđþðı]/g, (letter) => SPELLED[letter] ?? '')

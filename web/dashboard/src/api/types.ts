@@ -27,10 +27,45 @@ export type WidgetSettings = Schemas['WidgetSettings'];
 export type Product = Schemas['Product'];
 export type ProductFeed = Schemas['ProductFeed'];
 
+export interface LeadField {
+  /** Key of the value in a lead. */
+  name: string;
+  label: string;
+  type: 'name' | 'email' | 'phone' | 'company' | 'select' | 'text';
+  required: boolean;
+  options?: string[];
+}
+
+export interface LeadForm {
+  title: string;
+  text: string;
+  consent: { text: string; link?: string | null };
+  fields: LeadField[];
+  trigger: 'before-first-message' | 'after-replies' | 'tool';
+  afterReplies?: number | null;
+}
+
+/** Lead as stored with its conversation. */
+export interface CapturedLead {
+  values: Record<string, unknown>;
+  /** Statement that the visitor agreed to. */
+  consent: string;
+  capturedAt: string;
+}
+
+export interface Disclosure {
+  enabled: boolean;
+  text: string;
+  privacyLink: string | null;
+}
+
 /** Fields set by the service; only responses about one resource have `version`. */
 export type Identity = Schemas['ResourceIdentity'];
 
-export type Agent = Schemas['AgentView'];
+export type Agent = Omit<Schemas['AgentView'], 'leadForm' | 'disclosure'> & {
+  leadForm?: LeadForm | null;
+  disclosure?: Disclosure;
+};
 export type Team = Schemas['TeamView'];
 export type Provider = Schemas['ProviderView'];
 export type ProviderTestReport = Schemas['ProviderTestReport'];

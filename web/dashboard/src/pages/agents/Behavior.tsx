@@ -1,14 +1,14 @@
-// Widget features, limits and auto-open.
+// Widget features, lead form, limits and auto-open.
 import { NumberInput, SimpleGrid, Stack, Switch } from '@mantine/core';
 import type { AgentFields, Features, WidgetSettings } from '../../api/types';
 import { Card } from '../../components/Card';
+import { LeadFormEditor } from './LeadFormEditor';
 import type { SectionProps } from './section';
 
 const FEATURES: { field: keyof Features; label: string; about?: string }[] = [
   { field: 'enableMarkdown', label: 'Formatted replies', about: 'Render headings, lists, links and code.' },
   { field: 'enableRating', label: 'Rating', about: 'Visitors can rate a conversation from 1 to 5 and say why.' },
   { field: 'enableEmailCapture', label: 'Email form', about: 'Visitors can leave an email address.' },
-  { field: 'enableLeadCapture', label: 'Lead capture', about: 'Sent to clients, which decide what to ask for.' },
   {
     field: 'enableFileUpload',
     label: 'File upload',
@@ -16,7 +16,8 @@ const FEATURES: { field: keyof Features; label: string; about?: string }[] = [
   },
 ];
 
-export function Behavior({ form, fieldError }: SectionProps) {
+export function Behavior(section: SectionProps) {
+  const { form, fieldError } = section;
   const { features, limits, widget } = form.fields;
   const setLimits = (changes: Partial<AgentFields['limits']>) => form.set({ limits: { ...limits, ...changes } });
   const setWidget = (changes: Partial<WidgetSettings>) => form.set({ widget: { ...widget, ...changes } });
@@ -33,6 +34,7 @@ export function Behavior({ form, fieldError }: SectionProps) {
           />
         ))}
       </Card>
+      <LeadFormEditor {...section} />
       <Card title="Limits" about="Enforced by the service for each visitor.">
         <SimpleGrid cols={{ base: 1, xs: 2 }}>
           <NumberInput
