@@ -1,4 +1,4 @@
-// Texts, theme and layout of the widget.
+// Texts, theme, notices and layout of the widget.
 import {
   Alert,
   Button,
@@ -12,12 +12,13 @@ import {
   TextInput,
   UnstyledButton,
 } from '@mantine/core';
-import { IconContrast2 } from '@tabler/icons-react';
-import type { Theme, WidgetSettings } from '../../api/types';
+import { IconAlertTriangle, IconContrast2 } from '@tabler/icons-react';
+import type { Disclosure, Theme, WidgetSettings } from '../../api/types';
 import { Card } from '../../components/Card';
 import { contrast, textColorOn } from './colors';
 import type { SectionProps } from './section';
-import { COLORS, PRESETS, THEME_DEFAULT } from './themes';
+import { COLORS, DISCLOSURE_DEFAULT, PRESETS, THEME_DEFAULT } from './themes';
+import { validateWebAddress } from './web-address';
 
 const SWATCHES = [
   '#2563eb',
@@ -42,6 +43,7 @@ export function Appearance(props: SectionProps) {
     <Stack>
       <ThemeEditor {...props} />
       <Texts {...props} />
+      <DisclosureSettings {...props} />
       <Widget {...props} />
     </Stack>
   );
@@ -177,6 +179,42 @@ function Texts({ form, fieldError }: SectionProps) {
         value={fields.widget.offlineMessage}
         error={fieldError('widget.offlineMessage')}
         onChange={(event) => setWidget({ offlineMessage: event.currentTarget.value })}
+      />
+    </Card>
+  );
+}
+
+function DisclosureSettings({ form, fieldError }: SectionProps) {
+  const { disclosure = DISCLOSURE_DEFAULT } = form.fields;
+  const set = (changes: Partial<Disclosure>) => form.set({ disclosure: { ...disclosure, ...changes } });
+  return (
+    <Card title="Notices" about="Shown in the widget before visitors write.">
+      <Switch
+        label="Tell visitors that they talk to a machine"
+        checked={disclosure.enabled}
+        onChange={(event) => set({ enabled: event.currentTarget.checked })}
+      />
+      {disclosure.enabled ? (
+        <TextInput
+          label="Notice"
+          description="Leave empty for the widget’s own words, in the language of the visitor."
+          placeholder="You are chatting with an AI assistant."
+          maxLength={500}
+          value={disclosure.text}
+          error={fieldError('disclosure.text')}
+          onChange={(event) => set({ text: event.currentTarget.value })}
+        />
+      ) : (
+        <Alert variant="light" color="yellow" icon={<IconAlertTriangle aria-hidden />}>
+          <Text size="sm">People in the EU must be told that they talk to a machine (AI Act, Article 50).</Text>
+        </Alert>
+      )}
+      <TextInput
+        label="Privacy policy link"
+        placeholder="https://"
+        value={disclosure.privacyLink ?? ''}
+        error={validateWebAddress(disclosure.privacyLink ?? '') ?? fieldError('disclosure.privacyLink')}
+        onChange={(event) => set({ privacyLink: event.currentTarget.value || null })}
       />
     </Card>
   );

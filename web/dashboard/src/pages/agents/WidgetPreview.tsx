@@ -3,6 +3,7 @@ import { Group, SegmentedControl, Stack, Text } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
 import { useEffect, useRef, useState } from 'react';
 import type { AgentFields } from '../../api/types';
+import { DISCLOSURE_DEFAULT } from './themes';
 
 /** Wide enough for the largest window; on narrower pages the widget would cover everything. */
 const PAGE_WIDTH = 540;
@@ -60,11 +61,14 @@ export function WidgetPreview({ agent }: { agent: AgentFields }) {
 /** Response that the service would give to a widget of this agent if the form were saved. */
 function answerFor(agent: AgentFields, isOffline: boolean) {
   const { name, description, welcomeMessage, placeholderText, theme, features, limits } = agent;
+  const { enabled, text, privacyLink } = agent.disclosure ?? DISCLOSURE_DEFAULT;
+  const notice = { disclosure: enabled, text, privacyLink };
   // The preview has its own buttons to open and close.
   const widget = { ...agent.widget, ...features, ...limits, autoOpen: false };
   if (isOffline) {
     const { offlineMessage, position, size, triggerText } = widget;
-    return { theme, offline: { name, offlineMessage, position, size, triggerText } };
+    return { theme, notice, offline: { name, offlineMessage, position, size, triggerText } };
   }
-  return { theme, configuration: { name, description, welcomeMessage, placeholderText, widget } };
+  const leadForm = features.enableLeadCapture && agent.leadForm ? { leadForm: agent.leadForm } : {};
+  return { theme, notice, configuration: { name, description, welcomeMessage, placeholderText, widget, ...leadForm } };
 }

@@ -1,5 +1,5 @@
-// Theme fields, the default theme, and presets.
-import type { Theme } from '../../api/types';
+// Theme fields, presets, and defaults of the appearance.
+import type { Disclosure, Theme } from '../../api/types';
 
 export const COLORS: [keyof Theme, string][] = [
   ['primaryColor', 'Primary'],
@@ -24,6 +24,8 @@ export const THEME_DEFAULT: Theme = {
   inputBackgroundColor: '#ffffff',
   sendButtonColor: '#2563eb',
 };
+
+export const DISCLOSURE_DEFAULT: Disclosure = { enabled: true, text: '', privacyLink: null };
 
 /** Returns a theme with one brand color. */
 function themeOf(color: string, rest: Partial<Theme> = {}): Theme {

@@ -1,6 +1,7 @@
 // Validation of the agent form before saving.
 import type { AgentFields } from '../../api/types';
 import { validateFeedAddress } from './feed-address';
+import { validateLeadForm } from './lead-form';
 import { COLORS } from './themes';
 import { validateWebAddress } from './web-address';
 
@@ -12,6 +13,10 @@ export function validateAgent(agent: AgentFields): string | undefined {
   if (!CSS.supports('border-radius', agent.theme.borderRadius))
     return 'Appearance: the corner radius is not a CSS length';
   if (agent.theme.fontFamily.trim() === '') return 'Appearance: enter at least one font';
+  if (validateWebAddress(agent.disclosure?.privacyLink ?? '') !== undefined)
+    return 'Appearance: the privacy link is invalid';
+  const leadFormError = agent.leadForm && validateLeadForm(agent.leadForm);
+  if (leadFormError) return `Behavior: ${leadFormError}`;
   const product = agent.ecommerce.products.findIndex(
     (product) =>
       product.title.trim() === '' ||
