@@ -4,11 +4,11 @@ import { IconChartBar, IconDownload } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { type AnalyticsFilter, analyticsQuery, csvAddress } from '../../api/analytics';
-import { listQuery } from '../../api/resources';
 import { useSession } from '../../api/session';
 import { EmptyState } from '../../components/EmptyState';
 import { ErrorAlert } from '../../components/ErrorAlert';
 import { LoadingRows, Page } from '../../components/Page';
+import { OwnerSelect } from '../../components/SearchFilters';
 import { Breakdown } from './Breakdown';
 import { Charts } from './Charts';
 import {
@@ -97,33 +97,13 @@ function useChange(): (changes: AnalyticsSearch) => void {
 }
 
 function Controls({ search, range }: { search: AnalyticsSearch; range: Range }) {
-  const org = useSession().organization.id;
-  const agents = useQuery(listQuery(org, 'agents')).data ?? [];
-  const teams = useQuery(listQuery(org, 'teams')).data ?? [];
   const change = useChange();
-  const named = (things: { id: string; name: string }[]) => things.map(({ id, name }) => ({ value: id, label: name }));
-  const owners = [
-    { value: '', label: 'All agents and teams' },
-    ...(agents.length > 0 ? [{ group: 'Agents', items: named(agents) }] : []),
-    ...(teams.length > 0 ? [{ group: 'Teams', items: named(teams) }] : []),
-  ];
-  const own = (id: string | null) => {
-    const isTeam = teams.some((team) => team.id === id);
-    change({ agent: id && !isTeam ? id : undefined, team: id && isTeam ? id : undefined });
-  };
   // A custom range starts from the current one.
   const days = (days: string | null) =>
     change({ days: days ?? undefined, ...(days === CHOSEN ? range : { from: undefined, to: undefined }) });
   return (
     <Group gap="xs" className="filters" role="search" aria-label="Analytics">
-      <Select
-        className="filter-owner"
-        aria-label="Agent or team"
-        searchable
-        data={owners}
-        value={search.agent ?? search.team ?? ''}
-        onChange={own}
-      />
+      <OwnerSelect className="filter-owner" search={search} onChange={change} />
       <Select
         className="filter-wide"
         aria-label="Days"

@@ -1,16 +1,15 @@
 // List of conversations with filters in the URL; on wide screens the transcript lies beside it.
 import { Group } from '@mantine/core';
 import { IconMessages } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
-import { listQuery } from '../../api/resources';
+import { exportPath } from '../../api/conversations';
 import { useMay, useSession } from '../../api/session';
 import { EmptyState } from '../../components/EmptyState';
+import { ExportMenu } from '../../components/ExportMenu';
 import { Page } from '../../components/Page';
 import { RIGHTS } from '../../rights';
 import type { ConversationSearch } from '../../router';
 import { ConversationColumn } from './ConversationColumn';
-import { ExportMenu } from './ExportMenu';
 import { Filters } from './Filters';
 import { filterOf } from './filter';
 import { VisitorErasure } from './VisitorErasure';
@@ -22,8 +21,6 @@ export function ConversationList() {
   const search = route.useSearch();
   const navigate = useNavigate();
   const mayAct = useMay(RIGHTS.actOnConversations);
-  const agents = useQuery(listQuery(org, 'agents'));
-  const teams = useQuery(listQuery(org, 'teams'));
   const clear = () => void navigate({ to: '/conversations', search: {} });
   return (
     <Page
@@ -33,7 +30,7 @@ export function ConversationList() {
       actions={
         mayAct && (
           <Group gap="xs">
-            <ExportMenu org={org} filter={filterOf(search)} />
+            <ExportMenu pathOf={(format) => exportPath(org, filterOf(search), format)} />
             <VisitorErasure org={org} />
           </Group>
         )
@@ -41,8 +38,6 @@ export function ConversationList() {
     >
       <Filters
         search={search}
-        agents={agents.data ?? []}
-        teams={teams.data ?? []}
         onChange={(changes) =>
           void navigate({
             to: '/conversations',

@@ -1,14 +1,15 @@
-// Exports the listed conversations; the browser streams the file to disk.
+// Exports a filtered list; the browser streams the file to disk.
 import { Button, Menu } from '@mantine/core';
 import { IconDownload } from '@tabler/icons-react';
-import { type ConversationFilter, exportPath } from '../../api/conversations';
 
 const FORMATS = [
   { format: 'csv', label: 'CSV, for spreadsheets' },
   { format: 'jsonl', label: 'JSON lines, for programs' },
 ] as const;
 
-export function ExportMenu({ org, filter }: { org: string; filter: ConversationFilter }) {
+export type ExportFormat = (typeof FORMATS)[number]['format'];
+
+export function ExportMenu({ pathOf }: { pathOf: (format: ExportFormat) => string }) {
   return (
     <Menu position="bottom-end">
       <Menu.Target>
@@ -18,7 +19,7 @@ export function ExportMenu({ org, filter }: { org: string; filter: ConversationF
       </Menu.Target>
       <Menu.Dropdown>
         {FORMATS.map(({ format, label }) => (
-          <Menu.Item key={format} component="a" href={exportPath(org, filter, format)} download>
+          <Menu.Item key={format} component="a" href={pathOf(format)} download>
             {label}
           </Menu.Item>
         ))}
