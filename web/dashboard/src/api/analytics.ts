@@ -6,11 +6,11 @@ import { call } from './client';
 type Schemas = components['schemas'];
 
 export type Times = Schemas['TimeStatistics'];
-export type Totals = Schemas['AnalyticsTotals'];
+export type Totals = Schemas['AnalyticsTotals'] & { leads?: number };
 export type DayTotals = Schemas['DayTotals'];
 export type AgentTotals = Schemas['AgentTotals'];
 export type TeamTotals = Schemas['TeamTotals'];
-export type Analytics = Schemas['AnalyticsReport'];
+export type Analytics = Schemas['AnalyticsReport'] & { totals: Totals };
 
 export interface AnalyticsFilter {
   from: string;

@@ -33,6 +33,13 @@ export function Tiles({ totals, messagesBefore }: TilesProps) {
         more={`${count(tokens.completion)} in replies`}
       />
       <Tile name="Rating" value={stars(ratings.average)} more={`${count(ratings.count)} rated`} />
+      {totals.leads !== undefined && (
+        <Tile
+          name="Leads"
+          value={count(totals.leads)}
+          more={`${part(totals.leads, totals.conversations)} of conversations`}
+        />
+      )}
     </dl>
   );
 }
