@@ -4,6 +4,7 @@ export const RIGHTS = {
   configure: 'configure',
   manageKeys: 'manageKeys',
   readConversations: 'readConversations',
+  readLeads: 'readLeads',
   actOnConversations: 'actOnConversations',
   manageUsers: 'manageUsers',
   readAudit: 'readAudit',

@@ -92,8 +92,13 @@ export interface ConversationSearch {
 const searchFields = ['agent', 'team', 'since', 'until', 'rating', 'visitor', 'text'] as const;
 
 function conversationSearch(search: Record<string, unknown>): ConversationSearch {
-  const given = searchFields.filter((field) => search[field] !== undefined && search[field] !== '');
-  return Object.fromEntries(given.map((field) => [field, String(search[field])]));
+  return given(search, searchFields);
+}
+
+/** Returns the fields that the URL has. */
+function given(search: Record<string, unknown>, fields: readonly string[]): Record<string, string> {
+  const present = fields.filter((field) => search[field] !== undefined && search[field] !== '');
+  return Object.fromEntries(present.map((field) => [field, String(search[field])]));
 }
 
 const conversations = createRoute({
@@ -110,15 +115,22 @@ const conversation = createRoute({
   component: lazyRouteComponent(() => import('./pages/conversations/ConversationPage'), 'ConversationPage'),
 });
 
+const leadFields = ['agent', 'team', 'since', 'until', 'text'] as const;
+export type LeadSearch = Pick<ConversationSearch, (typeof leadFields)[number]>;
+
+const leads = createRoute({
+  getParentRoute: () => inside,
+  path: '/leads',
+  validateSearch: (search: Record<string, unknown>): LeadSearch => given(search, leadFields),
+  component: lazyRouteComponent(() => import('./pages/leads/LeadList'), 'LeadList'),
+});
+
 const analyticsFields = ['days', 'from', 'to', 'agent', 'team'] as const;
 
 const analytics = createRoute({
   getParentRoute: () => inside,
   path: '/analytics',
-  validateSearch: (search: Record<string, unknown>): AnalyticsSearch => {
-    const given = analyticsFields.filter((field) => search[field] !== undefined && search[field] !== '');
-    return Object.fromEntries(given.map((field) => [field, String(search[field])]));
-  },
+  validateSearch: (search: Record<string, unknown>): AnalyticsSearch => given(search, analyticsFields),
   component: lazyRouteComponent(() => import('./pages/analytics/Analytics'), 'Analytics'),
 });
 
@@ -154,6 +166,7 @@ const pages = [
   team,
   conversations,
   conversation,
+  leads,
   analytics,
   keys,
   providers,

@@ -30,6 +30,7 @@ const KINDS: Record<string, string> = {
   user: 'the account of',
   conversation: 'the conversation',
   conversations: 'the conversations of',
+  leads: 'the leads of',
   erasure: 'the erasure',
   organization: 'the organization',
 };

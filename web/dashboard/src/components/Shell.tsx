@@ -21,6 +21,7 @@ import { useDisclosure } from '@mantine/hooks';
 import { Notifications } from '@mantine/notifications';
 import {
   type Icon,
+  IconAddressBook,
   IconChartBar,
   IconChevronDown,
   IconHistory,
@@ -60,6 +61,7 @@ const WORK: Place[] = [
   { to: '/agents', label: 'Agents', icon: IconRobot, right: RIGHTS.readConfiguration },
   { to: '/teams', label: 'Teams', icon: IconSitemap, right: RIGHTS.readConfiguration },
   { to: '/conversations', label: 'Conversations', icon: IconMessages, right: RIGHTS.readConversations },
+  { to: '/leads', label: 'Leads', icon: IconAddressBook, right: RIGHTS.readLeads },
   { to: '/analytics', label: 'Analytics', icon: IconChartBar, right: RIGHTS.readConversations },
 ];
 

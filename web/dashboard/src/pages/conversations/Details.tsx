@@ -1,4 +1,4 @@
-// Visitor, rating and metadata of a conversation.
+// Visitor, lead, rating and metadata of a conversation.
 import { Code, Paper, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
@@ -7,6 +7,7 @@ import { listQuery } from '../../api/resources';
 import { useSession } from '../../api/session';
 import type { Conversation } from '../../api/types';
 import { exactTime, Stars } from '../../components/formats';
+import { leadOf, leadValues } from '../leads/lead-values';
 import { KNOWN_METADATA, visitorOf } from './visitor';
 
 export function Details({ conversation }: { conversation: Conversation }) {
@@ -42,6 +43,7 @@ export function Details({ conversation }: { conversation: Conversation }) {
           </Fact>
         ))}
       </Paper>
+      <Lead conversation={conversation} />
       <Paper className="panel" p="md" component="section">
         <Title order={2} mb="sm">
           Rating
@@ -70,6 +72,27 @@ export function Details({ conversation }: { conversation: Conversation }) {
         </Fact>
       </Paper>
     </Stack>
+  );
+}
+
+function Lead({ conversation: { agentId, metadata } }: { conversation: Conversation }) {
+  const agents = useQuery(listQuery(useSession().organization.id, 'agents'));
+  const lead = leadOf(metadata);
+  if (lead === undefined) return null;
+  const form = agents.data?.find((agent) => agent.id === agentId)?.leadForm;
+  return (
+    <Paper className="panel" p="md" component="section">
+      <Title order={2} mb="sm">
+        Lead
+      </Title>
+      {leadValues(lead, form).map(({ name, label, text }) => (
+        <Fact key={name} label={label}>
+          <span className="text-block">{text}</span>
+        </Fact>
+      ))}
+      <Fact label="Agreed to">“{lead.consent}”</Fact>
+      <Fact label="Received">{exactTime(lead.capturedAt)}</Fact>
+    </Paper>
   );
 }
 

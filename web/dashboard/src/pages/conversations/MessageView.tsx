@@ -50,6 +50,11 @@ export function MessageView({ message, withAgent }: { message: Message; withAgen
           <ProductStrip products={message.uiSpec.data} />
         </div>
       )}
+      {message.uiSpec?.type === 'lead-form' && (
+        <Text size="xs" c="dimmed">
+          Showed the lead form
+        </Text>
+      )}
       {message.routingReason && (
         <Text size="xs" c="dimmed">
           Routing: {message.routingReason}

@@ -43,4 +43,5 @@ export const KNOWN_METADATA = new Set([
   'ipAddress',
   'rating',
   'feedback',
+  'lead',
 ]);
