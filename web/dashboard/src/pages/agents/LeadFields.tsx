@@ -136,7 +136,7 @@ function FieldRow({ field, index, isLast, errorOf, isReadOnly, onChange, onLabel
             />
             <Switch
               size="xs"
-              mt="lg"
+              mt={{ base: 0, xs: 'lg' }}
               label="Required"
               checked={field.required}
               onChange={(event) => onChange({ required: event.currentTarget.checked })}
