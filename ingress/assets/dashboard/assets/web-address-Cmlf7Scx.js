@@ -1,0 +1,1 @@
+function e(e){return e===``||/^https?:\/\/[^\s/]/i.test(e)?void 0:`Use an address that begins with https://`}export{e as t};
