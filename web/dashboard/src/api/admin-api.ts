@@ -32,6 +32,15 @@ export interface components {
              */
             description: string;
             /**
+             * @description Notices that visitors read before they write.
+             * @default {
+             *       "enabled": true,
+             *       "privacyLink": null,
+             *       "text": ""
+             *     }
+             */
+            disclosure: components["schemas"]["DisclosureSettings"];
+            /**
              * @description Product catalog of the agent.
              * @default {
              *       "enabled": false,
@@ -58,6 +67,8 @@ export interface components {
              * @default You are a helpful assistant.
              */
             instructions: string;
+            /** @default null */
+            leadForm: components["schemas"]["LeadForm"] | null;
             /**
              * @description Limits of messages, announced to clients and enforced.
              * @default {
@@ -161,6 +172,15 @@ export interface components {
              */
             description: string;
             /**
+             * @description Notices that visitors read before they write.
+             * @default {
+             *       "enabled": true,
+             *       "privacyLink": null,
+             *       "text": ""
+             *     }
+             */
+            disclosure: components["schemas"]["DisclosureSettings"];
+            /**
              * @description Product catalog of the agent.
              * @default {
              *       "enabled": false,
@@ -187,6 +207,8 @@ export interface components {
              * @default You are a helpful assistant.
              */
             instructions: string;
+            /** @default null */
+            leadForm: components["schemas"]["LeadForm"] | null;
             /**
              * @description Limits of messages, announced to clients and enforced.
              * @default {
@@ -285,12 +307,14 @@ export interface components {
             allowedDomains?: string[] | null;
             /** @description Public description of the agent's purpose. */
             description?: string | null;
+            disclosure?: null | components["schemas"]["DisclosureSettings"];
             ecommerce?: null | components["schemas"]["EcommerceSettings"];
             /** @description The slug of the provider that is used when the first one fails. */
             fallbackProvider?: string | null;
             features?: null | components["schemas"]["Features"];
             /** @description System prompt; never shown to the public. */
             instructions?: string | null;
+            leadForm?: null | (components["schemas"]["LeadForm"] | null);
             limits?: null | components["schemas"]["AgentLimits"];
             /**
              * Format: int32
@@ -377,6 +401,15 @@ export interface components {
              */
             description: string;
             /**
+             * @description Notices that visitors read before they write.
+             * @default {
+             *       "enabled": true,
+             *       "privacyLink": null,
+             *       "text": ""
+             *     }
+             */
+            disclosure: components["schemas"]["DisclosureSettings"];
+            /**
              * @description Product catalog of the agent.
              * @default {
              *       "enabled": false,
@@ -401,6 +434,8 @@ export interface components {
              * @default You are a helpful assistant.
              */
             instructions: string;
+            /** @default null */
+            leadForm: components["schemas"]["LeadForm"] | null;
             /**
              * @description Limits of messages, announced to clients and enforced.
              * @default {
@@ -500,6 +535,11 @@ export interface components {
             firstTextTime: components["schemas"]["TimeStatistics"];
             /**
              * Format: int64
+             * @description Conversations that began and have a lead.
+             */
+            leads: number;
+            /**
+             * Format: int64
              * @description Messages of visitors.
              */
             messages: number;
@@ -524,6 +564,15 @@ export interface components {
              * @default
              */
             description: string;
+            /**
+             * @description Notices that visitors read before they write.
+             * @default {
+             *       "enabled": true,
+             *       "privacyLink": null,
+             *       "text": ""
+             *     }
+             */
+            disclosure: components["schemas"]["DisclosureSettings"];
             /**
              * @description Product catalog of the agent.
              * @default {
@@ -553,6 +602,8 @@ export interface components {
              * @default You are a helpful assistant.
              */
             instructions: string;
+            /** @default null */
+            leadForm: components["schemas"]["LeadForm"] | null;
             /**
              * @description Limits of messages, announced to clients and enforced.
              * @default {
@@ -681,6 +732,11 @@ export interface components {
             firstTextTime: components["schemas"]["TimeStatistics"];
             /**
              * Format: int64
+             * @description Conversations that began and have a lead.
+             */
+            leads: number;
+            /**
+             * Format: int64
              * @description Messages of visitors.
              */
             messages: number;
@@ -800,6 +856,19 @@ export interface components {
             /** @enum {string} */
             role: "assistant";
         });
+        /** @description A submitted lead, stored with its conversation. Personal data. */
+        CapturedLead: {
+            /** @description Time at which the lead was accepted. */
+            capturedAt: components["schemas"]["Timestamp"];
+            /** @description Statement that the visitor agreed to. */
+            consent: string;
+            /** @description Version of the form: a digest of its content. */
+            formVersion: string;
+            /** @description Trigger of the form. */
+            trigger: components["schemas"]["LeadTrigger"];
+            /** @description Values by the name of their field. */
+            values: Record<string, unknown>;
+        };
         /** @description A product of a feed or of an agent's configuration. */
         CatalogProduct: {
             /**
@@ -918,6 +987,15 @@ export interface components {
             nextCursor: string | null;
         };
         /** @description A page of a list that is read from a cursor on. */
+        CursorPage_LeadView: {
+            /** @description The matching items, which can be fewer than `limit` before the end. */
+            items: components["schemas"]["LeadView"][];
+            /** @description The largest number of items of a page. */
+            limit: number;
+            /** @description The `cursor` of the next page; `null` at the end. */
+            nextCursor: string | null;
+        };
+        /** @description A page of a list that is read from a cursor on. */
         CursorPage_ListedConversationView: {
             /** @description The matching items, which can be fewer than `limit` before the end. */
             items: components["schemas"]["ListedConversationView"][];
@@ -942,6 +1020,11 @@ export interface components {
             firstTextTime: components["schemas"]["TimeStatistics"];
             /**
              * Format: int64
+             * @description Conversations that began and have a lead.
+             */
+            leads: number;
+            /**
+             * Format: int64
              * @description Messages of visitors.
              */
             messages: number;
@@ -953,6 +1036,25 @@ export interface components {
             responseTime: components["schemas"]["TimeStatistics"];
             /** @description Tokens that were used. */
             tokens: components["schemas"]["TokenCounts"];
+        };
+        /** @description The notices that visitors read before they write. */
+        DisclosureSettings: {
+            /**
+             * @description Tells visitors that they talk to a machine, as the law requires in the EU (Regulation
+             *     2024/1689, Article 50).
+             * @default true
+             */
+            enabled: boolean;
+            /**
+             * @description Address of the privacy notice.
+             * @default null
+             */
+            privacyLink: string | null;
+            /**
+             * @description Words of that notice; empty for those of the widget in the visitor's language.
+             * @default
+             */
+            text: string;
         };
         /** @description The changes that a document would make. */
         DocumentPlan: {
@@ -1073,7 +1175,7 @@ export interface components {
              */
             enableFileUpload: boolean;
             /**
-             * @description Kept for clients, which decide what to ask for. The widget ignores it.
+             * @description Asks visitors for contact data with `leadForm`.
              * @default false
              */
             enableLeadCapture: boolean;
@@ -1229,6 +1331,65 @@ export interface components {
             scopes: components["schemas"]["KeyScope"][];
             /** @description The version of the resource, also in `ETag`; absent in lists. */
             version?: string;
+        };
+        /** @description The consent that a visitor gives with a lead. */
+        LeadConsent: {
+            /** @description Address of the privacy notice. */
+            link: string | null;
+            /** @description Statement beside the check box, stored with the lead. */
+            text: string;
+        };
+        /** @description A field of a lead form. */
+        LeadField: {
+            /** @description Text beside the field. */
+            label: string;
+            /** @description Key of the value in a submitted lead: a lower-case letter, then letters, digits and `_`. */
+            name: string;
+            /** @description Possible values, 1 to 20; for the type `select` only. */
+            options: string[];
+            /** @description `true` if a lead without this field is refused. */
+            required: boolean;
+            /** @description Kind of the value. */
+            type: components["schemas"]["LeadFieldKind"];
+        };
+        /**
+         * @description The kind of a field's value.
+         * @enum {string}
+         */
+        LeadFieldKind: "name" | "email" | "phone" | "company" | "select" | "text";
+        /** @description Contact data that an agent asks visitors for. */
+        LeadForm: {
+            /**
+             * Format: int32
+             * @description Number of replies, 1 to 20, before the form is shown; for the trigger `after-replies` only.
+             */
+            afterReplies: number | null;
+            /** @description Consent without which nothing can be submitted. */
+            consent: components["schemas"]["LeadConsent"];
+            /** @description Fields in the order in which they are shown, 1 to 8. */
+            fields: components["schemas"]["LeadField"][];
+            /** @description Text below the heading, at most 2000 characters. */
+            text: string;
+            /** @description Heading of the form, at most 200 characters. */
+            title: string;
+            /** @description Moment at which the form is shown. */
+            trigger: components["schemas"]["LeadTrigger"];
+        };
+        /**
+         * @description The moment at which a lead form is shown.
+         * @enum {string}
+         */
+        LeadTrigger: "before-first-message" | "after-replies" | "tool";
+        /** @description A lead and its conversation. */
+        LeadView: {
+            agentId: components["schemas"]["AgentId"] | null;
+            /** @description The id of the conversation. */
+            conversationId: components["schemas"]["ConversationId"];
+            /** @description The lead. */
+            lead: components["schemas"]["CapturedLead"];
+            /** @description The id of the visitor's session. */
+            sessionId: components["schemas"]["SessionId"];
+            teamId: components["schemas"]["TeamId"] | null;
         };
         /**
          * @description The purpose of a sign-in link.
@@ -2174,6 +2335,11 @@ export interface components {
             conversations: number;
             /** @description Times from acceptance to the first text. */
             firstTextTime: components["schemas"]["TimeStatistics"];
+            /**
+             * Format: int64
+             * @description Conversations that began and have a lead.
+             */
+            leads: number;
             /**
              * Format: int64
              * @description Messages of visitors.
