@@ -36,6 +36,7 @@ pub(super) async fn shop() -> Organization {
     ];
     let agent = json!({
         "name": "Bean & Leaf", "description": "Helps to choose coffee and tea.", "welcomeMessage": "Coffee or tea?",
+        "features": {"enableLeadCapture": true}, "leadForm": lead_form(),
         "allowedDomains": ["shop.example", "*.shop.example"], "ecommerce": {"enabled": true, "products": products},
         "theme": {"primaryColor": "#7c4a21", "chatHeaderColor": "#7c4a21", "userMessageColor": "#7c4a21", "sendButtonColor": "#7c4a21"}
     });
@@ -87,9 +88,21 @@ pub(super) async fn shop() -> Organization {
         assert_eq!(organization.client().post(&path, &body).await.status, 200);
     }
     let path = organization.path("/conversations/s-1");
-    let rated = json!({"rating": 5, "feedback": "Quick and kind. Thank you!"});
+    let lead = json!({"name": "Maria Lopez", "email": "maria@example.com", "consent": true});
+    let rated = json!({"rating": 5, "feedback": "Quick and kind. Thank you!", "lead": lead});
     assert_eq!(organization.client().patch(&path, &rated).await.status, 200);
     organization
+}
+
+fn lead_form() -> Value {
+    json!({
+        "title": "Stay in touch", "consent": {"text": "I agree that you contact me about my request."},
+        "fields": [
+            {"name": "name", "label": "Name", "type": "name"},
+            {"name": "email", "label": "E-mail", "type": "email", "required": true},
+        ],
+        "trigger": "after-replies", "afterReplies": 3,
+    })
 }
 
 async fn upload(service: &TestService, path: &str, csv: &'static str) -> u16 {
@@ -138,6 +151,7 @@ async fn pages_are_accessible_and_fit_every_size_and_color_scheme() {
         ("team-install", format!("/teams/{team}?tab=install")),
         ("conversations", "/conversations".to_owned()),
         ("conversation", format!("/conversations/{conversation}")),
+        ("leads", "/leads".to_owned()),
         ("analytics", "/analytics".to_owned()),
         ("keys", "/settings/keys".to_owned()),
         ("providers", "/settings/providers".to_owned()),

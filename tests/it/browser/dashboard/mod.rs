@@ -8,6 +8,7 @@ mod conversations;
 mod first_start;
 mod key_usage;
 mod keys;
+mod leads;
 mod members;
 mod person;
 mod playground;

@@ -61,7 +61,7 @@ const COLUMNS = [
         params={{ id: original.conversationId }}
         search={{}}
         className="row-link nowrap"
-        aria-label={`Conversation of ${original.values[0]?.text ?? 'this lead'}`}
+        aria-label={`Open the conversation of ${original.values[0]?.text ?? 'this lead'}`}
       >
         Open
       </Link>
