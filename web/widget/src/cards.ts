@@ -1,7 +1,7 @@
 // Product cards. The UI specification is validated field by field, because it comes over the network.
 
-import { h } from "./dom.ts";
-import { fields } from "./settings.ts";
+import { h, webAddress } from "./dom.ts";
+import { fields, textOf } from "./settings.ts";
 
 const PRODUCTS_MAX = 24;
 
@@ -17,7 +17,7 @@ export function productGrid(spec: unknown, label: string): HTMLElement | null {
 
 function card(product: Record<string, unknown>): HTMLElement {
   const [title, price] = [textOf(product.title), textOf(product.price)];
-  const [image, url] = [webAddress(product.image), webAddress(product.url)];
+  const [image, url] = [webAddress(textOf(product.image)), webAddress(textOf(product.url))];
   const picture = h("span", { class: "picture", "aria-hidden": "true" }, initial(title));
   if (image) picture.append(imageElement(image));
   const content = [picture, h("span", { class: "title", dir: "auto" }, title), price && h("span", { class: "price" }, price)];
@@ -35,17 +35,4 @@ function imageElement(address: string): HTMLImageElement {
 
 export function initial(name: string): string {
   return Array.from(name.trim())[0]?.toUpperCase() ?? "?";
-}
-
-function textOf(value: unknown): string {
-  return typeof value === "string" ? value : "";
-}
-
-function webAddress(value: unknown): string | null {
-  try {
-    const url = new URL(textOf(value));
-    return url.protocol === "https:" || url.protocol === "http:" ? url.href : null;
-  } catch {
-    return null;
-  }
 }

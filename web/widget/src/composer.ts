@@ -24,6 +24,7 @@ export class Composer {
   private readonly button = h("button", { type: "submit", class: "send" });
   private readonly note = h("p", { class: "note", id: "note" });
   private isBusy = false;
+  private isBlocked = false;
   private slowTimer = 0;
 
   constructor(
@@ -55,8 +56,15 @@ export class Composer {
   configure(settings: Settings): void {
     this.settings = settings;
     set(this.input, { placeholder: settings.placeholderText || this.language.texts.placeholder });
-    this.element.hidden = !settings.active;
+    this.block(this.isBlocked);
     this.update();
+  }
+
+  /** Hides the input until the visitor has answered a form. */
+  block(isBlocked: boolean): void {
+    this.isBlocked = isBlocked;
+    this.element.hidden = isBlocked || !this.settings.active;
+    this.fit();
   }
 
   write(text: string): void {

@@ -37,9 +37,13 @@ export interface ConversationView {
   /** There are messages before the first one shown. */
   earlier(exist: boolean): void;
   /** Visitor data that the service has stored. */
-  known(facts: { rating: number | null; email: string | null }): void;
+  known(facts: { rating: number | null; email: string | null; hasLead: boolean }): void;
+  /** The messages of the conversation have been read. */
+  loaded(): void;
   /** The service rejected the email address; the visitor may enter another one. */
   refusedEmail(email: string): void;
+  /** The service rejected a field of the lead of the first message. */
+  refusedLead(lead: Record<string, string>, param: string): void;
   /** The agent is inactive (with its message), or the service does not respond. */
   offline(message: string | null): void;
 }
@@ -54,6 +58,8 @@ export class Conversation {
   private firstOffset = 0;
   private loading: Promise<void> | null = null;
   private isLoaded = false;
+  /** The messages have been read at least once. */
+  isKnown = false;
   /** Session whose messages are shown; storage has the latest one that any tab started. */
   private shown: string | null = null;
   /** Messages of other tabs that are not shown yet. */
@@ -79,7 +85,8 @@ export class Conversation {
     if (this.isLoaded) return Promise.resolve();
     this.loading ??= this.read()
       .then(() => {
-        this.isLoaded = true;
+        this.isLoaded = this.isKnown = true;
+        this.view.loaded();
       })
       .catch((error: unknown) => {
         if (error instanceof Refusal && error.isPassing) this.view.offline(null);
@@ -131,6 +138,9 @@ export class Conversation {
     const next = randomId();
     this.memory.set("next", next);
     this.memory.set("session", null);
+    this.memory.set("lead", null);
+    this.memory.set("leadToSend", null);
+    this.isKnown = true;
     this.clear();
     this.isLoaded = true;
     this.tabs.tell({ kind: "changed", session: null, next });
@@ -144,16 +154,18 @@ export class Conversation {
     this.view.earlier(offset > 0);
   }
 
-  /** Changes metadata of the conversation; before the first message, an email address is kept for later. */
-  async patch(change: { rating?: number; feedback?: string; visitorEmail?: string }): Promise<void> {
+  /** Changes metadata of the conversation; before the first message, an email address or a lead is kept for later. */
+  async patch(change: { rating?: number; feedback?: string; visitorEmail?: string; lead?: Record<string, unknown> }): Promise<void> {
     try {
       if (!this.memory.get("session")) throw new Refusal(404, "CONVERSATION_NOT_FOUND", "nothing was said yet");
       const body: Record<string, unknown> = { ...change };
       await this.service.ask(this.service.conversation(this.session()), { method: "PATCH", body });
       this.tabs.tell({ kind: "changed", session: this.session() });
     } catch (error) {
-      if (!(error instanceof Refusal) || error.status !== 404 || !change.visitorEmail) throw error;
-      this.memory.set("emailToSend", change.visitorEmail);
+      if (!(error instanceof Refusal) || error.status !== 404) throw error;
+      if (change.visitorEmail) this.memory.set("emailToSend", change.visitorEmail);
+      else if (change.lead) this.memory.set("leadToSend", JSON.stringify(change.lead));
+      else throw error;
     }
   }
 
@@ -226,6 +238,7 @@ export class Conversation {
     this.view.known({
       rating: typeof rating === "number" ? rating : null,
       email: typeof email === "string" ? email : null,
+      hasLead: "values" in fields(metadata.lead),
     });
     if (typeof answer.activeMessageId === "string") void this.follow({ id: answer.activeMessageId }, null);
   }
@@ -245,9 +258,10 @@ export class Conversation {
 
   private ask(question: Entry): void {
     const path = `/api/public/agents/${this.service.agent}/chat`;
-    const email = this.memory.get("emailToSend");
+    const [email, lead] = [this.memory.get("emailToSend"), this.memory.get("leadToSend")];
     this.shown = this.session();
-    const body = { message: question.text, sessionId: this.shown, ...(email ? { visitorEmail: email } : {}) };
+    const kept = { ...(email ? { visitorEmail: email } : {}), ...(lead ? { lead: JSON.parse(lead) as unknown } : {}) };
+    const body = { message: question.text, sessionId: this.shown, ...kept };
     // A retried request joins the reply that the first one started.
     const headers = { "Idempotency-Key": randomId() };
     void this.follow({ path, asking: { method: "POST", body, headers } }, question);
@@ -280,7 +294,7 @@ export class Conversation {
       change({ state, isShortened: outcome === "shortened", isWorking: false, isLost: false });
     } catch (error) {
       if (stop.signal.aborted) return;
-      if (question && this.isAboutEmail(error)) {
+      if (question && this.withdraws(error)) {
         this.remove(reply);
         return this.ask(question);
       }
@@ -295,18 +309,28 @@ export class Conversation {
     else this.catchUp();
   }
 
-  /** Returns whether the email address was rejected. The message is then sent without it. */
-  private isAboutEmail(error: unknown): boolean {
-    if (!(error instanceof Refusal) || error.param !== "visitorEmail") return false;
-    const email = this.memory.get("emailToSend");
-    this.memory.set("emailToSend", null);
-    this.view.refusedEmail(email ?? "");
-    return true;
+  /** Withdraws a rejected email address or lead. Returns whether the message is sent without it. */
+  private withdraws(error: unknown): boolean {
+    const param = error instanceof Refusal ? error.param : "";
+    if (param === "visitorEmail") {
+      const email = this.memory.get("emailToSend");
+      this.memory.set("emailToSend", null);
+      this.view.refusedEmail(email ?? "");
+      return true;
+    }
+    const lead = this.memory.get("leadToSend");
+    if (!lead || !/^lead(\.|$)/.test(param)) return false;
+    this.memory.set("leadToSend", null);
+    // The agent no longer asks for a lead.
+    if (param === "lead") return true;
+    this.view.refusedLead(JSON.parse(lead) as Record<string, string>, param);
+    return false;
   }
 
   private sent(question: Entry, reply: string): void {
     this.change(question, { state: "final" });
     this.memory.set("emailToSend", null);
+    this.memory.set("leadToSend", null);
     this.tabs.tell({ kind: "turn", session: this.shown ?? this.session(), text: question.text, at: question.at, reply });
   }
 
@@ -374,7 +398,7 @@ export class Conversation {
     this.queue.length = 0;
     for (const entry of [...this.entries]) this.remove(entry);
     this.view.earlier(false);
-    this.view.known({ rating: null, email: null });
+    this.view.known({ rating: null, email: null, hasLead: false });
   }
 }
 

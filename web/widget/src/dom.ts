@@ -22,6 +22,21 @@ export function set(element: Element, attributes: Attributes): void {
   }
 }
 
+/** Creates a link that opens a new tab; null unless the address is one of the web. */
+export function webLink(address: string, text: string): HTMLAnchorElement | null {
+  const href = webAddress(address);
+  return href === null ? null : h("a", { href, target: "_blank", rel: "noopener noreferrer" }, text);
+}
+
+export function webAddress(text: string): string | null {
+  try {
+    const url = new URL(text);
+    return url.protocol === "https:" || url.protocol === "http:" ? url.href : null;
+  } catch {
+    return null;
+  }
+}
+
 /** Creates an icon of 24 by 24 units in the color of the surrounding text. */
 export function icon(path: string): SVGSVGElement {
   const space = "http://www.w3.org/2000/svg";

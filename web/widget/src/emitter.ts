@@ -7,6 +7,7 @@ export interface Events {
   message: { role: "user" | "assistant"; text: string; id: string | null };
   rating: { rating: number };
   email: { email: string };
+  lead: { values: Record<string, string> };
   offline: { message: string };
   error: { code: string; message: string };
   destroy: Record<string, never>;

@@ -1,11 +1,16 @@
 // Forms of the widget: email address and rating, each shown once.
 
-import { h, icon, icons, set } from "./dom.ts";
+import { h, icon, icons, set, webLink } from "./dom.ts";
 import { fill, type Language } from "./texts.ts";
 
 const STARS = 5;
 /** Like the service, requires a dot in the domain, unlike browsers. */
 const DOTTED = /@.+\../;
+
+/** Catches obvious mistakes; the service decides which addresses are valid. */
+export function isAddress(input: HTMLInputElement): boolean {
+  return DOTTED.test(input.value.trim()) && input.checkValidity();
+}
 
 /** Email form; `save` fails if the service rejects the address. */
 export class EmailForm {
@@ -13,6 +18,7 @@ export class EmailForm {
   private readonly input: HTMLInputElement;
   private readonly note = h("p", { class: "bad", id: "email-note", role: "alert" });
   private readonly parts: HTMLElement[];
+  private readonly privacy = h("span");
 
   constructor(
     private readonly language: Language,
@@ -26,7 +32,7 @@ export class EmailForm {
     });
     const skipButton = h("button", { type: "button", class: "link" }, texts.emailSkip);
     const saveButton = h("button", { type: "submit", class: "filled" }, texts.emailSave);
-    this.parts = [h("p", {}, texts.emailAsk), this.input, this.note, h("div", { class: "choices" }, saveButton, skipButton)];
+    this.parts = [h("p", {}, texts.emailAsk), this.input, this.note, h("div", { class: "choices" }, saveButton, skipButton, this.privacy)];
     this.element = h("form", { class: "ask", novalidate: true }, ...this.parts);
     skipButton.onclick = skip;
     this.element.onsubmit = async (event) => {
@@ -36,10 +42,13 @@ export class EmailForm {
         this.refuse(email);
         this.input.focus();
       };
-      // The service decides which addresses are valid; the browser only catches obvious mistakes.
-      if (!DOTTED.test(email) || !this.input.checkValidity()) return refuse();
+      if (!isAddress(this.input)) return refuse();
       await save(email).then(() => this.thank(texts.emailThanks), refuse);
     };
+  }
+
+  configure(privacyLink: string): void {
+    this.privacy.replaceChildren(webLink(privacyLink, this.language.texts.privacy) ?? "");
   }
 
   /** Asks again after the service rejected the address. */

@@ -2,7 +2,7 @@
 
 import { initial, productGrid } from "./cards.ts";
 import type { Entry } from "./conversation.ts";
-import { h, icon, icons } from "./dom.ts";
+import { h, icon, icons, webLink } from "./dom.ts";
 import type { Settings } from "./settings.ts";
 import { fill, type Language } from "./texts.ts";
 
@@ -25,11 +25,12 @@ const MARGIN_PX = 8;
 export class Log {
   readonly element: HTMLElement;
   readonly earlier: HTMLButtonElement;
-  private readonly list = h("div", { class: "rows" });
+  private readonly list: HTMLElement;
   private readonly latest: HTMLButtonElement;
   private readonly rows = new Map<Entry, Row>();
   private readonly dirty = new Set<Entry>();
-  private greeting: HTMLElement | null = null;
+  /** Greeting and notices, above all messages. */
+  private readonly opening = h("div");
   private draw: Draw | null = null;
   private isAtEnd = true;
   /** The latest reply, whose first line stays in view until the visitor scrolls past it. */
@@ -49,11 +50,17 @@ export class Log {
       this.kept = null;
       this.toLatest();
     };
+    this.list = h("div", { class: "rows" }, this.opening);
     const scroller = h("div", { class: "log", role: "region", "aria-label": texts.conversation, tabindex: 0 }, this.earlier, this.list);
     scroller.onscroll = () => this.look();
     this.element = h("div", { class: "log-frame" }, scroller, this.latest);
     // The window resizes with the keyboard of a phone.
     this.sizes.observe(scroller);
+  }
+
+  /** Keeps the start of a form, or the notices above it, in view, like the first line of a reply. */
+  keep(footer: HTMLElement, withOpening: boolean): void {
+    this.kept ??= withOpening ? this.opening : footer;
   }
 
   /** Container below the last message. */
@@ -77,7 +84,7 @@ export class Log {
     const element = this.rowElement(entry.role, bubble, meta);
     this.rows.set(entry, { element, bubble, meta, shownCards: null, cards: null });
     const before = this.scroller.scrollHeight;
-    if (first) this.list.insertBefore(element, this.greeting?.nextSibling ?? this.list.firstChild);
+    if (first) this.list.insertBefore(element, this.opening.nextSibling);
     else this.list.append(element);
     this.paint(entry);
     if (first) this.scroller.scrollTop += this.scroller.scrollHeight - before;
@@ -150,7 +157,7 @@ export class Log {
   }
 
   private firstLine(): number {
-    return this.kept ? this.kept.offsetTop - MARGIN_PX : Infinity;
+    return this.kept && !this.kept.hidden ? this.kept.offsetTop - MARGIN_PX : Infinity;
   }
 
   private look(): void {
@@ -164,13 +171,17 @@ export class Log {
   }
 
   private greet(): void {
-    this.greeting?.remove();
-    this.greeting = null;
-    if (!this.settings.welcomeMessage) return;
-    const bubble = h("div", { class: "bubble", dir: "auto" });
-    this.write(bubble, this.settings.welcomeMessage, true);
-    this.greeting = this.rowElement("assistant", bubble, h("div", { class: "meta" }));
-    this.list.prepend(this.greeting);
+    const { welcomeMessage, disclosure, disclosureText, privacyLink } = this.settings;
+    const { texts } = this.language;
+    this.opening.replaceChildren();
+    if (welcomeMessage) {
+      const bubble = h("div", { class: "bubble", dir: "auto" });
+      this.write(bubble, welcomeMessage, true);
+      this.opening.append(this.rowElement("assistant", bubble, h("div", { class: "meta" })));
+    }
+    const words = disclosure && h("span", { dir: "auto" }, disclosureText || texts.disclosure);
+    const link = webLink(privacyLink, texts.privacy);
+    if (words || link) this.opening.append(h("p", { class: "notice", role: "note", "aria-label": texts.notice }, words, " ", link));
   }
 
   private rowElement(role: Entry["role"], bubble: HTMLElement, meta: HTMLElement): HTMLElement {

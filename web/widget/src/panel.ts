@@ -6,6 +6,7 @@ import { Composer, type ComposerActions } from "./composer.ts";
 import type { Entry } from "./conversation.ts";
 import { h, icon, icons } from "./dom.ts";
 import { EmailForm, RatingForm } from "./forms.ts";
+import { LeadForm, asksForEmail, findDueForm } from "./lead.ts";
 import { type Draw, Log } from "./log.ts";
 import style from "./panel.css";
 import type { Settings } from "./settings.ts";
@@ -25,8 +26,23 @@ export interface PanelActions extends ComposerActions {
   revive(): void;
   saveEmail(email: string): Promise<void>;
   skipEmail(): void;
+  saveLead(values: Record<string, string>): Promise<void>;
+  /** Remembers that the visitor skipped the form with this key. */
+  skipLead(key: string): void;
   rate(rating: number): Promise<void>;
   say(feedback: string): Promise<void>;
+}
+
+/** State that decides which forms are due. */
+export interface FormState {
+  /** Visitors can write, and no reply streams. */
+  isQuiet: boolean;
+  forEmail: boolean;
+  forRating: boolean;
+  /** Messages of the conversation; null until they have been read. */
+  entries: readonly Entry[] | null;
+  /** Stored answer to the lead form. */
+  leadAnswer: string | null;
 }
 
 export class Panel {
@@ -35,6 +51,7 @@ export class Panel {
   readonly composer: Composer;
   readonly rating: RatingForm;
   readonly email: EmailForm;
+  readonly lead: LeadForm;
   private readonly title = h("h2", { id: "title", tabindex: -1, dir: "auto" });
   private readonly face = h("span", { class: "avatar", "aria-hidden": "true" });
   private readonly away: HTMLElement;
@@ -44,7 +61,7 @@ export class Panel {
 
   constructor(
     private readonly language: Language,
-    settings: Settings,
+    private settings: Settings,
     private readonly actions: PanelActions,
   ) {
     const { texts } = language;
@@ -52,6 +69,7 @@ export class Panel {
     this.composer = new Composer(language, settings, actions);
     this.rating = new RatingForm(language, actions.rate, actions.say);
     this.email = new EmailForm(language, actions.saveEmail, actions.skipEmail);
+    this.lead = new LeadForm(language, actions.saveLead, actions.skipLead);
     const anew = h("button", { type: "button", class: "plain", "aria-label": texts.anew, title: texts.anew }, icon(icons.anew));
     const close = h("button", { type: "button", class: "plain", "aria-label": texts.close, title: texts.close }, icon(icons.close));
     anew.onclick = actions.anew;
@@ -65,12 +83,13 @@ export class Panel {
     // Not a header element, which would be a second banner of the page.
     const header = h("div", { class: "header" }, this.face, this.title, anew, close);
     this.element = h("section", { class: "panel", id: "panel", role: "dialog", "aria-labelledby": "title", hidden: true }, header, this.log.element, this.away, this.composer.element, this.badge);
-    this.log.append(this.email.element, this.rating.element);
-    this.email.element.hidden = this.rating.element.hidden = true;
+    this.log.append(this.email.element, this.lead.element, this.rating.element);
+    this.email.element.hidden = this.lead.element.hidden = this.rating.element.hidden = true;
     this.element.onkeydown = (event) => this.key(event);
   }
 
   configure(settings: Settings, draw: Draw | null): void {
+    this.settings = settings;
     this.title.textContent = settings.name;
     this.face.textContent = initial(settings.name);
     this.face.hidden = !settings.showAvatar;
@@ -80,12 +99,22 @@ export class Panel {
     this.awayText.textContent = settings.offlineMessage || this.language.texts.away;
     this.log.configure(settings, draw);
     this.composer.configure(settings);
+    this.email.configure(settings.privacyLink);
   }
 
   /** Shows forms that are due, or the thanks of those that were just sent. */
-  ask(isQuiet: boolean, forEmail: boolean, forRating: boolean): void {
-    this.email.element.hidden = !(isQuiet && forEmail);
-    this.rating.element.hidden = !(isQuiet && (forRating || this.rating.isThanking));
+  ask({ isQuiet, forEmail, forRating, entries, leadAnswer }: FormState): void {
+    const { leadForm, privacyLink } = this.settings;
+    const due = isQuiet && entries ? findDueForm(leadForm, entries, leadAnswer) : null;
+    if (due) this.lead.show(due, privacyLink);
+    this.lead.element.hidden = !(isQuiet && (due || this.lead.isThanking));
+    this.email.element.hidden = !(isQuiet && forEmail && !due && !asksForEmail(leadForm));
+    this.rating.element.hidden = !(isQuiet && !due && (forRating || this.rating.isThanking));
+    const root = this.element.getRootNode() as ShadowRoot;
+    const wasWriting = this.composer.element.contains(root.activeElement);
+    this.composer.block(due?.isFirst ?? false);
+    if (due) this.log.keep(this.lead.element, due.isFirst);
+    if (due?.isFirst && wasWriting) this.focus();
   }
 
   show(isShown: boolean, isModal: boolean): void {
@@ -111,6 +140,7 @@ export class Panel {
     // On a phone, focusing the field would open a keyboard over half of the conversation.
     const hasKeyboard = !matchMedia("(pointer: coarse)").matches;
     if (hasKeyboard && !this.composer.element.hidden) this.composer.input.focus();
+    else if (hasKeyboard && this.settings.active) this.lead.focus();
     else this.title.focus();
   }
 
@@ -126,7 +156,7 @@ export class Panel {
 
   /** Keeps the focus inside a window that covers the page. */
   private turnAround(event: KeyboardEvent): void {
-    const all = this.element.querySelectorAll<HTMLElement>("button, textarea, input, a[href], [tabindex='0']");
+    const all = this.element.querySelectorAll<HTMLElement>("button, textarea, input, select, a[href], [tabindex='0']");
     const reachable = [...all].filter((element) => element.getClientRects().length > 0);
     const [first, last] = [reachable[0], reachable[reachable.length - 1]];
     const focused = (this.element.getRootNode() as ShadowRoot).activeElement;

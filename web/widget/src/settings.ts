@@ -33,6 +33,13 @@ export interface Settings {
   autoOpenDelay: number;
   triggerText: string;
   offlineMessage: string;
+  /** Visitors are told that they talk to a machine. */
+  disclosure: boolean;
+  /** Replaces the words of the widget. */
+  disclosureText: string;
+  privacyLink: string;
+  /** Lead form as sent by the service. */
+  leadForm: unknown;
   /** The agent is active. */
   active: boolean;
   theme: Theme;
@@ -72,6 +79,10 @@ export const DEFAULTS: Settings = {
   autoOpenDelay: 0,
   triggerText: "",
   offlineMessage: "",
+  disclosure: true,
+  disclosureText: "",
+  privacyLink: "",
+  leadForm: null,
   active: true,
   theme: THEME,
 };
@@ -80,7 +91,9 @@ export const DEFAULTS: Settings = {
 export function readSettings(answer: Fields): Settings {
   const offline = fields(answer.offline);
   const configuration = fields(answer.configuration);
-  const named = { ...DEFAULTS, ...matchingFields(DEFAULTS, { ...fields(configuration.widget), ...configuration, ...offline }) };
+  const { disclosure, text: disclosureText, privacyLink } = fields(answer.notice);
+  const notice = { disclosure, disclosureText, privacyLink };
+  const named = { ...DEFAULTS, ...matchingFields(DEFAULTS, { ...fields(configuration.widget), ...configuration, ...offline, ...notice }) };
   return {
     ...named,
     position: /^(bottom|top)-(right|left)$/.test(named.position) ? named.position : DEFAULTS.position,
@@ -92,6 +105,10 @@ export function readSettings(answer: Fields): Settings {
 
 export function fields(value: unknown): Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : {};
+}
+
+export function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
 }
 
 /** Returns the fields of `values` that `model` has with the same type. */

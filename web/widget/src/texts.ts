@@ -43,6 +43,18 @@ export const english = {
   powered: "Powered by {name}",
   welcome: "Hello! How can I help you?",
   trigger: "Chat with us",
+  notice: "About this chat",
+  disclosure: "You are chatting with an AI assistant.",
+  privacy: "Privacy",
+  leadTitle: "Your contact details",
+  leadChoose: "Choose…",
+  leadSubmit: "Submit",
+  leadSkip: "Not now",
+  leadThanks: "Thank you. We have your details.",
+  leadRequired: "Please fill in this field.",
+  leadAgree: "Please agree to continue.",
+  leadBad: "Please check this entry.",
+  leadFailed: "Your details were not sent. Please try again.",
 };
 
 export type Texts = Record<keyof typeof english, string>;

@@ -91,21 +91,30 @@ export class Widget {
         this.panel?.composer.busy(isBusy);
         // The thanks are read when the visitor goes on.
         if (isBusy) this.panel?.rating.show(null);
+        if (isBusy && this.panel) this.panel.lead.isThanking = false;
         this.ask();
       },
       earlier: (exist) => {
         if (this.panel) this.panel.log.earlier.hidden = !exist;
       },
-      known: ({ rating, email }) => {
+      known: ({ rating, email, hasLead }) => {
         this.rating = rating;
         if (rating === null) this.panel?.rating.show(null);
         if (email) this.memory.set("email", "given");
+        if (hasLead) this.memory.set("lead", "given");
         this.ask();
       },
+      loaded: () => this.ask(),
       refusedEmail: (email) => {
         this.memory.set("email", null);
         this.panel?.email.refuse(email);
         this.ask();
+      },
+      refusedLead: (lead, param) => {
+        this.memory.set("lead", null);
+        this.panel?.lead.refuse(lead, param);
+        // The form may have changed.
+        void this.refresh().catch(() => undefined);
       },
       offline: (message) => this.away(message),
     });
@@ -330,6 +339,7 @@ export class Widget {
     this.panel = new Panel(this.language, this.shown, {
       close: () => this.setOpen(false, "visitor", true),
       anew: () => {
+        this.panel?.lead.reset();
         conversation.reset();
         this.panel?.focus();
       },
@@ -348,6 +358,18 @@ export class Widget {
       },
       skipEmail: () => {
         memory.set("email", "declined");
+        this.ask();
+        this.panel?.focus();
+      },
+      saveLead: async (values) => {
+        await conversation.patch({ lead: { ...values, consent: true } });
+        memory.set("lead", "given");
+        this.emitter.emit("lead", { values });
+        this.panel?.lead.thank();
+        this.ask();
+      },
+      skipLead: (key) => {
+        memory.set("lead", key);
         this.ask();
         this.panel?.focus();
       },
@@ -396,12 +418,18 @@ export class Widget {
     if (this.isOpen) this.alert.textContent = text;
   }
 
-  /** Shows the email or rating form if it is due, but not while a reply streams. */
+  /** Shows the forms that are due, but not while a reply streams. */
   private ask(): void {
     const { enableEmailCapture, enableRating, active } = this.settings;
-    const { entries, isBusy } = this.conversation;
+    const { entries, isBusy, isKnown } = this.conversation;
     const hasReply = entries.some(({ role, state }) => role === "assistant" && state === "final");
-    this.panel?.ask(active && !isBusy, enableEmailCapture && !this.memory.get("email"), enableRating && hasReply && this.rating === null);
+    this.panel?.ask({
+      isQuiet: active && !isBusy,
+      forEmail: enableEmailCapture && !this.memory.get("email"),
+      forRating: enableRating && hasReply && this.rating === null,
+      entries: isKnown ? entries : null,
+      leadAnswer: this.memory.get("lead"),
+    });
   }
 
   private away(message: string | null): void {
@@ -436,6 +464,7 @@ function createStyleSheet(text: string): CSSStyleSheet {
 }
 
 /** Settings of an inactive agent. */
-function pick({ name, offlineMessage, theme, position, size, triggerText }: Settings): Partial<Settings> {
-  return { name, offlineMessage, theme, position, size, triggerText };
+function pick(settings: Settings): Partial<Settings> {
+  const { name, offlineMessage, theme, position, size, triggerText, disclosure, disclosureText, privacyLink } = settings;
+  return { name, offlineMessage, theme, position, size, triggerText, disclosure, disclosureText, privacyLink };
 }

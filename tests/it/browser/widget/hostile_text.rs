@@ -113,7 +113,7 @@ async fn hostile_replies_stay_text_in_the_widget() {
         );
         visitor.sees("the reply", &over).await;
     }
-    let outcome = visitor.run(&format!("{AUDIT} return {{executed, found: all('.rows').flatMap(audit).filter(what => !/^(SPAN@aria|BUTTON|TIME|I$|DIV@aria|SPAN@aria-hidden)/.test(what))}};"), Value::Null).await;
+    let outcome = visitor.run(&format!("{AUDIT} return {{executed, found: all('.row').flatMap(audit).filter(what => !/^(SPAN@aria|BUTTON|TIME|I$|DIV@aria|SPAN@aria-hidden)/.test(what))}};"), Value::Null).await;
     assert_eq!(outcome, json!({"executed": 0, "found": []}));
     assert_eq!(canary.request_count(), 0, "somebody asked the canary");
 }
