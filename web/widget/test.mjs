@@ -15,6 +15,9 @@ async function load(entry) {
 const { parse } = await load("markdown/blocks.ts");
 const { parseLinkAddress, matchesAddress } = await load("markdown/links.ts");
 const { languages } = await load("languages.ts");
+const { findDueForm, asksForEmail } = await load("lead.ts");
+const { readSettings } = await load("settings.ts");
+const { webAddress } = await load("dom.ts");
 const { Service } = await load("service.ts");
 const { Conversation } = await load("conversation.ts");
 const { Memory } = await load("memory.ts");
@@ -143,6 +146,51 @@ test("texts that nobody chose are in the page's language, and those that somebod
   assert.deepEqual(translateDefaults(fresh, german), { welcomeMessage: welcome, placeholderText: placeholder, triggerText: trigger, offlineMessage: away });
   const chosen = { welcomeMessage: "", placeholderText: "Ask!", triggerText: "", offlineMessage: "Back on Monday." };
   assert.deepEqual(translateDefaults(chosen, german), chosen);
+});
+
+test("a lead form is due at its trigger until it is answered", () => {
+  const form = (trigger, required = false) => ({ consent: { text: "ok" }, fields: [{ name: "a", type: "email", required }], trigger, afterReplies: 2 });
+  const entry = (role, state, cards = null) => ({ id: "msg_1", role, state, cards });
+  const reply = entry("assistant", "final");
+  const shown = entry("assistant", "final", { ...form(), type: "lead-form" });
+  const due = (...asked) => {
+    const found = findDueForm(...asked);
+    return found && [found.isFirst, found.canSkip, found.skipKey];
+  };
+  const later = [false, true, "skipped"];
+  for (const [configured, entries, answer, expected] of [
+    [null, [], null, null],
+    [{ ...form("before-first-message"), consent: null }, [], null, null],
+    [{ ...form("before-first-message"), fields: [] }, [], null, null],
+    [form("unknown"), [shown], null, null],
+    [form("before-first-message"), [], null, [true, true, "skipped"]],
+    [form("before-first-message", true), [entry("user", "unsent")], null, [true, false, "skipped"]],
+    [form("before-first-message"), [entry("user", "final")], null, null],
+    [form("before-first-message"), [], "skipped", null],
+    [form("before-first-message"), [], "given", null],
+    [form("after-replies", true), [reply, reply], null, later],
+    [form("after-replies"), [reply, entry("assistant", "stopped")], null, null],
+    [form("tool", true), [reply], null, null],
+    [form("tool", true), [reply, shown, reply], null, [false, true, "msg_1"]],
+    [form("tool"), [shown], "msg_0", [false, true, "msg_1"]],
+    [form("tool"), [shown], "msg_1", null],
+    [form("after-replies"), [shown], null, null],
+    [null, [shown], null, null],
+  ]) assert.deepEqual(due(configured, entries, answer), expected, JSON.stringify([configured, entries, answer]));
+  assert.equal(asksForEmail(form("tool")), true);
+  assert.equal(asksForEmail({}), false);
+});
+
+test("visitors learn of the machine unless the service says otherwise, and only web addresses are links", () => {
+  const notice = (value) => {
+    const { disclosure, disclosureText, privacyLink } = readSettings({ notice: value });
+    return [disclosure, disclosureText, privacyLink];
+  };
+  assert.deepEqual(notice(undefined), [true, "", ""]);
+  assert.deepEqual(notice({ disclosure: "no", text: 1, privacyLink: null }), [true, "", ""]);
+  assert.deepEqual(notice({ disclosure: false, text: "a", privacyLink: "b" }), [false, "a", "b"]);
+  for (const address of ["javascript:alert(1)", "data:text/html,x", "/privacy", "mailto:a@b.example", ""]) assert.equal(webAddress(address), null, address);
+  assert.equal(webAddress("https://shop.example/privacy"), "https://shop.example/privacy");
 });
 
 test("no conversation is stored before the visitor writes, and two tabs begin the same one", async (context) => {

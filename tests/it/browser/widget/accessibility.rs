@@ -70,6 +70,43 @@ async fn axe_finds_nothing_on_desktop_and_phone_in_any_theme() {
 }
 
 #[tokio::test]
+async fn axe_finds_nothing_in_a_lead_form() {
+    let kinds = ["name", "email", "phone", "company", "select", "text"];
+    let fields = kinds.map(|kind| {
+        let mut field = json!({"name": kind, "label": kind, "type": kind, "required": true});
+        if kind == "select" {
+            field["options"] = json!(["a"]);
+        }
+        field
+    });
+    let settings = json!({
+        "features": {"enableLeadCapture": true},
+        "disclosure": {"privacyLink": "https://shop.example/privacy"},
+        "leadForm": {"title": "", "consent": {"text": "I agree."}, "fields": fields, "trigger": "before-first-message"}
+    });
+    let organization = shop_with_settings(settings).await;
+    for phone in [false, true] {
+        let visitor = Visitor::of_shop(&organization).await;
+        if phone {
+            visitor.takes_a_phone().await;
+        }
+        visitor.clicks(".launcher").await;
+        visitor.sees("the form", "shown($('.lead'))").await;
+        let still = "host.shadowRoot.getAnimations().length === 0";
+        visitor.sees("no movement", still).await;
+        assert_eq!(findings(&visitor).await, json!([]), "empty, phone: {phone}");
+        visitor.clicks(".lead .filled").await;
+        visitor
+            .sees("the mistakes", "all('.lead [aria-invalid]').length === 7")
+            .await;
+        assert_eq!(findings(&visitor).await, json!([]), "wrong, phone: {phone}");
+        let small = "all('.lead :is(button, input, select, textarea)').map(element => element.getBoundingClientRect())
+            .filter(box => box.width < 24 || box.height < 24).length";
+        assert_eq!(visitor.read(small).await, 0, "large enough for a finger");
+    }
+}
+
+#[tokio::test]
 async fn window_works_with_the_keyboard_alone() {
     let visitor = visitor_of_everything(json!({})).await;
     visitor.sees("the window's part", "$('.panel')").await;
