@@ -110,7 +110,7 @@ SELECT toDate(occurred_at) AS day, org_id, agent_id,
     countIf(type = 'message.assistant' AND status <> 'failed') AS replies,
     countIf(status = 'failed') AS failed_replies,
     sum(ifNull(prompt_tokens, 0) + ifNull(completion_tokens, 0)) AS tokens
-FROM chat.kept_facts WHERE type <> 'conversation.updated' GROUP BY day, org_id, agent_id ORDER BY day, org_id, agent_id;
+FROM chat.kept_facts WHERE type LIKE 'message.%' GROUP BY day, org_id, agent_id ORDER BY day, org_id, agent_id;
 
 -- Response times of completed replies, in milliseconds from acceptance.
 CREATE OR REPLACE VIEW chat.response_times AS

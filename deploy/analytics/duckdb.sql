@@ -68,7 +68,7 @@ SELECT occurred_at::DATE AS day, org_id, agent_id,
     count(*) FILTER (type = 'message.assistant' AND status <> 'failed') AS replies,
     count(*) FILTER (status = 'failed') AS failed_replies,
     coalesce(sum(prompt_tokens + completion_tokens), 0)::BIGINT AS tokens
-FROM facts WHERE type <> 'conversation.updated' GROUP BY ALL ORDER BY ALL;
+FROM facts WHERE type LIKE 'message.%' GROUP BY ALL ORDER BY ALL;
 
 -- Response times of completed replies, in milliseconds from acceptance.
 CREATE OR REPLACE VIEW response_times AS

@@ -129,7 +129,7 @@ REPORTS = {
             count_if(type = 'message.assistant' AND status <> 'failed') AS replies,
             count_if(status = 'failed') AS failed_replies,
             coalesce(sum(prompt_tokens + completion_tokens), 0) AS tokens
-        FROM facts WHERE type <> 'conversation.updated' GROUP BY ALL ORDER BY day, org_id, agent_id""",
+        FROM facts WHERE type LIKE 'message.%' GROUP BY ALL ORDER BY day, org_id, agent_id""",
     "response_times": """
         SELECT org_id, agent_id, count(*) AS replies,
             percentile(first_text_ms, 0.5) AS first_text_p50_ms, percentile(first_text_ms, 0.95) AS first_text_p95_ms,

@@ -15,7 +15,11 @@ use crate::{email::is_email, time::Timestamp};
 pub const LEAD_KEY: &str = "lead";
 /// Field of a submitted lead that contains the visitor's consent.
 pub const CONSENT_FIELD: &str = "consent";
+/// Field of a submitted lead that contains the version of the form that was shown.
+pub const VERSION_FIELD: &str = "formVersion";
 
+/// Fields of a submitted lead that no form defines.
+const RESERVED_NAMES: [&str; 2] = [CONSENT_FIELD, VERSION_FIELD];
 const FIELDS_MAX: usize = 8;
 const OPTIONS_MAX: usize = 20;
 const FIELD_NAME_CHARS_MAX: usize = 40;
@@ -24,8 +28,8 @@ const LINE_CHARS_MAX: usize = 200;
 /// Maximum length of texts of the form and of values of type `text`, in characters.
 const TEXT_CHARS_MAX: usize = 2000;
 const REPLIES_MAX: u32 = 20;
-/// Digits of a phone number (E.164), from those of a small extension on.
-const PHONE_DIGITS: std::ops::RangeInclusive<usize> = 4..=15;
+/// Digits of a phone number with an extension; E.164 has at most 15.
+const PHONE_DIGITS: std::ops::RangeInclusive<usize> = 4..=20;
 /// Length of a form's version, in hexadecimal digits.
 const VERSION_CHARS: usize = 12;
 
@@ -97,7 +101,7 @@ pub enum LeadFieldKind {
     Name,
     /// E-mail address, which becomes `visitorEmail`.
     Email,
-    /// Phone number: digits, spaces and `+ ( ) - . /`.
+    /// Phone number: digits of any script, spaces, `+ ( ) - . / , # *` and `ext`.
     Phone,
     /// Name of a company.
     Company,
@@ -210,12 +214,20 @@ impl LeadForm {
         submitted: &Map<String, Value>,
         captured_at: Timestamp,
     ) -> Result<CapturedLead, LeadError> {
-        let is_known =
-            |name: &str| name == CONSENT_FIELD || self.fields.iter().any(|it| it.name == name);
+        let is_known = |name: &str| {
+            RESERVED_NAMES.contains(&name) || self.fields.iter().any(|it| it.name == name)
+        };
         if let Some(name) = submitted.keys().find(|name| !is_known(name)) {
             // The name is the client's text, of any length.
             let name: String = name.chars().take(FIELD_NAME_CHARS_MAX).collect();
             return Err(LeadError::new(name, "is not a field of the form"));
+        }
+        let shown = submitted
+            .get(VERSION_FIELD)
+            .filter(|shown| !shown.is_null());
+        if shown.is_some_and(|shown| *shown != self.version()) {
+            let reason = "is not that of the current form; show that one";
+            return Err(LeadError::new(VERSION_FIELD, reason));
         }
         let mut values = Map::new();
         for field in &self.fields {
@@ -253,8 +265,9 @@ impl LeadField {
             let reason = "must be a lower-case letter and at most 39 letters, digits or _";
             return Err(LeadError::new("name", reason));
         }
-        if self.name == CONSENT_FIELD {
-            return Err(LeadError::new("name", "must not be consent"));
+        if RESERVED_NAMES.contains(&self.name.as_str()) {
+            let reason = "must not be consent or formVersion";
+            return Err(LeadError::new("name", reason));
         }
         require_text("label", &self.label)?;
         check_text("label", &self.label, LINE_CHARS_MAX, false)?;
@@ -322,16 +335,27 @@ fn check_text(path: &str, text: &str, chars_max: usize, has_lines: bool) -> Resu
         let reason = format!("must have at most {chars_max} characters");
         return Err(LeadError::new(path, reason));
     }
-    let is_refused = |it: char| it.is_control() && !(has_lines && matches!(it, '\n' | '\r' | '\t'));
+    let is_line_end = |it: char| has_lines && matches!(it, '\n' | '\r' | '\t');
+    let is_refused = |it: char| (it.is_control() && !is_line_end(it)) || is_deceptive(it);
     if text.chars().any(is_refused) {
         return Err(LeadError::new(path, "must not have control characters"));
     }
     Ok(())
 }
 
+/// Returns true for characters that are invisible or turn the direction of what follows, so that a
+/// text looks like another one.
+const fn is_deceptive(character: char) -> bool {
+    matches!(
+        character,
+        '\u{200b}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'
+    )
+}
+
 fn is_phone(text: &str) -> bool {
-    let digits = text.chars().filter(char::is_ascii_digit).count();
-    let is_allowed = |it: char| it.is_ascii_digit() || " +()-./".contains(it);
+    let text = text.to_lowercase().replace("ext", "").replace('x', "");
+    let digits = text.chars().filter(|it| it.is_numeric()).count();
+    let is_allowed = |it: char| it.is_numeric() || " +＋()-./,#*".contains(it);
     PHONE_DIGITS.contains(&digits) && text.chars().all(is_allowed)
 }
 

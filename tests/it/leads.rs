@@ -47,7 +47,9 @@ async fn form_is_part_of_the_widget_only_while_the_feature_is_on() {
     let organization = shop("before-first-message").await;
     let client = organization.client();
     let widget = client.get(&organization.path("/widget")).await.json();
-    assert_eq!(widget["leadForm"], form("before-first-message"));
+    let mut shown = form("before-first-message");
+    shown["version"] = widget["leadForm"]["version"].clone();
+    assert_eq!(widget["leadForm"], shown);
     let silent = format!("/api/public/agents/{}/widget", organization.agent("silent"));
     assert_eq!(client.get(&silent).await.json().get("leadForm"), None);
 }
@@ -85,6 +87,11 @@ async fn changed_lead_replaces_the_first_and_names_the_visitor() {
         json!({"mail": "grace@shop.example"})
     );
     assert_eq!(stored["visitorEmail"], "grace@shop.example");
+    assert_eq!(
+        stored.get("visitorName"),
+        None,
+        "it was that of another lead"
+    );
 }
 
 #[tokio::test]
@@ -110,6 +117,10 @@ async fn refused_lead_changes_nothing() {
         (
             json!({"mail": mail, "consent": true, "notes": "x".repeat(10_000)}),
             "lead.notes",
+        ),
+        (
+            json!({"mail": mail, "consent": true, "formVersion": "of another form"}),
+            "lead.formVersion",
         ),
         (json!(null), "lead"),
         (json!([]), "lead"),
@@ -162,7 +173,7 @@ async fn model_shows_the_form_once_and_is_told_that_it_was_filled_in() {
     let organization = shop("tool").await;
     let ask = || {
         Script::in_turn(vec![
-            Script::calls("capture_lead", &json!({})),
+            Script::calls("capture_lead", &json!({"email": "made up"})),
             Script::says("Please fill it in."),
         ])
     };
@@ -240,7 +251,7 @@ async fn leads_are_listed_searched_and_exported() {
     assert_eq!(csv.header("content-type"), Some("text/csv; charset=utf-8"));
     let lines: Vec<_> = csv.text.lines().collect();
     assert!(
-        lines[0].ends_with("consent,mail,name,notes,otherValues"),
+        lines[0].ends_with("consent,values.mail,values.name,values.notes,otherValues"),
         "{}",
         lines[0]
     );
@@ -249,6 +260,9 @@ async fn leads_are_listed_searched_and_exported() {
         "{}",
         lines[2]
     );
+    let now = page["items"][0]["lead"]["capturedAt"].as_str().unwrap();
+    let since = leads(&organization, &format!("?since={now}")).await.json();
+    assert_eq!(since["items"].as_array().unwrap().len(), 1, "{since}");
     let jsonl = leads(&organization, "?format=jsonl").await;
     assert_eq!(jsonl.header("content-type"), Some("application/x-ndjson"));
     assert_eq!(jsonl.text.lines().count(), 2);
@@ -262,7 +276,8 @@ async fn erased_visitor_leaves_no_lead() {
     let organization = shop("tool").await;
     organization.chat("s", "hi").await.complete();
     let path = organization.path("/conversations/s");
-    let lead = json!({"lead": ada()});
+    // The address of the lead alone finds it.
+    let lead = json!({"lead": ada(), "visitorEmail": "other@shop.example"});
     organization
         .client()
         .patch(&path, &lead)

@@ -157,7 +157,7 @@ test("a lead form is due at its trigger until it is answered", () => {
     const found = findDueForm(...asked);
     return found && [found.isFirst, found.canSkip, found.skipKey];
   };
-  const later = [false, true, "skipped"];
+  const later = [false, false, "skipped"];
   for (const [configured, entries, answer, expected] of [
     [null, [], null, null],
     [{ ...form("before-first-message"), consent: null }, [], null, null],
@@ -171,7 +171,7 @@ test("a lead form is due at its trigger until it is answered", () => {
     [form("after-replies", true), [reply, reply], null, later],
     [form("after-replies"), [reply, entry("assistant", "stopped")], null, null],
     [form("tool", true), [reply], null, null],
-    [form("tool", true), [reply, shown, reply], null, [false, true, "msg_1"]],
+    [form("tool", true), [reply, shown, reply], null, [false, false, "msg_1"]],
     [form("tool"), [shown], "msg_0", [false, true, "msg_1"]],
     [form("tool"), [shown], "msg_1", null],
     [form("after-replies"), [shown], null, null],

@@ -157,6 +157,14 @@ impl Administrator {
 }
 
 impl<P> Admin<P> {
+    /// Returns whether the caller also has another permission in the organization.
+    pub(super) fn may<Q: Permission>(&self) -> bool {
+        match &self.administrator.identity {
+            CallerIdentity::Installation => true,
+            CallerIdentity::Person(user) => Q::is_granted_to(user.role),
+        }
+    }
+
     pub(super) const fn org(&self) -> &OrgId {
         &self.subject.id
     }

@@ -23,6 +23,7 @@ use switchboard_backends::store::{ReplyState, listing::ListedConversation};
 use switchboard_schemas::{
     conversation::{Conversation, Message, MessageAuthor},
     ids::{ConversationId, MessageId, OrgId},
+    lead::LEAD_KEY,
 };
 
 pub(super) use self::{
@@ -45,7 +46,7 @@ use super::{
     authorization::ResourceId,
     entries::not_found,
     pages::{CursorPage, CursorQuery, PageQuery},
-    permissions::ReadConversations,
+    permissions::{ReadConversations, ReadLeads},
 };
 use crate::{http::ApiResult, state::AppState};
 
@@ -64,10 +65,15 @@ pub(super) async fn list(
     let listed = store.conversations(org, &list_query).await?;
     let (listed_count, read_whole_list) = (listed.len(), listed.len() < list_query.limit as usize);
     let (mut items, mut seen_count, mut last_seen) = (Vec::new(), 0, None);
-    let filter = &filter;
+    let (filter, shows_lead) = (&filter, admin.may::<ReadLeads>());
     let shown = read_all(state, org, listed).map_ok(|(listed, conversation)| async move {
         let shown = match conversation {
-            Some(conversation) => show_in_list(state, filter, &conversation).await?,
+            Some(mut conversation) => {
+                if !shows_lead {
+                    conversation.metadata.remove(LEAD_KEY);
+                }
+                show_in_list(state, filter, &conversation).await?
+            }
             None => None,
         };
         Ok((listed, shown))
@@ -104,7 +110,10 @@ pub(super) async fn read(
     Query(page): Query<PageQuery>,
 ) -> ApiResult<Json<ConversationDetailView>> {
     let (state, org) = (&admin.state, admin.org());
-    let conversation = find(state, org, &id).await?;
+    let mut conversation = find(state, org, &id).await?;
+    if !admin.may::<ReadLeads>() {
+        conversation.metadata.remove(LEAD_KEY);
+    }
     let (from, max) = page.range();
     let length = conversation.page_length(from, max);
     let messages = state

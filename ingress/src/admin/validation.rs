@@ -63,6 +63,11 @@ fn check_disclosure(disclosure: &DisclosureSettings) -> Result<(), ValidationErr
         let reason = format!("must have at most {DISCLOSURE_CHARS_MAX} characters");
         return Err(ValidationError::new("text", reason));
     }
+    let text = &disclosure.text;
+    if !text.is_empty() && !text.chars().any(char::is_alphanumeric) {
+        // Only `enabled` switches the notice off.
+        return Err(ValidationError::new("text", "must have words, or be empty"));
+    }
     check_link(disclosure.privacy_link.as_deref(), "privacyLink")
 }
 
@@ -71,6 +76,12 @@ fn check_link(link: Option<&str>, path: &str) -> Result<(), ValidationError> {
     let Some(link) = link else { return Ok(()) };
     if !is_web_address(link) {
         return Err(ValidationError::new(path, WEB_ADDRESS_RULE));
+    }
+    if has_credentials(link) {
+        return Err(ValidationError::new(
+            path,
+            "must not contain a user or a password",
+        ));
     }
     if link.len() > LINK_BYTES_MAX {
         let reason = format!("must have at most {LINK_BYTES_MAX} bytes");
@@ -290,14 +301,18 @@ mod tests {
             json!({ "slug": "a", "name": "A", "leadForm": form })
         };
         let notice =
-            json!({ "slug": "a", "name": "A", "disclosure": { "privacyLink": "/privacy" } });
+            |disclosure: Value| json!({ "slug": "a", "name": "A", "disclosure": disclosure });
         for (agent, path) in [
             (
                 form("mail", Some("javascript:alert(1)")),
                 "leadForm.consent.link",
             ),
             (form("E mail", None), "leadForm.fields[0].name"),
-            (notice, "disclosure.privacyLink"),
+            (
+                notice(json!({ "privacyLink": "/privacy" })),
+                "disclosure.privacyLink",
+            ),
+            (notice(json!({ "text": "\u{200b}" })), "disclosure.text"),
         ] {
             let path = format!("organizations[0].agents[0].{path}");
             assert_eq!(path_of_error("agents", agent), Some(path));

@@ -11,12 +11,14 @@ use utoipa::openapi::{
 const DESCRIPTIONS: &str = include_str!("headers.json");
 /// Headers of responses to a known key.
 const LIMITS: [&str; 2] = ["RateLimit-Policy", "RateLimit"];
+/// Mark of generated text.
+const AI_GENERATED: &str = "X-AI-Generated";
 /// Headers of every reply.
 const REPLY: [&str; 2] = ["X-Conversation-Id", "X-Message-Id"];
 /// Headers of text and JSON replies, which are sent when the reply has begun; the last three only
 /// by teams.
 const BEGUN_REPLY: [&str; 8] = [
-    "X-AI-Generated",
+    AI_GENERATED,
     "X-Reply-Generation",
     "X-Model",
     "X-UI-Spec",
@@ -69,6 +71,14 @@ fn header_names(operation: &str, status: &str) -> Vec<&'static str> {
         "200" if operation.starts_with("chat") || operation == "streamMessage" => {
             names.extend(REPLY);
             names.extend(BEGUN_REPLY);
+        }
+        "200"
+            if matches!(
+                operation,
+                "getMessage" | "cancelMessage" | "getConversation"
+            ) =>
+        {
+            names.push(AI_GENERATED)
         }
         "202" => {
             names.extend(REPLY);

@@ -26,6 +26,7 @@ use crate::{
         query::QueryTexts,
     },
     openapi::problems::{ConversationChangeProblems, ConversationReadProblems},
+    reply::headers::mark_generated,
     state::AppState,
 };
 
@@ -64,13 +65,10 @@ pub(crate) async fn get_conversation(
             conversation.page_length(page.offset, page.limit),
         )
         .await?;
-    Ok(Json(ConversationView::new(
-        &reached.agent,
-        &conversation,
-        &messages,
-        page,
-    ))
-    .into_response())
+    let view = ConversationView::new(&reached.agent, &conversation, &messages, page);
+    let mut response = Json(view).into_response();
+    mark_generated(response.headers_mut());
+    Ok(response)
 }
 
 /// Updates the metadata of a conversation, all fields or none.
@@ -115,7 +113,7 @@ pub(crate) async fn update_conversation(
                 "api"
             }
             .to_owned(),
-            changes: changes.to_stored(),
+            changes: changes.to_stored(&conversation.metadata),
             accepted_at: Timestamp::now(),
             reply_to: state.ingress_id.clone(),
         };

@@ -136,19 +136,28 @@ impl ConversationPatch {
 
     /// Returns true if nothing would be stored.
     pub(super) fn is_empty(&self) -> bool {
-        self.to_stored().is_empty()
+        self.supplied
+            .iter()
+            .all(|(name, value)| name == METADATA && value == &json!({}))
     }
 
-    /// Returns the metadata keys to store, with free-form metadata merged in.
-    pub(super) fn to_stored(&self) -> Map<String, Value> {
+    /// Returns the metadata keys to store, with free-form metadata merged in. Visitor data that
+    /// came from the lead in `kept` go with it.
+    pub(super) fn to_stored(&self, kept: &Map<String, Value>) -> Map<String, Value> {
         let mut stored = self.supplied.clone();
         if let Some(Value::Object(metadata)) = stored.remove(METADATA) {
             stored.extend(metadata);
         }
         if let Some(AcceptedLead { lead, name, email }) = &self.lead {
             stored.insert(LEAD_KEY.to_owned(), json!(lead));
+            let replaced = kept
+                .get(LEAD_KEY)
+                .and_then(|lead| lead["values"].as_object());
             for (key, value) in [("visitorName", name), ("visitorEmail", email)] {
-                if let Some(value) = value {
+                let is_of_replaced = |known: &Value| {
+                    replaced.is_some_and(|values| values.values().any(|value| value == known))
+                };
+                if value.is_some() || kept.get(key).is_some_and(is_of_replaced) {
                     stored.entry(key).or_insert_with(|| json!(value));
                 }
             }
@@ -307,7 +316,7 @@ mod tests {
             parse(&json!({ "visitorEmail": null, "feedback": "good", "status": "x" })).unwrap();
         let expected = json!({ "visitorEmail": null, "feedback": "good" });
         assert_eq!(json!(changes.supplied()), expected);
-        assert_eq!(json!(changes.to_stored()), expected);
+        assert_eq!(json!(changes.to_stored(&Map::new())), expected);
         assert!(parse(&json!({ "status": "x" })).unwrap().is_empty());
     }
 
@@ -318,6 +327,9 @@ mod tests {
             json!(changes.supplied()),
             json!({ "metadata": { "plan": "pro" } })
         );
-        assert_eq!(json!(changes.to_stored()), json!({ "plan": "pro" }));
+        assert_eq!(
+            json!(changes.to_stored(&Map::new())),
+            json!({ "plan": "pro" })
+        );
     }
 }

@@ -20,6 +20,7 @@ use crate::{
     reply::{
         ResponseContext,
         cancellation::cancel_reply,
+        headers::mark_generated,
         respond,
         resume::{LastEventIdHeader, ResumePosition, ResumeQuery},
         shape::ReplyShape,
@@ -49,7 +50,13 @@ pub(crate) async fn get_message(
     State(state): State<AppState>,
     found: AuthorizedMessage,
 ) -> ApiResult<Response> {
-    Ok(Json(found.to_view(&state).await?).into_response())
+    Ok(document(&found.to_view(&state).await?))
+}
+
+fn document(view: &ReplyView) -> Response {
+    let mut response = Json(view).into_response();
+    mark_generated(response.headers_mut());
+    response
 }
 
 /// Streams a reply from a byte offset, stored or live.
@@ -126,5 +133,5 @@ pub(crate) async fn cancel_message(
             found = found.reload(&state).await?;
         }
     }
-    Ok(Json(found.to_view(&state).await?).into_response())
+    Ok(document(&found.to_view(&state).await?))
 }

@@ -33,7 +33,17 @@ pub(crate) struct WidgetView<'a> {
     /// Contact data that the agent asks visitors for.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    lead_form: Option<&'a LeadForm>,
+    lead_form: Option<LeadFormView<'a>>,
+}
+
+/// The form with which the agent asks for contact data.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LeadFormView<'a> {
+    #[serde(flatten)]
+    form: &'a LeadForm,
+    /// Version of the form, for `formVersion` of a submitted lead.
+    version: String,
 }
 
 /// Colors of the widget.
@@ -99,7 +109,10 @@ impl<'a> WidgetView<'a> {
                 text_color: &theme.text_color,
             },
             widget: SettingsView::from_agent(agent),
-            lead_form: lead_form(agent),
+            lead_form: lead_form(agent).map(|form| LeadFormView {
+                form,
+                version: form.version(),
+            }),
         }
     }
 }

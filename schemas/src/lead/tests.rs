@@ -63,6 +63,18 @@ fn refused_lead_names_its_field() {
         (json!({"mail": mail, "consent": false}), "consent"),
         (json!({"mail": mail, "consent": true, "other": ""}), "other"),
         (
+            json!({"mail": mail, "consent": true, "formVersion": "000000000000"}),
+            "formVersion",
+        ),
+        (
+            json!({"mail": mail, "consent": true, "name": "a\u{202e}b"}),
+            "name",
+        ),
+        (
+            json!({"mail": mail, "consent": true, "name": "\u{200b}"}),
+            "name",
+        ),
+        (
             json!({"mail": mail, "consent": true, "phone": "0"}),
             "phone",
         ),
@@ -102,8 +114,17 @@ fn refused_lead_names_its_field() {
 
 #[test]
 fn phone_numbers_are_accepted_as_people_write_them() {
-    for phone in ["+49 (0)30 / 123-456", "0800.123.456", "1234"] {
-        let lead = json!({"mail": "a@b.example", "phone": phone, "consent": true});
+    for phone in [
+        "+49 (0)30 / 123-456",
+        "0800.123.456",
+        "1234",
+        "٠١٢٣٤٥٦٧٨",
+        "０３-１２３４",
+        "+1 555 0100 ext. 3",
+    ] {
+        let version = form().version();
+        let lead =
+            json!({"mail": "a@b.example", "phone": phone, "consent": true, "formVersion": version});
         assert!(accept(lead).is_ok(), "{phone}");
     }
 }
@@ -129,6 +150,8 @@ fn invalid_form_names_its_field() {
         ("/fields", json!([field("a"), field("a")]), "fields[1].name"),
         ("/fields", json!([field("A")]), "fields[0].name"),
         ("/fields", json!([field("consent")]), "fields[0].name"),
+        ("/fields", json!([field("formVersion")]), "fields[0].name"),
+        ("/title", json!("\u{202e}"), "title"),
         ("/fields", json!([field("")]), "fields[0].name"),
         (
             "/fields",

@@ -44,6 +44,8 @@ export interface ConversationView {
   refusedEmail(email: string): void;
   /** The service rejected a field of the lead of the first message. */
   refusedLead(lead: Record<string, string>, param: string): void;
+  /** The first message has taken a lead along. */
+  sentLead(lead: Record<string, unknown>): void;
   /** The agent is inactive (with its message), or the service does not respond. */
   offline(message: string | null): void;
 }
@@ -154,18 +156,23 @@ export class Conversation {
     this.view.earlier(offset > 0);
   }
 
-  /** Changes metadata of the conversation; before the first message, an email address or a lead is kept for later. */
-  async patch(change: { rating?: number; feedback?: string; visitorEmail?: string; lead?: Record<string, unknown> }): Promise<void> {
+  /** Changes metadata of the conversation; before the first message, an email address or a lead is kept for later.
+   * Returns whether the change was sent. */
+  async patch(change: { rating?: number; feedback?: string; visitorEmail?: string; lead?: Record<string, unknown> }): Promise<boolean> {
     try {
       if (!this.memory.get("session")) throw new Refusal(404, "CONVERSATION_NOT_FOUND", "nothing was said yet");
       const body: Record<string, unknown> = { ...change };
       await this.service.ask(this.service.conversation(this.session()), { method: "PATCH", body });
       this.tabs.tell({ kind: "changed", session: this.session() });
+      return true;
     } catch (error) {
-      if (!(error instanceof Refusal) || error.status !== 404) throw error;
+      // An answered conversation that is gone was deleted.
+      const isGone = this.entries.some(({ role, state }) => role === "assistant" && state === "final");
+      if (!(error instanceof Refusal) || error.status !== 404 || (change.lead && isGone)) throw error;
       if (change.visitorEmail) this.memory.set("emailToSend", change.visitorEmail);
       else if (change.lead) this.memory.set("leadToSend", JSON.stringify(change.lead));
       else throw error;
+      return false;
     }
   }
 
@@ -322,7 +329,10 @@ export class Conversation {
     if (!lead || !/^lead(\.|$)/.test(param)) return false;
     this.memory.set("leadToSend", null);
     // The agent no longer asks for a lead.
-    if (param === "lead") return true;
+    if (param === "lead") {
+      this.memory.set("lead", null);
+      return true;
+    }
     this.view.refusedLead(JSON.parse(lead) as Record<string, string>, param);
     return false;
   }
@@ -330,7 +340,9 @@ export class Conversation {
   private sent(question: Entry, reply: string): void {
     this.change(question, { state: "final" });
     this.memory.set("emailToSend", null);
+    const lead = this.memory.get("leadToSend");
     this.memory.set("leadToSend", null);
+    if (lead) this.view.sentLead(JSON.parse(lead) as Record<string, unknown>);
     this.tabs.tell({ kind: "turn", session: this.shown ?? this.session(), text: question.text, at: question.at, reply });
   }
 

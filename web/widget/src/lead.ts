@@ -22,6 +22,8 @@ interface Form {
   fields: Field[];
   trigger: string;
   afterReplies: number;
+  /** Sent back, so that the consent that is stored is the one that was shown. */
+  version: string;
 }
 
 /** A form that is to be shown. */
@@ -51,6 +53,7 @@ const INPUTS: Record<string, Record<string, string>> = {
   company: { type: "text", autocomplete: "organization", dir: "auto" },
 };
 const CONSENT = "consent";
+export const VERSION = "formVersion";
 
 /** Returns the form that the service sent; null if it has no fields or no consent text. */
 function parseForm(value: unknown): Form | null {
@@ -72,6 +75,7 @@ function parseForm(value: unknown): Form | null {
     })),
     trigger: textOf(form.trigger),
     afterReplies: Number(form.afterReplies) || 1,
+    version: textOf(form.version),
   };
 }
 
@@ -84,18 +88,18 @@ export function asksForEmail(configured: unknown): boolean {
 export function findDueForm(configured: unknown, entries: readonly Entry[], answer: string | null): DueForm | null {
   const form = parseForm(configured);
   if (!form || answer === "given") return null;
-  let due: DueForm | null = { form, isFirst: false, canSkip: true, skipKey: "skipped" };
+  const canSkip = !form.fields.some(({ required }) => required);
+  let due: DueForm | null = { form, isFirst: false, canSkip, skipKey: "skipped" };
   if (form.trigger === "before-first-message") {
     const isFirst = entries.every(({ state }) => state === "unsent");
-    due = isFirst ? { ...due, isFirst, canSkip: !form.fields.some(({ required }) => required) } : null;
+    due = isFirst ? { ...due, isFirst } : null;
   } else if (form.trigger === "after-replies") {
     const replies = entries.filter(({ role, state }) => role === "assistant" && state === "final");
     if (replies.length < form.afterReplies) due = null;
   } else {
-    // The agent may show its form again after the visitor skipped it.
+    // The agent may show its form again after the visitor skipped it. The service accepts the current form only.
     const entry = entries.filter(({ cards }) => fields(cards).type === "lead-form").pop();
-    const shown = form.trigger === "tool" ? parseForm(entry?.cards) : null;
-    due = entry && shown ? { ...due, form: shown, skipKey: entry.id ?? "" } : null;
+    due = entry && form.trigger === "tool" ? { ...due, skipKey: entry.id ?? "" } : null;
   }
   return due?.skipKey === answer ? null : due;
 }
@@ -114,8 +118,10 @@ export class LeadForm {
 
   constructor(
     private readonly language: Language,
-    private readonly save: (values: Values) => Promise<void>,
+    private readonly save: (values: Values, version: string) => Promise<void>,
     private readonly skip: (key: string) => void,
+    /** Reads the form again. */
+    private readonly renew: () => void,
   ) {
     this.element.onsubmit = (event) => {
       event.preventDefault();
@@ -134,7 +140,7 @@ export class LeadForm {
     this.refusal = null;
     for (const { name, type, input } of this.rows) {
       if (type !== CONSENT) input.value = refusal.values[name] ?? "";
-      else (input as HTMLInputElement).checked = refusal.param !== "lead.consent";
+      else (input as HTMLInputElement).checked = !/consent|Version$/.test(refusal.param);
     }
     this.fail(refusal.param);
   }
@@ -213,10 +219,15 @@ export class LeadForm {
     if (this.rows.some(({ input }) => input.hasAttribute("aria-invalid"))) return this.focus();
     this.isSaving = true;
     try {
-      await this.save(values);
+      await this.save(values, this.due?.form.version ?? "");
     } catch (error) {
-      this.fail(textOf(fields(error).param));
+      const param = textOf(fields(error).param);
+      this.fail(param);
       this.focus();
+      if (param === "lead" || param === `lead.${VERSION}`) {
+        this.refuse(values, param);
+        this.renew();
+      }
     } finally {
       this.isSaving = false;
     }

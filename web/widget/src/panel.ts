@@ -26,7 +26,9 @@ export interface PanelActions extends ComposerActions {
   revive(): void;
   saveEmail(email: string): Promise<void>;
   skipEmail(): void;
-  saveLead(values: Record<string, string>): Promise<void>;
+  saveLead(values: Record<string, string>, version: string): Promise<void>;
+  /** Reads the settings again, because the lead form has changed. */
+  renewForm(): void;
   /** Remembers that the visitor skipped the form with this key. */
   skipLead(key: string): void;
   rate(rating: number): Promise<void>;
@@ -69,7 +71,7 @@ export class Panel {
     this.composer = new Composer(language, settings, actions);
     this.rating = new RatingForm(language, actions.rate, actions.say);
     this.email = new EmailForm(language, actions.saveEmail, actions.skipEmail);
-    this.lead = new LeadForm(language, actions.saveLead, actions.skipLead);
+    this.lead = new LeadForm(language, actions.saveLead, actions.skipLead, actions.renewForm);
     const anew = h("button", { type: "button", class: "plain", "aria-label": texts.anew, title: texts.anew }, icon(icons.anew));
     const close = h("button", { type: "button", class: "plain", "aria-label": texts.close, title: texts.close }, icon(icons.close));
     anew.onclick = actions.anew;

@@ -4,6 +4,7 @@ import { Conversation, type Entry } from "./conversation.ts";
 import { h, set } from "./dom.ts";
 import { Emitter, type EventName, type Events } from "./emitter.ts";
 import { Launcher } from "./launcher.ts";
+import { VERSION } from "./lead.ts";
 import type { Draw } from "./log.ts";
 import { Memory } from "./memory.ts";
 import type { Panel } from "./panel.ts";
@@ -113,9 +114,9 @@ export class Widget {
       refusedLead: (lead, param) => {
         this.memory.set("lead", null);
         this.panel?.lead.refuse(lead, param);
-        // The form may have changed.
-        void this.refresh().catch(() => undefined);
+        this.renewForm();
       },
+      sentLead: ({ consent, [VERSION]: version, ...values }) => this.emitter.emit("lead", { values: values as Record<string, string> }),
       offline: (message) => this.away(message),
     });
   }
@@ -361,13 +362,17 @@ export class Widget {
         this.ask();
         this.panel?.focus();
       },
-      saveLead: async (values) => {
-        await conversation.patch({ lead: { ...values, consent: true } });
+      saveLead: async (values, version) => {
+        const isSent = await conversation.patch({ lead: { ...values, ...(version ? { [VERSION]: version } : {}), consent: true } });
         memory.set("lead", "given");
-        this.emitter.emit("lead", { values });
-        this.panel?.lead.thank();
+        if (isSent) {
+          this.emitter.emit("lead", { values });
+          this.panel?.lead.thank();
+        }
         this.ask();
+        if (!isSent) this.panel?.focus();
       },
+      renewForm: () => this.renewForm(),
       skipLead: (key) => {
         memory.set("lead", key);
         this.ask();
@@ -378,7 +383,7 @@ export class Widget {
         this.rating = rating;
         this.emitter.emit("rating", { rating });
       },
-      say: (feedback) => conversation.patch({ feedback }),
+      say: async (feedback) => void (await conversation.patch({ feedback })),
     });
     this.root.append(this.panel.element);
     this.root.classList.add("built");
@@ -412,6 +417,11 @@ export class Widget {
     // Of an interrupted reply, only the interruption is announced.
     else if (entry.state !== "broken") this.spoken.textContent = this.panel?.log.spoken(entry) ?? entry.text;
     this.ask();
+  }
+
+  /** Reads the lead form again, which may have changed. */
+  private renewForm(): void {
+    void this.refresh().catch(() => undefined);
   }
 
   private warn(text: string): void {

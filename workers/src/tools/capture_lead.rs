@@ -4,12 +4,13 @@
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use switchboard_backends::store::ConversationStore;
 use switchboard_schemas::{
     agent::Agent,
     ids::{ConversationId, OrgId},
-    lead::{LEAD_KEY, LeadForm, LeadTrigger},
+    lead::{CapturedLead, LEAD_KEY, LeadForm, LeadTrigger},
 };
 
 use super::{AgentTool, ToolFailure, ToolOutcome, ToolSource};
@@ -25,8 +26,7 @@ const SHOWN: &str = "The form is shown below your answer. The visitor may fill i
 const CAPTURED: &str = "The visitor has filled in the form before, and the contact data are stored. No form is shown. \
     Say that the data are there, and do not ask for them again.";
 
-static PARAMETERS: LazyLock<Value> =
-    LazyLock::new(|| json!({"type": "object", "additionalProperties": false, "properties": {}}));
+static PARAMETERS: LazyLock<Value> = LazyLock::new(|| json!({"type": "object", "properties": {}}));
 
 /// Provides the tool to agents whose lead form waits for the model.
 pub(crate) struct LeadTools {
@@ -87,7 +87,8 @@ impl AgentTool for CaptureLead {
             tracing::warn!(%error, "the conversation of a lead could not be read");
             ToolFailure::Unavailable
         })?;
-        let is_captured = known.is_some_and(|it| it.metadata.contains_key(LEAD_KEY));
+        let lead = known.as_ref().and_then(|it| it.metadata.get(LEAD_KEY));
+        let is_captured = lead.is_some_and(|lead| CapturedLead::deserialize(lead).is_ok());
         Ok(ToolOutcome {
             text: if is_captured { CAPTURED } else { SHOWN }.to_owned(),
             ui: (!is_captured).then(|| ui_of(&self.form)),
@@ -118,5 +119,6 @@ pub(super) fn invitation(ui: &Value) -> Option<String> {
 fn ui_of(form: &LeadForm) -> Value {
     json!({
         "type": TYPE, "title": form.title, "text": form.text, "consent": form.consent, "fields": form.fields,
+        "version": form.version(),
     })
 }

@@ -24,7 +24,7 @@ use utoipa::ToSchema;
 use super::{
     deletion::delete_conversation,
     filter::{READ_MAX, is_same_address},
-    read_all,
+    leads, read_all,
 };
 use crate::{
     admin::{
@@ -306,12 +306,13 @@ impl ErasedVisitor {
         VisitorDigest::from_identifiers(&admin.state.secret, admin.org(), id, email)
     }
 
-    /// Returns whether a conversation has the visitor's id or address.
+    /// Returns whether a conversation has the visitor's id or address, also in its lead.
     fn matches(&self, conversation: &Conversation) -> bool {
         let value_of = |key: &str| conversation.metadata.get(key).and_then(Value::as_str);
         let has_id = |id: &str| value_of("visitorId") == Some(id);
-        let has_email =
-            |email: &str| value_of("visitorEmail").is_some_and(|it| is_same_address(it, email));
+        let lead = leads::values_of(&conversation.metadata);
+        let addresses: Vec<_> = value_of("visitorEmail").into_iter().chain(lead).collect();
+        let has_email = |email: &str| addresses.iter().any(|it| is_same_address(it, email));
         self.visitor_id.as_deref().is_some_and(has_id)
             || self.visitor_email.as_deref().is_some_and(has_email)
     }

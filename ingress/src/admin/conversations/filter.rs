@@ -96,17 +96,15 @@ fn parse_place(cursor: &str) -> Option<ListCursor> {
 }
 
 impl ConversationQuery {
-    /// Creates the query of all conversations with this owner in this time.
+    /// Creates the query of all conversations with this owner that began before `until`.
     pub(super) fn of_owner(
         agent: Option<String>,
         team: Option<String>,
-        since: Option<String>,
         until: Option<String>,
     ) -> Self {
         Self {
             agent,
             team,
-            since,
             until,
             ..Self::default()
         }
@@ -210,7 +208,7 @@ pub(super) fn is_same_address(left: &str, right: &str) -> bool {
     left.to_lowercase() == right.to_lowercase()
 }
 
-fn parse_time(param: &str, text: Option<&str>) -> ApiResult<Option<Timestamp>> {
+pub(super) fn parse_time(param: &str, text: Option<&str>) -> ApiResult<Option<Timestamp>> {
     let parse = |text: &str| serde_json::from_value(Value::from(text));
     text.map(parse)
         .transpose()

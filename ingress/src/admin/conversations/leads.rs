@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use http::header;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use switchboard_backends::{
     catalog::{CatalogEntry, EntryKind},
     store::listing::{ListCursor, ListQuery},
@@ -23,7 +23,7 @@ use switchboard_schemas::{
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    filter::{ConversationQuery, ExportFormat, cursor_after},
+    filter::{ConversationQuery, ExportFormat, cursor_after, parse_time},
     read_all,
 };
 use crate::{
@@ -49,7 +49,7 @@ const COLUMNS: [&str; 8] = [
     "formVersion",
     "consent",
 ];
-/// The column of values whose field no form has any more.
+/// The column of values whose field no form has any more, as JSON.
 const OTHER_VALUES: &str = "otherValues";
 
 /// The filters of leads.
@@ -60,10 +60,10 @@ pub(in crate::admin) struct LeadQuery {
     agent: Option<String>,
     /// The id of a team.
     team: Option<String>,
-    /// The earliest time of the conversation's first message.
+    /// The earliest time of the lead.
     #[param(value_type = Option<Timestamp>)]
     since: Option<String>,
-    /// The time before which the first message was sent.
+    /// The time before which the lead was submitted.
     #[param(value_type = Option<Timestamp>)]
     until: Option<String>,
     /// A part of any value, regardless of case.
@@ -92,9 +92,12 @@ pub(in crate::admin) struct LeadView {
 }
 
 /// The conditions that a lead must meet.
+#[derive(Clone)]
 struct LeadFilter {
     /// A part of a value, in lower case.
     part: String,
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
 }
 
 /// Lists a page of the leads, that of the latest conversation first, or exports all of them.
@@ -105,9 +108,11 @@ pub(in crate::admin) async fn list(
 ) -> ApiResult<ListOrFile<CursorPage<LeadView>>> {
     let filter = LeadFilter {
         part: query.search.unwrap_or_default().trim().to_lowercase(),
+        since: parse_time("since", query.since.as_deref())?,
+        until: parse_time("until", query.until.as_deref())?,
     };
-    let conversations =
-        ConversationQuery::of_owner(query.agent, query.team, query.since, query.until);
+    // A lead is never older than its conversation.
+    let conversations = ConversationQuery::of_owner(query.agent, query.team, query.until);
     let list_query = conversations.list_query(&page)?;
     if let Some(format) = &query.format {
         let format = ExportFormat::parse(Some(format))?;
@@ -129,6 +134,13 @@ pub(in crate::admin) async fn list(
     Ok(ListOrFile::List(CursorPage::new(items, limit, next_cursor)))
 }
 
+/// Returns the texts of the lead in a conversation's metadata.
+pub(super) fn values_of(metadata: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    let values = metadata.get(LEAD_KEY).and_then(|lead| lead.get("values"));
+    let values = values.and_then(Value::as_object).into_iter().flatten();
+    values.filter_map(|(_, value)| value.as_str())
+}
+
 impl LeadFilter {
     /// Returns the lead of a conversation, if it has one that matches.
     fn find(&self, conversation: Conversation) -> Option<LeadView> {
@@ -142,7 +154,10 @@ impl LeadFilter {
             ConversationOwner::Agent(id) => (Some(id), None),
             ConversationOwner::Team(id) => (None, Some(id)),
         };
-        (self.part.is_empty() || lead.values.values().any(has_part)).then_some(LeadView {
+        let is_in_time = self.since.is_none_or(|since| lead.captured_at >= since)
+            && self.until.is_none_or(|until| lead.captured_at < until);
+        let has_words = self.part.is_empty() || lead.values.values().any(has_part);
+        (is_in_time && has_words).then_some(LeadView {
             conversation_id: conversation.id,
             session_id: conversation.session_id,
             agent_id,
@@ -179,6 +194,8 @@ async fn export(
     let mut head = String::new();
     if format == ExportFormat::Csv {
         head.push_str(csv::BYTE_ORDER_MARK);
+        // A field may have the name of another column.
+        let names: Vec<_> = names.iter().map(|name| format!("values.{name}")).collect();
         let names = names.iter().map(String::as_str);
         csv::push_row(
             &mut head,
@@ -188,12 +205,11 @@ async fn export(
     let (state, org) = (admin.state, admin.subject.id);
     let rest = stream::try_unfold(Some(list_query), move |query| {
         let (state, org, names) = (state.clone(), org.clone(), names.clone());
-        let part = filter.part.clone();
+        let filter = filter.clone();
         async move {
             let Some(mut query) = query else {
                 return Ok(None);
             };
-            let filter = LeadFilter { part };
             let listed = state.backends.store.conversations(&org, &query).await?;
             let is_last = listed.len() < query.limit as usize;
             query.behind = listed.last().map(|last| ListCursor {
@@ -256,13 +272,9 @@ fn push_lead(out: &mut String, view: &LeadView, format: ExportFormat, names: &BT
         lead.consent.clone(),
     ];
     cells.extend(names.iter().map(|name| text(lead.values.get(name))));
-    let others = lead
-        .values
-        .iter()
-        .filter(|(name, _)| !names.contains(*name));
-    let others: Vec<_> = others
-        .map(|(name, value)| format!("{name}: {}", text(Some(value))))
-        .collect();
-    cells.push(others.join("\n"));
+    let mut others = lead.values.clone();
+    others.retain(|name, _| !names.contains(name));
+    let others = (!others.is_empty()).then(|| Value::Object(others).to_string());
+    cells.push(others.unwrap_or_default());
     csv::push_row(out, cells.iter().map(String::as_str));
 }

@@ -107,4 +107,12 @@ async fn viewers_see_no_leads() {
     viewer.does("await shows('cannot open this page');").await;
     let asks = "return (await fetch(`/api/admin/organizations/${input}/leads`)).status;";
     assert_eq!(viewer.does_with(asks, json!(organization.id)).await, 403);
+    let reads = "const list = await (await fetch(`/api/admin/organizations/${input}/conversations`)).json();
+        const one = await (await fetch(`/api/admin/organizations/${input}/conversations/${list.items[0].id}`)).json();
+        return [list.items[0], one].map(({ metadata }) => [metadata.visitorEmail, 'lead' in metadata]);";
+    let seen = json!(["ada@shop.example", false]);
+    assert_eq!(
+        viewer.does_with(reads, json!(organization.id)).await,
+        json!([seen, seen])
+    );
 }

@@ -20,6 +20,9 @@ const SUBMIT: &str = "
     $('.lead [type=checkbox]').checked = true;
     $('.lead').requestSubmit();";
 
+/// Collects the events of leads.
+const HEARS: &str = "window.leads = []; SwitchboardWidget.on('lead', lead => leads.push(lead));";
+
 fn form(trigger: &str) -> Value {
     json!({
         "title": "Stay in <i>touch</i>", "text": "We call back.",
@@ -57,6 +60,12 @@ impl Visitor {
     async fn submits(&self, values: Value) {
         self.sees("the form", FORM).await;
         self.run(SUBMIT, values).await;
+    }
+
+    /// Waits until the form gives way to the field, although nothing was sent yet.
+    async fn may_write(&self) {
+        self.sees("the field", "shown($('.composer')) && !shown($('.lead'))")
+            .await;
     }
 
     async fn is_thanked(&self) {
@@ -98,12 +107,7 @@ async fn assert_stored(organization: &Organization, trigger: &str) {
 async fn first_message_takes_the_lead_along() {
     let organization = shop(&form("before-first-message")).await;
     let visitor = Visitor::of_shop(&organization).await;
-    visitor
-        .run(
-            "window.leads = []; SwitchboardWidget.on('lead', lead => leads.push(lead));",
-            Value::Null,
-        )
-        .await;
+    visitor.run(HEARS, Value::Null).await;
     visitor.clicks(".launcher").await;
     visitor.sees("the form", FORM).await;
     let state = "({composer: shown($('.composer')), forms: all('.ask').filter(shown).length, skip: shown($('.lead .link')),
@@ -114,10 +118,10 @@ async fn first_message_takes_the_lead_along() {
     });
     assert_eq!(visitor.read(state).await, expected);
     visitor.submits(json!([ADA, "Ada"])).await;
-    visitor.is_thanked().await;
-    let values = json!([{"values": {"mail": ADA, "name": "Ada"}}]);
-    assert_eq!(visitor.read("window.leads").await, values);
+    visitor.may_write().await;
+    assert_eq!(visitor.read("window.leads").await, json!([]));
     visitor.reloads().await;
+    visitor.run(HEARS, Value::Null).await;
     visitor
         .sees(
             "the field instead of the form",
@@ -126,6 +130,8 @@ async fn first_message_takes_the_lead_along() {
         .await;
     visitor.says("hello").await;
     visitor.is_answered("fine").await;
+    let values = json!([{"values": {"mail": ADA, "name": "Ada"}}]);
+    assert_eq!(visitor.read("window.leads").await, values);
     assert_stored(&organization, "before-first-message").await;
     let kept = "Object.keys(localStorage).filter(name => name.includes('ToSend'))";
     assert_eq!(visitor.read(kept).await, json!([]));
@@ -165,7 +171,7 @@ async fn form_follows_the_chosen_number_of_replies() {
     let state = "({composer: shown($('.composer')), forms: all('.ask').filter(shown).length, skip: shown($('.lead .link'))})";
     assert_eq!(
         visitor.read(state).await,
-        json!({"composer": true, "forms": 1, "skip": true})
+        json!({"composer": true, "forms": 1, "skip": false})
     );
     visitor.submits(json!([ADA, "Ada"])).await;
     visitor.is_thanked().await;
@@ -179,7 +185,9 @@ async fn form_follows_the_chosen_number_of_replies() {
 
 #[tokio::test]
 async fn agent_shows_its_form_again_after_it_was_skipped() {
-    let organization = shop(&form("tool")).await;
+    let mut form = form("tool");
+    form["fields"][0]["required"] = json!(false);
+    let organization = shop(&form).await;
     let visitor = Visitor::in_window(&organization).await;
     visitor.says("hello").await;
     visitor.is_answered("fine").await;
@@ -264,7 +272,7 @@ async fn refused_lead_of_the_first_message_is_asked_for_again() {
     // Browsers accept this address, the service does not.
     let long = format!("{}@visitor.example", "a".repeat(65));
     visitor.submits(json!([long, "Ada"])).await;
-    visitor.is_thanked().await;
+    visitor.may_write().await;
     visitor
         .run("$('.field textarea').focus();", Value::Null)
         .await;
@@ -282,7 +290,7 @@ async fn refused_lead_of_the_first_message_is_asked_for_again() {
     });
     assert_eq!(visitor.read(state).await, expected);
     visitor.submits(json!([ADA, "Ada"])).await;
-    visitor.is_thanked().await;
+    visitor.may_write().await;
     visitor.clicks(".row.user .meta button").await;
     visitor.is_answered("fine").await;
     assert_eq!(visitor.read("all('.row.user').length").await, 1);
@@ -295,7 +303,7 @@ async fn form_that_was_removed_blocks_no_first_message() {
     let visitor = Visitor::of_shop(&organization).await;
     visitor.clicks(".launcher").await;
     visitor.submits(json!([ADA, "Ada"])).await;
-    visitor.is_thanked().await;
+    visitor.may_write().await;
     let mut off = settings(&form("before-first-message"));
     off["features"]["enableLeadCapture"] = json!(false);
     let off = organization.changed_agent("shop", off);
@@ -359,17 +367,9 @@ async fn form_is_filled_in_with_the_keyboard_alone() {
     for key in [TAB, "A", "d", "a", TAB, "l", TAB, " ", ENTER] {
         visitor.presses(key).await;
     }
-    visitor.is_thanked().await;
-    assert_eq!(
-        visitor
-            .read("host.shadowRoot.activeElement.innerText")
-            .await,
-        THANKS
-    );
-    // Beyond the rating of the log lies the field.
-    visitor
-        .run("$('.field textarea').focus();", Value::Null)
-        .await;
+    visitor.may_write().await;
+    let focus = "host.shadowRoot.activeElement === $('.field textarea')";
+    visitor.sees("the focus in the field", focus).await;
     for key in ["h", "i", ENTER] {
         visitor.presses(key).await;
     }
@@ -419,4 +419,46 @@ async fn fields_fit_their_types() {
         false,
         "a long form hides no notice"
     );
+}
+
+#[tokio::test]
+async fn changed_form_is_shown_before_it_is_agreed_to() {
+    let organization = shop(&form("tool")).await;
+    let visitor = Visitor::in_window(&organization).await;
+    show_form(&organization);
+    visitor.says("call me").await;
+    visitor.sees("the form", FORM).await;
+    let mut changed = form("tool");
+    changed["consent"]["text"] = json!("I agree to letters.");
+    changed["fields"][1]["label"] = json!("Full name");
+    let changed = organization.changed_agent("shop", settings(&changed));
+    organization
+        .service()
+        .apply(&changed)
+        .await
+        .assert_status(200);
+    let path = organization.path("/widget");
+    let is_known = async || {
+        let widget = organization.client().get(&path).await.json();
+        (widget["leadForm"]["consent"]["text"] == "I agree to letters.").then_some(())
+    };
+    eventually("the changed form", PATIENCE, is_known).await;
+    visitor.submits(json!([ADA, "Ada"])).await;
+    visitor
+        .sees(
+            "the changed form",
+            "$('.lead').innerText.includes('I agree to letters.')",
+        )
+        .await;
+    let state = "[...all('.lead input').map(field => field.value).slice(0, 2), $('.lead [type=checkbox]').checked]";
+    assert_eq!(visitor.read(state).await, json!([ADA, "Ada", false]));
+    visitor.submits(json!([ADA, "Ada"])).await;
+    visitor.is_thanked().await;
+    let page = organization
+        .service()
+        .admin()
+        .get(&organization.admin_path("/leads"))
+        .await
+        .json();
+    assert_eq!(page["items"][0]["lead"]["consent"], "I agree to letters.");
 }
