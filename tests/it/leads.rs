@@ -92,6 +92,14 @@ async fn changed_lead_replaces_the_first_and_names_the_visitor() {
         None,
         "it was that of another lead"
     );
+    let withdrawn = client.patch(&path, &json!({"lead": null})).await;
+    withdrawn.assert_status(200);
+    let stored = metadata(&organization, "s").await;
+    assert_eq!(
+        (stored.get("lead"), stored.get("visitorEmail")),
+        (None, None)
+    );
+    assert_eq!(leads(&organization, "").await.json()["items"], json!([]));
 }
 
 #[tokio::test]
@@ -122,7 +130,6 @@ async fn refused_lead_changes_nothing() {
             json!({"mail": mail, "consent": true, "formVersion": "of another form"}),
             "lead.formVersion",
         ),
-        (json!(null), "lead"),
         (json!([]), "lead"),
     ] {
         let refused = client

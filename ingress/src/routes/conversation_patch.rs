@@ -54,9 +54,9 @@ pub(crate) struct ConversationChanges {
     feedback: Option<Value>,
     /// Contact data: a value for each field of the agent's `leadForm`, and `consent: true`. It
     /// replaces an earlier lead, and sets `visitorName` and `visitorEmail` unless they are
-    /// supplied.
+    /// supplied. `null` withdraws a lead.
     #[serde(default, deserialize_with = "supplied_value")]
-    #[schema(value_type = Option<Object>, nullable = false)]
+    #[schema(value_type = Option<Object>)]
     lead: Option<Value>,
     #[serde(default)]
     #[schema(schema_with = metadata_schema, required = false)]
@@ -78,7 +78,8 @@ pub(crate) struct ConversationUpdate<'a> {
 #[derive(Debug)]
 pub(super) struct ConversationPatch {
     supplied: Map<String, Value>,
-    lead: Option<AcceptedLead>,
+    /// Lead to store; `Some(None)` withdraws the stored one.
+    lead: Option<Option<AcceptedLead>>,
 }
 
 impl ConversationPatch {
@@ -109,7 +110,10 @@ impl ConversationPatch {
         }
         let lead = match body.lead {
             Some(submitted) => {
-                let accepted = accept_lead(&submitted, form)?;
+                let accepted = match &submitted {
+                    Value::Null => None,
+                    submitted => Some(accept_lead(submitted, form)?),
+                };
                 supplied.insert(LEAD_KEY.to_owned(), submitted);
                 Some(accepted)
             }
@@ -148,8 +152,11 @@ impl ConversationPatch {
         if let Some(Value::Object(metadata)) = stored.remove(METADATA) {
             stored.extend(metadata);
         }
-        if let Some(AcceptedLead { lead, name, email }) = &self.lead {
-            stored.insert(LEAD_KEY.to_owned(), json!(lead));
+        if let Some(accepted) = &self.lead {
+            let accepted = accepted.as_ref();
+            stored.insert(LEAD_KEY.to_owned(), json!(accepted.map(|it| &it.lead)));
+            let name = accepted.and_then(|it| it.name.as_ref());
+            let email = accepted.and_then(|it| it.email.as_ref());
             let replaced = kept
                 .get(LEAD_KEY)
                 .and_then(|lead| lead["values"].as_object());

@@ -140,6 +140,11 @@ function AnswerView({ answer, isMarkdown }: { answer: Answer; isMarkdown: boolea
         </div>
       )}
       {answer.uiSpec?.type === 'product-grid' && <ProductStrip products={answer.uiSpec.data} />}
+      {answer.uiSpec?.type === 'lead-form' && (
+        <Text size="xs" c="dimmed">
+          Visitors fill in the lead form here
+        </Text>
+      )}
       {answer.error !== undefined && <ErrorAlert error={answer.error} />}
       <AnswerFacts answer={answer} />
     </section>
