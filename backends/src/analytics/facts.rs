@@ -1,6 +1,5 @@
 //! The recorded facts: one for each turn, and one for the rating and one for the lead of a
-//! conversation. They contain no text,
-//! and of the visitor only the conversation id.
+//! conversation. They contain no text, and of the visitor only the conversation id.
 
 use serde::{Deserialize, Serialize};
 use switchboard_schemas::{

@@ -19,7 +19,10 @@ use std::collections::HashSet;
 
 use axum::{Json, extract::Query};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
-use switchboard_backends::store::{ReplyState, listing::ListedConversation};
+use switchboard_backends::store::{
+    ReplyState,
+    listing::{ListQuery, ListedConversation},
+};
 use switchboard_schemas::{
     conversation::{Conversation, Message, MessageAuthor},
     ids::{ConversationId, MessageId, OrgId},
@@ -59,21 +62,37 @@ pub(super) async fn list(
     Query(query): Query<ConversationQuery>,
     Query(page): Query<CursorQuery>,
 ) -> ApiResult<Json<CursorPage<ListedConversationView>>> {
-    let (state, org) = (&admin.state, admin.org());
-    let (filter, limit) = (query.filter()?, page.limit());
-    let (store, list_query) = (&state.backends.store, query.list_query(&page)?);
-    let listed = store.conversations(org, &list_query).await?;
+    let (state, filter) = (&admin.state, &query.filter()?);
+    let shows_lead = admin.may::<ReadLeads>();
+    let show = |mut conversation: Conversation| async move {
+        if !shows_lead {
+            conversation.metadata.remove(LEAD_KEY);
+        }
+        show_in_list(state, filter, &conversation).await
+    };
+    let list_query = query.list_query(&page)?;
+    read_page(state, admin.org(), &list_query, page.limit(), show).await
+}
+
+/// Reads a page of what `show` returns for the conversations of a list; it skips those for which it
+/// returns `None`.
+async fn read_page<T, F>(
+    state: &AppState,
+    org: &OrgId,
+    list_query: &ListQuery,
+    limit: usize,
+    show: impl Fn(Conversation) -> F,
+) -> ApiResult<Json<CursorPage<T>>>
+where
+    F: Future<Output = ApiResult<Option<T>>>,
+{
+    let listed = state.backends.store.conversations(org, list_query).await?;
     let (listed_count, read_whole_list) = (listed.len(), listed.len() < list_query.limit as usize);
     let (mut items, mut seen_count, mut last_seen) = (Vec::new(), 0, None);
-    let (filter, shows_lead) = (&filter, admin.may::<ReadLeads>());
+    let show = &show;
     let shown = read_all(state, org, listed).map_ok(|(listed, conversation)| async move {
         let shown = match conversation {
-            Some(mut conversation) => {
-                if !shows_lead {
-                    conversation.metadata.remove(LEAD_KEY);
-                }
-                show_in_list(state, filter, &conversation).await?
-            }
+            Some(conversation) => show(conversation).await?,
             None => None,
         };
         Ok((listed, shown))

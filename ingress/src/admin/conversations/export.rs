@@ -4,9 +4,13 @@
 
 use std::io;
 
-use axum::{body::Body, extract::Query, response::IntoResponse};
+use axum::{
+    body::Body,
+    extract::Query,
+    response::{IntoResponse, Response},
+};
 use bytes::Bytes;
-use futures::{SinkExt, StreamExt, TryStreamExt, channel::mpsc, stream};
+use futures::{SinkExt, Stream, StreamExt, TryStreamExt, channel::mpsc, stream};
 use http::header;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -91,28 +95,10 @@ pub(in crate::admin) async fn export(
 ) -> ApiResult<FileDownload> {
     let format = ExportFormat::parse(query.format.as_deref())?;
     let (filter, list_query) = (query.filter()?, query.list_query(&page)?);
-    // The filters are not recorded, because they can name a visitor.
-    let fields = vec![FieldChange {
-        field: "format".into(),
-        before: None,
-        after: Some(format.name().into()),
-    }];
-    let subject = ("conversations", admin.org().as_str());
-    admin.record(subject, AuditAction::Export, fields).await;
-    let day = &Timestamp::now().to_string()[..10];
-    let name = format!("conversations-{day}.{}", format.name());
-    let headers = [
-        (header::CONTENT_TYPE, format.media_type().to_owned()),
-        (
-            header::CONTENT_DISPOSITION,
-            format!("attachment; filename=\"{name}\""),
-        ),
-        (header::CACHE_CONTROL, "no-store, no-transform".to_owned()),
-    ];
     let (parts, written) = mpsc::channel(0);
     let exporter = ConversationExporter {
-        state: admin.state,
-        org: admin.subject.id,
+        state: admin.state.clone(),
+        org: admin.org().clone(),
         format,
         filter,
         parts,
@@ -122,11 +108,41 @@ pub(in crate::admin) async fn export(
     let writing = writing.filter_map(async |outcome| outcome.err().map(Err));
     let file = stream::once(async move { Ok(first_bytes(format)) });
     let file = file.chain(stream::select(written, writing));
+    let file = send_file(&admin, "conversations", format, file).await;
+    Ok(FileDownload(file))
+}
+
+/// Records an export of this kind in the audit log, and returns the response that sends `file`
+/// while it is written. A failure aborts the transfer.
+pub(super) async fn send_file<P>(
+    admin: &Admin<P>,
+    kind: &str,
+    format: ExportFormat,
+    file: impl Stream<Item = ApiResult<Bytes>> + Send + 'static,
+) -> Response {
+    // The filters are not recorded, because they can name a visitor.
+    let fields = vec![FieldChange {
+        field: "format".into(),
+        before: None,
+        after: Some(format.name().into()),
+    }];
+    let subject = (kind, admin.org().as_str());
+    admin.record(subject, AuditAction::Export, fields).await;
+    let day = &Timestamp::now().to_string()[..10];
+    let name = format!("{kind}-{day}.{}", format.name());
+    let headers = [
+        (header::CONTENT_TYPE, format.media_type().to_owned()),
+        (
+            header::CONTENT_DISPOSITION,
+            format!("attachment; filename=\"{name}\""),
+        ),
+        (header::CACHE_CONTROL, "no-store, no-transform".to_owned()),
+    ];
     let body = Body::from_stream(file.map_err(|error: ApiError| {
         tracing::warn!(detail = %error.into_parts().detail, "export aborted");
         io::Error::other("the export was aborted")
     }));
-    Ok(FileDownload((headers, body).into_response()))
+    (headers, body).into_response()
 }
 
 /// Returns the bytes before the first conversation.

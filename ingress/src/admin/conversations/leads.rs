@@ -1,11 +1,10 @@
 //! Leads that visitors submitted, read from the conversations they are stored with.
 
-use std::{collections::BTreeSet, io};
+use std::collections::BTreeSet;
 
-use axum::{body::Body, extract::Query, response::IntoResponse};
+use axum::extract::Query;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
-use http::header;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use switchboard_backends::{
@@ -13,7 +12,6 @@ use switchboard_backends::{
     store::listing::{ListCursor, ListQuery},
 };
 use switchboard_schemas::{
-    audit::{AuditAction, FieldChange},
     client_text::SessionId,
     conversation::{Conversation, ConversationOwner},
     ids::{AgentId, ConversationId, OrgId, TeamId},
@@ -23,8 +21,9 @@ use switchboard_schemas::{
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    filter::{ConversationQuery, ExportFormat, cursor_after, parse_time},
-    read_all,
+    export::send_file,
+    filter::{ConversationQuery, ExportFormat, parse_time},
+    read_all, read_page,
 };
 use crate::{
     admin::{
@@ -118,20 +117,9 @@ pub(in crate::admin) async fn list(
         let format = ExportFormat::parse(Some(format))?;
         return export(admin, filter, list_query, format).await;
     }
-    let (state, org, limit) = (&admin.state, admin.org(), page.limit());
-    let listed = state.backends.store.conversations(org, &list_query).await?;
-    let (listed_count, read_whole_list) = (listed.len(), listed.len() < list_query.limit as usize);
-    let (mut items, mut seen_count, mut last_seen) = (Vec::new(), 0, None);
-    let mut found = read_all(state, org, listed);
-    while items.len() < limit
-        && let Some((listed, conversation)) = found.try_next().await?
-    {
-        (seen_count, last_seen) = (seen_count + 1, Some(listed));
-        items.extend(conversation.and_then(|found| filter.find(found)));
-    }
-    let is_last = read_whole_list && seen_count == listed_count;
-    let next_cursor = last_seen.filter(|_| !is_last).as_ref().map(cursor_after);
-    Ok(ListOrFile::List(CursorPage::new(items, limit, next_cursor)))
+    let show = async |conversation| Ok(filter.find(conversation));
+    let list = read_page(&admin.state, admin.org(), &list_query, page.limit(), show);
+    Ok(ListOrFile::List(list.await?))
 }
 
 /// Returns the texts of the lead in a conversation's metadata.
@@ -167,30 +155,14 @@ impl LeadFilter {
     }
 }
 
-/// Sends a file that is written while it is sent. A failure aborts the transfer.
+/// Exports all leads that match, one part of the list at a time.
 async fn export(
     admin: Admin<ReadLeads>,
     filter: LeadFilter,
     list_query: ListQuery,
     format: ExportFormat,
 ) -> ApiResult<ListOrFile<CursorPage<LeadView>>> {
-    let fields = vec![FieldChange {
-        field: "format".into(),
-        before: None,
-        after: Some(format.name().into()),
-    }];
-    let subject = ("leads", admin.org().as_str());
-    admin.record(subject, AuditAction::Export, fields).await;
     let names = field_names(&admin.state, admin.org()).await?;
-    let day = &Timestamp::now().to_string()[..10];
-    let headers = [
-        (header::CONTENT_TYPE, format.media_type().to_owned()),
-        (
-            header::CONTENT_DISPOSITION,
-            format!("attachment; filename=\"leads-{day}.{}\"", format.name()),
-        ),
-        (header::CACHE_CONTROL, "no-store, no-transform".to_owned()),
-    ];
     let mut head = String::new();
     if format == ExportFormat::Csv {
         head.push_str(csv::BYTE_ORDER_MARK);
@@ -202,7 +174,7 @@ async fn export(
             COLUMNS.into_iter().chain(names).chain([OTHER_VALUES]),
         );
     }
-    let (state, org) = (admin.state, admin.subject.id);
+    let (state, org) = (admin.state.clone(), admin.org().clone());
     let rest = stream::try_unfold(Some(list_query), move |query| {
         let (state, org, names) = (state.clone(), org.clone(), names.clone());
         let filter = filter.clone();
@@ -228,11 +200,9 @@ async fn export(
         }
     });
     let file = stream::once(async { Ok(Bytes::from(head)) }).chain(rest);
-    let body = Body::from_stream(file.map_err(|error: ApiError| {
-        tracing::warn!(detail = %error.into_parts().detail, "export aborted");
-        io::Error::other("the export was aborted")
-    }));
-    Ok(ListOrFile::File((headers, body).into_response()))
+    Ok(ListOrFile::File(
+        send_file(&admin, "leads", format, file).await,
+    ))
 }
 
 /// Returns the names of the fields that the forms of an organization have.
