@@ -76,6 +76,16 @@ pub struct AgentSettings {
     pub disclosure: DisclosureSettings,
 }
 
+impl AgentSettings {
+    /// Returns the form with which the agent asks for contact data; `None` if it does not ask.
+    #[must_use]
+    pub fn active_lead_form(&self) -> Option<&LeadForm> {
+        self.lead_form
+            .as_ref()
+            .filter(|_| self.features.enable_lead_capture)
+    }
+}
+
 impl Default for AgentSettings {
     fn default() -> Self {
         Self {

@@ -16,7 +16,6 @@ use tokio::time::Instant;
 use super::{
     bodies::{ChatRequest, TeamChatRequest},
     idempotency::IdempotencyKey,
-    lead::lead_form,
     request::{ChatBody, TurnContext},
     submission::submit_message,
 };
@@ -137,7 +136,7 @@ pub(crate) async fn submit_and_respond(
 impl ChatRecipient {
     fn lead_form(&self) -> Option<&LeadForm> {
         match self {
-            Self::Agent(agent) => lead_form(agent),
+            Self::Agent(agent) => agent.settings.active_lead_form(),
             Self::Team(_) => None,
         }
     }

@@ -19,7 +19,6 @@ use super::{
 };
 use crate::{
     auth::authorized_agent::{AgentPath, AuthorizedAgent, ConversationAccess, SessionPath},
-    chat::lead::lead_form,
     http::{
         ApiResult, RateLimitAddress,
         body::{self, BodyLimits},
@@ -96,7 +95,7 @@ pub(crate) async fn update_conversation(
 ) -> ApiResult<Response> {
     let (parts, body) = request.into_parts();
     let body = body::read_body(&parts.headers, body, BodyLimits::public(&state.config)).await?;
-    let changes = ConversationPatch::parse(&body, lead_form(&reached.agent))?;
+    let changes = ConversationPatch::parse(&body, reached.agent.settings.active_lead_form())?;
     let named = SessionChoice::from_query(&choice);
     let conversation = find_conversation(&state, &address, &reached, &named).await?;
     changes.check_together(&conversation.metadata)?;

@@ -14,7 +14,6 @@ use utoipa::ToSchema;
 
 use crate::{
     auth::authorized_agent::{AgentPath, AuthorizedAgent, WidgetRead},
-    chat::lead::lead_form,
     openapi::problems::AgentReadProblems,
 };
 
@@ -109,7 +108,7 @@ impl<'a> WidgetView<'a> {
                 text_color: &theme.text_color,
             },
             widget: SettingsView::from_agent(agent),
-            lead_form: lead_form(agent).map(|form| LeadFormView {
+            lead_form: agent.settings.active_lead_form().map(|form| LeadFormView {
                 form,
                 version: form.version(),
             }),

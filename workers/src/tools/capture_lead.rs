@@ -15,7 +15,7 @@ use switchboard_schemas::{
 
 use super::{AgentTool, ToolFailure, ToolOutcome, ToolSource};
 
-pub(crate) const NAME: &str = "capture_lead";
+const NAME: &str = "capture_lead";
 /// Type of the UI.
 const TYPE: &str = "lead-form";
 const DESCRIPTION: &str = "Shows the visitor a form for contact data below your answer. Call it, alone, when the visitor \
@@ -47,10 +47,8 @@ impl ToolSource for LeadTools {
         agent: &Arc<Agent>,
         conversation: &ConversationId,
     ) -> Vec<Arc<dyn AgentTool>> {
-        let settings = &agent.settings;
-        let form = settings.lead_form.as_ref().filter(|form| {
-            settings.features.enable_lead_capture && form.trigger == LeadTrigger::Tool
-        });
+        let form = agent.settings.active_lead_form();
+        let form = form.filter(|form| form.trigger == LeadTrigger::Tool);
         let tool = form.map(|form| CaptureLead {
             store: Arc::clone(&self.store),
             org: agent.org_id.clone(),
