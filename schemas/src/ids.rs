@@ -149,6 +149,8 @@ ids! {
     AuditId = "aud_", 1;
     /// The erasure of a visitor.
     ErasureId = "era_", 1;
+    /// A file that was sent with a message, ordered by the time of its upload.
+    FileId = "file_", 1;
 }
 
 impl OrgId {
@@ -235,16 +237,29 @@ impl AuditId {
         Self(encode_id(Self::PREFIX, Uuid::now_v7().as_u128()))
     }
 
-    /// Returns the creation time of the entry, in milliseconds, which UUIDs of version 7 start
-    /// with.
+    /// Returns the creation time of the entry, in milliseconds.
     pub fn created_at(&self) -> Timestamp {
-        let millis = base32::decode(&self.0[Self::PREFIX.len()..]).unwrap_or_default() >> 80;
-        Timestamp::from_micros(
-            i64::try_from(millis)
-                .unwrap_or_default()
-                .saturating_mul(1000),
-        )
+        created_at(&self.0[Self::PREFIX.len()..])
     }
+}
+
+impl FileId {
+    /// Generates the id of a file that is uploaded at this moment.
+    pub fn now() -> Self {
+        Self(encode_id(Self::PREFIX, Uuid::now_v7().as_u128()))
+    }
+
+    /// Returns the time of the upload, in milliseconds.
+    pub fn created_at(&self) -> Timestamp {
+        created_at(&self.0[Self::PREFIX.len()..])
+    }
+}
+
+/// Returns the time with which UUIDs of version 7 start, in milliseconds.
+fn created_at(payload: &str) -> Timestamp {
+    let millis = base32::decode(payload).unwrap_or_default() >> 80;
+    let millis = i64::try_from(millis).unwrap_or_default();
+    Timestamp::from_micros(millis.saturating_mul(1000))
 }
 
 impl ConversationId {

@@ -26,6 +26,7 @@ pub mod conversation_job;
 pub mod day;
 pub mod email;
 pub mod erasure;
+pub mod file;
 pub mod ids;
 pub mod lead;
 pub mod message_event;
