@@ -21,7 +21,7 @@ use rustix::fs::Mode;
 use crate::{
     commands::{
         admin_link::AdminCommand, apply::ApplyArguments, dead_letters::DeadLetterCommand,
-        route::RouteReplayArguments,
+        read_file::ReadFileArguments, route::RouteReplayArguments,
     },
     config::ServiceConfig,
     serve::ServeArguments,
@@ -99,6 +99,12 @@ enum CliCommand {
         /// The shell that reads the script.
         shell: Shell,
     },
+    /// Read a file of a visitor from the standard input (used by workers).
+    #[command(
+        hide = true,
+        after_help = "Examples:\n  switchboard read-file --type text/plain < notes.txt"
+    )]
+    ReadFile(ReadFileArguments),
 }
 
 fn main() -> ExitCode {
@@ -111,6 +117,10 @@ fn main() -> ExitCode {
             &mut CliArguments::command(),
             shell,
         ));
+    }
+    // The child of a worker: nothing of this process may be set up before its limits.
+    if let Some(CliCommand::ReadFile(arguments)) = &arguments.command {
+        return exit_code(commands::read_file::run(arguments));
     }
     let config = match ServiceConfig::load(arguments.config.as_deref()) {
         Ok(config) => config,
@@ -170,6 +180,7 @@ fn run(command: CliCommand, config: ServiceConfig) -> anyhow::Result<()> {
         CliCommand::Completions { shell } => {
             commands::completions::run(&mut CliArguments::command(), shell)
         }
+        CliCommand::ReadFile(arguments) => commands::read_file::run(&arguments),
         CliCommand::Healthcheck => runtime.block_on(commands::healthcheck::run(&config)),
     }
 }

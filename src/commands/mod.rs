@@ -6,4 +6,5 @@ pub(crate) mod completions;
 pub(crate) mod dead_letters;
 pub(crate) mod healthcheck;
 pub(crate) mod migrate;
+pub(crate) mod read_file;
 pub(crate) mod route;

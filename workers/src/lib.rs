@@ -13,6 +13,7 @@ pub mod demo_model;
 mod embedding;
 #[cfg(feature = "evaluation")]
 pub mod evaluation;
+pub mod files;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod inference;

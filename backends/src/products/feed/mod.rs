@@ -27,7 +27,6 @@ use std::io::{self, Read, Seek};
 
 use switchboard_schemas::{agent::FeedFormat, catalog_product::CatalogProduct};
 
-pub use self::file::{FeedFile, ReadFeed, read_products};
 use self::{
     column_names::ColumnNames,
     content::FileKind,
@@ -35,6 +34,10 @@ use self::{
     fields::RowFields,
     json::JsonRows,
     variants::{RowPart, VariantGroups},
+};
+pub use self::{
+    file::{FeedFile, ReadFeed, read_products},
+    workbook::{WorkbookCell, visit_cells},
 };
 use super::{AttributeColumn, FilledValues, ReportedRows, counted};
 
@@ -81,6 +84,9 @@ pub enum FeedError {
         /// Description of the file.
         seen: &'static str,
     },
+    /// The parts of a workbook take too much memory.
+    #[error("the workbook is larger than 128 MB unpacked")]
+    UnpackedTooLarge,
     /// The feed has no known form.
     #[error("{0}")]
     Unreadable(String),

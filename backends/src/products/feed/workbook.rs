@@ -1,7 +1,10 @@
 //! Reads products from an Excel workbook (.xlsx): the first visible sheet with a heading. A
 //! workbook is an archive, so its unpacked size is checked before it is parsed.
 
-use std::io::{Read, Seek, SeekFrom};
+use std::{
+    io::{Read, Seek, SeekFrom},
+    ops::ControlFlow,
+};
 
 use calamine::{DataRef, Reader, SheetVisible, Style, Xlsx, XlsxCellReader};
 use zip::ZipArchive;
@@ -29,16 +32,8 @@ type TakeRow<'a> = &'a mut dyn FnMut(u64, RowValues) -> Result<(), FeedError>;
 
 /// Reads all products of a workbook.
 pub(super) fn read_rows<R: Read + Seek>(file: &mut R, take: TakeRow<'_>) -> Result<(), FeedError> {
-    check_archive(file)?;
-    file.seek(SeekFrom::Start(0))?;
-    let mut workbook: Xlsx<&mut R> = Xlsx::new(file).map_err(|_| damaged())?;
-    let sheets: Vec<String> = workbook
-        .sheets_metadata()
-        .iter()
-        .filter(|sheet| sheet.visible == SheetVisible::Visible)
-        .map(|sheet| sheet.name.clone())
-        .collect();
-    for sheet in sheets {
+    let mut workbook = open(file)?;
+    for sheet in visible_sheets(&workbook) {
         // Sheets of charts have no cells.
         let Ok(cells) = workbook.worksheet_cells_reader(&sheet) else {
             continue;
@@ -50,6 +45,68 @@ pub(super) fn read_rows<R: Read + Seek>(file: &mut R, take: TakeRow<'_>) -> Resu
     Err(FeedError::unreadable(
         "no sheet of the workbook has a row that names a column title or name",
     ))
+}
+
+/// A cell with a value.
+#[derive(Debug)]
+pub struct WorkbookCell<'a> {
+    /// Name of the sheet.
+    pub sheet: &'a str,
+    /// Row in the sheet, from 0.
+    pub row: u32,
+    /// Column in the sheet, from 0.
+    pub column: u32,
+    /// The value as a person sees it; at most 256 KiB.
+    pub text: String,
+}
+
+/// Calls `take` with each cell that has a value, sheet by sheet and row by row, until it breaks.
+///
+/// # Errors
+/// The file is not a workbook, is damaged or is too large when it is unpacked.
+pub fn visit_cells<R: Read + Seek>(
+    file: &mut R,
+    mut take: impl FnMut(WorkbookCell<'_>) -> ControlFlow<()>,
+) -> Result<(), FeedError> {
+    let mut workbook = open(file)?;
+    for sheet in visible_sheets(&workbook) {
+        // Sheets of charts have no cells.
+        let Ok(mut cells) = workbook.worksheet_cells_reader(&sheet) else {
+            continue;
+        };
+        while let Some((cell, style)) = cells.next_cell_with_style_id().map_err(|_| damaged())? {
+            let text = cell_text(cell.get_value(), cells.styles().get(style));
+            let (row, column) = cell.get_position();
+            let sheet = &sheet;
+            let is_over = !text.is_empty()
+                && take(WorkbookCell {
+                    sheet,
+                    row,
+                    column,
+                    text,
+                })
+                .is_break();
+            if is_over {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Opens a workbook after its size was checked.
+fn open<R: Read + Seek>(file: &mut R) -> Result<Xlsx<&mut R>, FeedError> {
+    check_archive(file)?;
+    file.seek(SeekFrom::Start(0))?;
+    Xlsx::new(file).map_err(|_| damaged())
+}
+
+fn visible_sheets<R: Read + Seek>(workbook: &Xlsx<R>) -> Vec<String> {
+    let sheets = workbook.sheets_metadata().iter();
+    sheets
+        .filter(|sheet| sheet.visible == SheetVisible::Visible)
+        .map(|sheet| sheet.name.clone())
+        .collect()
 }
 
 /// Fails if an archive is not a workbook or would take too much memory.
@@ -89,9 +146,7 @@ fn check_archive<R: Read + Seek>(file: &mut R) -> Result<(), FeedError> {
             is_over = read == 0;
             unpacked += read as u64;
             if unpacked > UNPACKED_BYTES_MAX || announces_too_many_texts(&piece) {
-                return Err(FeedError::unreadable(
-                    "the workbook is larger than 128 MB unpacked",
-                ));
+                return Err(FeedError::UnpackedTooLarge);
             }
             piece.drain(..(carried + read).saturating_sub(ANNOUNCED_BYTES));
         }
