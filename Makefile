@@ -35,7 +35,7 @@ lint: ## Check formatting and lints; warnings are errors
 fmt: ## Format the code
 	cargo fmt --all
 
-services-up: ## Start Kafka, Cassandra, Redis and a small language model on free ports
+services-up: ## Start Kafka, Cassandra, Redis, an S3 server and a small language model on free ports
 	@tests/services/install.sh services
 	@tests/services/up.sh $(SERVICES_DIR)
 	@echo "now: source $(SERVICES_DIR)/env"

@@ -105,7 +105,7 @@ prepare() {
   stage "missing tools (proxy and browser)" tests/services/install.sh edge
   with_services || return 0
   stage "missing tools (services)" tests/services/install.sh services
-  stage "Kafka, Cassandra, Redis and a language model" tests/services/up.sh "$SERVICES_FOLDER"
+  stage "Kafka, Cassandra, Redis, S3 and a language model" tests/services/up.sh "$SERVICES_FOLDER"
 }
 
 # One lane keeps two processors busy (docs/decisions/044-test-lanes.md).

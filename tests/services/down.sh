@@ -6,7 +6,7 @@ set -euo pipefail
 
 dir=${1:?folder}
 [ -d "$dir" ] || exit 0
-for name in llm redis cassandra kafka; do
+for name in llm s3 redis cassandra kafka; do
   if [ -d "$dir/$name" ]; then
     stop_service "$dir/$name"
     rm -rf "${dir:?}/$name"

@@ -32,6 +32,8 @@ service() {
 service SWITCHBOARD_TEST_BROKERS kafka 2 127.0.0.1:PORT
 service SWITCHBOARD_TEST_SCYLLA cassandra 2 127.0.0.1:PORT
 service SWITCHBOARD_TEST_REDIS redis 1 redis://127.0.0.1:PORT
+service SWITCHBOARD__FILES__ENDPOINT s3 1 http://127.0.0.1:PORT
+"$HERE/s3.sh" environment "$dir/s3" >>"$dir/env"
 service SWITCHBOARD_TEST_MODEL llm 1 http://127.0.0.1:PORT/v1
 
 . "$dir/env"
@@ -39,4 +41,5 @@ redis=${SWITCHBOARD_TEST_REDIS#redis://}
 kcat -b "$SWITCHBOARD_TEST_BROKERS" -L -m 5 >/dev/null || die "no Kafka at $SWITCHBOARD_TEST_BROKERS"
 "$HERE/cassandra.sh" answers "$dir/cassandra" "${SWITCHBOARD_TEST_SCYLLA##*:}" || die "no CQL at $SWITCHBOARD_TEST_SCYLLA"
 [ "$(redis-cli -h "${redis%%:*}" -p "${redis##*:}" ping)" = PONG ] || die "no Redis at $SWITCHBOARD_TEST_REDIS"
+"$HERE/s3.sh" answers "$dir/s3" "$SWITCHBOARD__FILES__ENDPOINT" || die "no bucket $SWITCHBOARD__FILES__BUCKET at $SWITCHBOARD__FILES__ENDPOINT"
 curl -fsS -m 5 "$SWITCHBOARD_TEST_MODEL/models" >/dev/null || die "no language model at $SWITCHBOARD_TEST_MODEL"
