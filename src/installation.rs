@@ -11,6 +11,7 @@ use switchboard_backends::{
     bus::{MessageBus, embedded::EmbeddedBus, kafka::KafkaBus},
     catalog::{CatalogEntryStore, embedded::EmbeddedCatalog, scylla::ScyllaCatalog},
     config::BackendProfile,
+    files::FileStore,
     limiter::{embedded::EmbeddedLimiter, redis::RedisLimiter},
     products::{embedded::EmbeddedProducts, scylla::ScyllaProducts},
     relay::{embedded::EmbeddedRelay, redis::RedisRelay},
@@ -39,6 +40,7 @@ const CATALOG_FILE: &str = "catalog.db";
 const PRODUCTS_FILE: &str = "products.db";
 const CLAIMS_FILE: &str = "claims.db";
 const ACCOUNTS_FILE: &str = "accounts.db";
+const FILES_FOLDER: &str = "files";
 
 /// Opens all backends of the configured profile; `role` names this process to Kafka.
 pub(crate) async fn open_backends(
@@ -67,6 +69,11 @@ fn open_embedded(config: &ServiceConfig) -> anyhow::Result<OpenInstallation> {
         products: Arc::new(EmbeddedProducts::open(&data_dir.file_path(PRODUCTS_FILE))?),
         limiter: Arc::new(EmbeddedLimiter::new()),
         accounts: Arc::new(EmbeddedAccounts::open(&data_dir.file_path(ACCOUNTS_FILE))?),
+        files: Arc::new(FileStore::open_folder(
+            &data_dir.file_path(FILES_FOLDER),
+            &config.backends.files,
+            &secret,
+        )?),
     };
     Ok(OpenInstallation {
         backends,
@@ -98,6 +105,7 @@ async fn open_cluster(config: &ServiceConfig, role: &str) -> anyhow::Result<Open
         products: Arc::new(ScyllaProducts::connect(scylla.clone())),
         accounts: Arc::new(ScyllaAccounts::connect(scylla)),
         limiter: Arc::new(RedisLimiter::connect(&parts.redis, namespace).await?),
+        files: Arc::new(FileStore::open_bucket(&parts.files, namespace, &secret)?),
     };
     Ok(OpenInstallation {
         backends,

@@ -13,7 +13,7 @@ use switchboard_backends::{
 use switchboard_ingress::{AddressCheck, AddressUsage, Ingress, IngressConfig, ProviderTest};
 use switchboard_schemas::provider::ProviderApi;
 use switchboard_workers::{
-    AddressChecker, DefaultProvider, ProviderTester, RoutingWorker, WorkerContext,
+    AddressChecker, DefaultProvider, ProviderTester, ReaderPlace, RoutingWorker, WorkerContext,
     demo_model::{DEMO_MODEL, DemoModel},
     metrics::WorkerMetrics,
 };
@@ -307,6 +307,7 @@ impl ServiceBuilder {
             return Ok(());
         }
         let context = WorkerContext {
+            file_reader: ReaderPlace::this_program()?,
             backends: self.installation.backends.clone(),
             catalog: self.cache.clone(),
             vault: self.vault.clone(),
@@ -328,6 +329,11 @@ impl ServiceBuilder {
             self.supervisor.start_role("feeds", Duration::ZERO, |stop| {
                 switchboard_workers::run_feeds(feeds, stop)
             });
+            let (backends, files) = (context.backends.clone(), &self.config.backends.files);
+            let interval = Duration::from_millis(files.sweep_interval_ms);
+            self.supervisor.start_role("files", Duration::ZERO, |stop| {
+                switchboard_workers::run_file_sweep(backends, interval, stop)
+            });
             self.supervisor.start_role("inference", budget, |stop| {
                 switchboard_workers::run_inference(context, stop)
             });
@@ -345,6 +351,7 @@ impl ServiceBuilder {
                 model: model.name.clone(),
                 api: model.api,
                 continues_prefix: model.continues_prefix,
+                vision: model.vision,
                 is_demo: false,
                 fallback: None,
             });
@@ -358,6 +365,7 @@ impl ServiceBuilder {
             model: DEMO_MODEL.into(),
             api: ProviderApi::ChatCompletions,
             continues_prefix: true,
+            vision: false,
             is_demo: true,
             fallback: None,
         };

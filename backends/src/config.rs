@@ -21,6 +21,8 @@ pub struct BackendsConfig {
     pub redis: RedisConfig,
     /// Settings of ScyllaDB or Apache Cassandra.
     pub scylla: ScyllaConfig,
+    /// Settings of the files of messages.
+    pub files: FilesConfig,
 }
 
 /// The set of backends.
@@ -104,6 +106,41 @@ pub struct ScyllaConfig {
     pub read_timeout_ms: u64,
     /// Timeout of a write, in milliseconds.
     pub write_timeout_ms: u64,
+}
+
+/// Settings of the files of messages.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilesConfig {
+    /// Bucket of the cluster profile; empty: no files are accepted.
+    pub bucket: String,
+    /// Base URL of a store that speaks S3; empty: AWS.
+    pub endpoint: String,
+    /// Region of the bucket; empty: that of the environment.
+    pub region: String,
+    /// Id of the access key; empty: credentials of the environment.
+    pub access_key_id: String,
+    /// The access key.
+    #[serde(deserialize_with = "secret_if_any")]
+    pub secret_access_key: Option<SecretString>,
+    /// Time after which an upload that no message names is removed, in milliseconds.
+    pub upload_lifetime_ms: u64,
+    /// Interval at which expired uploads are looked for, in milliseconds.
+    pub sweep_interval_ms: u64,
+}
+
+impl Default for FilesConfig {
+    fn default() -> Self {
+        Self {
+            bucket: String::new(),
+            endpoint: String::new(),
+            region: String::new(),
+            access_key_id: String::new(),
+            secret_access_key: None,
+            upload_lifetime_ms: 86_400_000,
+            sweep_interval_ms: 3_600_000,
+        }
+    }
 }
 
 fn none_if_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {

@@ -5,8 +5,8 @@
 //! [`relay`] carries replies to waiting connections, [`store`] stores conversations and
 //! [`analytics`] counts them. [`catalog`] stores the configuration of organizations, [`products`]
 //! the products of their agents. [`limiter`] enforces rate limits, [`accounts`] stores sessions and
-//! the audit log, and [`vault`] encrypts secrets. No crate above this one knows which
-//! implementation runs.
+//! the audit log, [`files`] stores what visitors send with their messages, and [`vault`] encrypts
+//! secrets. No crate above this one knows which implementation runs.
 
 #[cfg(test)]
 #[macro_use]
@@ -18,6 +18,7 @@ pub mod bus;
 pub mod catalog;
 pub mod config;
 mod error;
+pub mod files;
 mod json;
 pub mod limiter;
 pub mod products;
@@ -54,4 +55,6 @@ pub struct Backends {
     pub limiter: Arc<dyn limiter::RateLimiter>,
     /// Sessions and the audit log.
     pub accounts: Arc<dyn accounts::AccountActivityStore>,
+    /// Files of messages.
+    pub files: Arc<files::FileStore>,
 }

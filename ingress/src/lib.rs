@@ -11,6 +11,7 @@
 mod audit;
 mod auth;
 mod chat;
+mod files;
 mod http;
 mod jobs;
 mod limits;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
+    file::FileSettings,
     ids::{AgentId, OrgId, ProviderId},
     lead::LeadForm,
     price,
@@ -74,9 +75,17 @@ pub struct AgentSettings {
     pub lead_form: Option<LeadForm>,
     /// Notices that visitors read before they write.
     pub disclosure: DisclosureSettings,
+    /// Files that visitors may send, if `features.enableFileUpload` is on.
+    pub files: FileSettings,
 }
 
 impl AgentSettings {
+    /// Returns the files that the agent takes; `None` if it takes none.
+    #[must_use]
+    pub fn accepted_files(&self) -> Option<&FileSettings> {
+        Some(&self.files).filter(|_| self.features.enable_file_upload)
+    }
+
     /// Returns the form with which the agent asks for contact data; `None` if it does not ask.
     #[must_use]
     pub fn active_lead_form(&self) -> Option<&LeadForm> {
@@ -108,6 +117,7 @@ impl Default for AgentSettings {
             on_disconnect: OnDisconnect::Continue,
             lead_form: None,
             disclosure: DisclosureSettings::default(),
+            files: FileSettings::default(),
         }
     }
 }
@@ -211,7 +221,7 @@ impl Default for WidgetTheme {
 pub struct AgentFeatures {
     /// Renders replies as markdown.
     pub enable_markdown: bool,
-    /// Kept for clients. It has no effect: there is no upload endpoint.
+    /// Lets visitors send files with their messages, as `files` allows.
     pub enable_file_upload: bool,
     /// Shows a form for an e-mail address; visitors can chat without it.
     pub enable_email_capture: bool,

@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 use crate::{
     client_text::SessionId,
+    file::Attachment,
     ids::{AgentId, ConversationId, MessageId, OrgId, TeamId},
     lead::LEAD_KEY,
     routing::RoutingFacts,
@@ -79,6 +80,9 @@ pub struct Message {
     pub position: u64,
     /// Text of the message.
     pub content: String,
+    /// Files that were sent with the message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
     /// Time of acceptance, or of the end of a reply.
     pub created_at: Timestamp,
     /// Author of the message and the facts about a reply.

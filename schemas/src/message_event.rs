@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use crate::{
     client_text::{SessionId, VisitorId},
     conversation::{FinishReason, ReplyStatus},
+    file::Attachment,
     ids::{AgentId, ConversationId, EventId, KeyId, MessageId, OrgId, RequestId, TeamId},
     lead::CapturedLead,
     routing::RoutingFacts,
@@ -90,6 +91,9 @@ pub struct UserMessageFact {
     pub position: u64,
     /// Text of the message. Personal data.
     pub content: String,
+    /// Files that were sent with the message, without their bytes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
     /// Session id chosen by the client.
     pub session_id: SessionId,
     /// Id of the visitor. Personal data.

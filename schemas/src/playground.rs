@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::{
     agent::Agent,
+    file::Attachment,
     ids::{AgentId, IngressId, MessageId, OrgId, RequestId},
     routing::RoutingFacts,
     team::Team,
@@ -67,6 +68,9 @@ pub enum PlaygroundMessage {
     User {
         /// Text of the message.
         content: String,
+        /// Files that were sent with it.
+        #[serde(default)]
+        attachments: Vec<Attachment>,
     },
     /// A reply of an agent.
     Assistant {

@@ -30,6 +30,9 @@ pub struct Provider {
     /// so that a reply whose worker died continues where it stopped.
     #[serde(default)]
     pub continues_prefix: bool,
+    /// `true` if the models see pictures.
+    #[serde(default)]
+    pub vision: bool,
     /// Longest silence before the first token, in milliseconds; that of the installation if absent.
     #[serde(default)]
     pub first_token_timeout_ms: Option<u32>,

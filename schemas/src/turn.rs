@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     client_text::{SessionId, VisitorId},
+    file::Attachment,
     ids::{ConversationId, IngressId, KeyId, MessageId, OrgId, RequestId},
     lead::CapturedLead,
     time::Timestamp,
@@ -28,8 +29,11 @@ pub struct Turn {
     pub key_id: Option<KeyId>,
     /// Session id chosen by the client.
     pub session_id: SessionId,
-    /// Text of the user message.
+    /// Text of the user message; may be empty beside attachments.
     pub content: String,
+    /// Files that were sent with the message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
     /// Visitor data sent by the client.
     #[serde(default)]
     pub visitor: Visitor,

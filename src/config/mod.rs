@@ -13,7 +13,7 @@ use std::{
 use secrecy::SecretString;
 use serde::Deserialize;
 use switchboard_backends::{
-    config::{BackendProfile, BackendsConfig, BusConfig, RedisConfig, ScyllaConfig},
+    config::{BackendProfile, BackendsConfig, BusConfig, FilesConfig, RedisConfig, ScyllaConfig},
     products::config::ProductsConfig,
 };
 use switchboard_ingress::config::IngressConfig;
@@ -25,11 +25,12 @@ use toml::{Table, Value};
 /// cannot differ from the behavior.
 pub(crate) const DEFAULTS: &str = include_str!("../config.default.toml");
 /// Keys whose values are never printed.
-const SECRET_KEYS: [&str; 5] = [
+const SECRET_KEYS: [&str; 6] = [
     "secret",
     "admin.token",
     "redis.url",
     "scylla.password",
+    "files.secret_access_key",
     "model.api_key",
 ];
 /// Words that mark librdkafka properties whose values are never printed.
@@ -103,6 +104,8 @@ pub(crate) struct ModelConfig {
     pub(crate) api: ProviderApi,
     /// The model continues an unfinished assistant message.
     pub(crate) continues_prefix: bool,
+    /// The model sees pictures.
+    pub(crate) vision: bool,
 }
 
 impl ModelConfig {
@@ -189,6 +192,7 @@ impl ServiceConfig {
         let bus = parse_named_section::<BusConfig>(&table, "bus", errors);
         let redis = parse_named_section::<RedisConfig>(&table, "redis", errors);
         let scylla = parse_named_section::<ScyllaConfig>(&table, "scylla", errors);
+        let files = parse_named_section::<FilesConfig>(&table, "files", errors);
         let model = parse_named_section::<ModelConfig>(&table, "model", errors);
         let workers = parse_named_section::<WorkersConfig>(&table, "workers", errors);
         let products = parse_named_section::<ProductsConfig>(&table, "products", errors);
@@ -216,6 +220,7 @@ impl ServiceConfig {
             bus: bus?,
             redis: redis?,
             scylla: scylla?,
+            files: files?,
         };
         let publish_events = backends.publishes_events();
         Some(Self {

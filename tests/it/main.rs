@@ -24,6 +24,8 @@ mod concurrency;
 #[cfg(test)]
 mod edge;
 #[cfg(test)]
+mod files;
+#[cfg(test)]
 mod files_reading;
 #[cfg(test)]
 mod first_start;

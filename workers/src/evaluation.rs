@@ -203,6 +203,7 @@ impl RoutingEvaluation {
             model,
             api: switchboard_schemas::provider::ProviderApi::ChatCompletions,
             continues_prefix: false,
+            vision: false,
             first_token_timeout: None,
             reach: crate::outgoing::AddressReach::Any,
         };

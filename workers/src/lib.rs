@@ -13,6 +13,7 @@ pub mod demo_model;
 mod embedding;
 #[cfg(feature = "evaluation")]
 pub mod evaluation;
+mod file_sweep;
 pub mod files;
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -33,12 +34,13 @@ mod testing;
 mod text;
 mod tools;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use switchboard_backends::{Backends, catalog::cache::CatalogCache, vault::SecretVault};
 use tokio_util::sync::CancellationToken;
 
 pub use self::{
+    files::ReaderPlace,
     model::{connection_test::ProviderTester, providers::DefaultProvider},
     outgoing::AddressChecker,
 };
@@ -57,6 +59,8 @@ pub struct WorkerContext {
     pub default_provider: DefaultProvider,
     /// Bounds and time-outs of the roles.
     pub config: WorkersConfig,
+    /// Place where files of visitors are read.
+    pub file_reader: ReaderPlace,
     /// Metrics of the process.
     pub metrics: Arc<WorkerMetrics>,
 }
@@ -100,6 +104,19 @@ impl RoutingWorker {
     pub async fn run(self, shutdown: CancellationToken) {
         self.0.run_until(shutdown).await;
     }
+}
+
+/// Removes expired uploads at this interval until `shutdown`.
+///
+/// # Errors
+/// None; the other roles have some.
+pub async fn run_file_sweep(
+    backends: Backends,
+    interval: Duration,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    file_sweep::sweep_until(&backends, interval, shutdown).await;
+    Ok(())
 }
 
 /// Runs the feeds role, which fetches due product feeds, until `shutdown`.

@@ -32,8 +32,11 @@ pub(crate) fn to_messages(
     past: Vec<PlaygroundMessage>,
 ) -> Arc<Vec<Message>> {
     let message = |(position, past_message)| {
-        let (author, content) = match past_message {
-            PlaygroundMessage::User { content } => (MessageAuthor::User, content),
+        let (author, content, attachments) = match past_message {
+            PlaygroundMessage::User {
+                content,
+                attachments,
+            } => (MessageAuthor::User, content, attachments),
             PlaygroundMessage::Assistant {
                 agent_id,
                 content,
@@ -55,13 +58,18 @@ pub(crate) fn to_messages(
                     steps: None,
                     summary: None,
                 };
-                (MessageAuthor::Assistant(Box::new(facts)), content)
+                (
+                    MessageAuthor::Assistant(Box::new(facts)),
+                    content,
+                    Vec::new(),
+                )
             }
         };
         Message {
             id: MessageId::new_in(conversation),
             position,
             content,
+            attachments,
             created_at: Timestamp::now(),
             author,
         }

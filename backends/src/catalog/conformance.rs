@@ -135,6 +135,7 @@ pub(super) fn provider(org: &OrgId, sealed_key: &[u8]) -> CatalogEntry {
         model: "small".into(),
         embedding_model: None,
         continues_prefix: true,
+        vision: true,
         first_token_timeout_ms: Some(5_000),
         chosen_by_operator: true,
     };

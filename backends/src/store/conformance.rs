@@ -298,6 +298,7 @@ impl Talk {
             key_id: None,
             session_id: self.session.parse().unwrap(),
             content: content.into(),
+            attachments: Vec::new(),
             visitor: Visitor::default(),
             metadata: Map::new(),
             source: MessageSource::Api,
@@ -390,6 +391,7 @@ impl TalkTurn {
             id: self.turn.reply_id(),
             position: self.position + 1,
             content: text.into(),
+            attachments: Vec::new(),
             created_at: self.turn.accepted_at,
             author: MessageAuthor::Assistant(Box::new(ReplyFacts {
                 agent_id,

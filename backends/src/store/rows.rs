@@ -372,6 +372,7 @@ fn user_message(start: &TurnStart) -> Message {
         id: start.turn.message_id.clone(),
         position: start.position,
         content: start.turn.content.clone(),
+        attachments: start.turn.attachments.clone(),
         created_at: start.turn.accepted_at,
         author: MessageAuthor::User,
     }

@@ -14,6 +14,11 @@ use crate::{
 };
 
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
+/// Marks an upload of our own pages: HTML forms cannot send it, and pages of other sites would need
+/// a CORS preflight for it.
+const UPLOAD_MARK: &str = "x-requested-with";
+/// The media type of uploads, which HTML forms can send.
+const FORM: &str = "multipart/form-data";
 
 /// Media types that HTML forms cannot send; pages of other sites would need a CORS preflight, which
 /// is rejected.
@@ -50,7 +55,7 @@ pub(crate) fn check_same_site(
         ));
     }
     // Forms can send three media types, none of them listed here, and no DELETE.
-    if *method != Method::DELETE && !has_non_form_media_type(headers) {
+    if *method != Method::DELETE && !is_beyond_forms(headers) {
         return Err(ApiError::new(
             ErrorCode::UnsupportedMediaType,
             "the body must be application/json",
@@ -78,11 +83,14 @@ fn is_same_origin(uri: &Uri, headers: &HeaderMap, config: &IngressConfig) -> boo
         || url_origin(&config.dashboard_url).is_some_and(|own| origin.eq_ignore_ascii_case(&own))
 }
 
-fn has_non_form_media_type(headers: &HeaderMap) -> bool {
+/// Returns true if no HTML form can send these headers.
+fn is_beyond_forms(headers: &HeaderMap) -> bool {
     let text = only_text(headers, header::CONTENT_TYPE).unwrap_or_default();
     let essence = text.split(';').next().unwrap_or_default().trim();
     let essence = essence.to_ascii_lowercase();
-    NON_FORM_MEDIA_TYPES.contains(&essence.as_str()) || has_json_suffix(&essence)
+    NON_FORM_MEDIA_TYPES.contains(&essence.as_str())
+        || has_json_suffix(&essence)
+        || (essence == FORM && headers.contains_key(UPLOAD_MARK))
 }
 
 #[cfg(test)]
@@ -130,6 +138,9 @@ mod tests {
                 None,
                 "{pairs:?}"
             );
+            let upload = [("content-type", FORM), (UPLOAD_MARK, "switchboard")];
+            let uploads = [pairs, &upload].concat();
+            assert_eq!(refusal(Method::POST, &uploads), None, "{pairs:?}");
             assert_eq!(refusal(Method::DELETE, pairs), None, "{pairs:?}");
             for media_type in [
                 "text/plain",

@@ -32,7 +32,7 @@ const DESCRIPTION: &str = "Manage configuration, users, conversations and analyt
     `ETag`. A change that sends it back, in the body or in `If-Match`, fails with 409 if the resource has changed since.";
 const REF_PREFIX: &str = "#/components/schemas/";
 /// The groups of operations, in the order of the page.
-const TAGS: [&str; 13] = [
+const TAGS: [&str; 14] = [
     "Session",
     "Organizations",
     "Agents",
@@ -41,6 +41,7 @@ const TAGS: [&str; 13] = [
     "Keys",
     "Users",
     "Conversations",
+    "Files",
     "Leads",
     "Erasures",
     "Analytics",
@@ -48,11 +49,12 @@ const TAGS: [&str; 13] = [
     "Apply",
 ];
 /// Schemas whose fields are optional in requests and always present in responses.
-const ALWAYS_COMPLETE: [&str; 11] = [
+const ALWAYS_COMPLETE: [&str; 12] = [
     "AgentLimits",
     "DisclosureSettings",
     "EcommerceSettings",
     "Features",
+    "FileSettings",
     "LeadConsent",
     "LeadField",
     "LeadForm",

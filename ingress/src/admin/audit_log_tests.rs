@@ -32,7 +32,7 @@ async fn log(world: &World, query: &str) -> Vec<Value> {
 
 /// Ends of paths that change nothing: playground runs, tests of providers, plans of documents,
 /// previews of files.
-const HARMLESS: [&str; 4] = ["/try", "/test", "/plan", "/preview"];
+const HARMLESS: [&str; 5] = ["/try", "/test", "/plan", "/preview", "/files"];
 
 /// Returns every route that changes something.
 async fn changing_routes(world: &World) -> BTreeSet<(String, String)> {

@@ -36,6 +36,9 @@ pub(super) struct ProductFile(pub(super) axum::body::Body);
 /// have, because a resource can be sent back as it was read.
 pub(super) struct ChangeBody<F, const IS_PATCH: bool>(PhantomData<fn() -> F>);
 
+/// A form with a file, which the handler reads as it arrives.
+pub(super) struct FormBody(pub(super) Request);
+
 /// The fields of a change; omitted ones get their defaults.
 pub(super) type VersionedFields<F> = ChangeBody<F, false>;
 
@@ -72,6 +75,14 @@ impl FromRequest<AppState> for ProductFile {
 
     async fn from_request(request: Request, _: &AppState) -> Result<Self, Infallible> {
         Ok(Self(request.into_body()))
+    }
+}
+
+impl FromRequest<AppState> for FormBody {
+    type Rejection = Infallible;
+
+    async fn from_request(request: Request, _: &AppState) -> Result<Self, Infallible> {
+        Ok(Self(request))
     }
 }
 

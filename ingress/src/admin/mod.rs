@@ -25,6 +25,7 @@ mod document_plan;
 mod edits;
 mod entries;
 mod errors;
+mod files;
 mod mistakes;
 mod operations;
 mod pages;

@@ -21,15 +21,16 @@ use utoipa::{
 
 use super::{
     authorization::{Admin, PathIds, PermissionSubject, ResourceId},
-    bodies::{ChangeBody, JsonBody, ProductFile},
+    bodies::{ChangeBody, FormBody, JsonBody, ProductFile},
     permissions::Permission,
     preconditions::{ExpectedVersion, VersionPrecondition},
     responses::{
         AcceptedDeletion, ConflictingJson, DeletionResponse, EventStream, FileDownload,
-        JsonResponse, ListOrFile, NoContent, TableResponse,
+        JsonResponse, ListOrFile, NoContent, StoredFileDownload, TableResponse,
     },
 };
 use crate::{
+    files::FileUploadForm,
     http::{ApiResult, ErrorCode, query::QueryTexts},
     openapi::problems::{
         BODY,
@@ -248,6 +249,7 @@ impl OperationDescription {
             let description = match name {
                 "org" => "The id of the organization.",
                 "message" => "The id of the reply.",
+                "file" => "The id of the file.",
                 _ => "The id of the resource.",
             };
             self.add_parameter(name, ParameterIn::Path, description);
@@ -353,6 +355,27 @@ impl DescribeArgument for ProductFile {
             "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
         ];
         description.add_change(&media_types, &text_schema());
+    }
+}
+
+impl DescribeArgument for FormBody {
+    fn describe(description: &mut OperationDescription) {
+        let schema = description.refer::<FileUploadForm>();
+        description.add_body(&["multipart/form-data"], &schema);
+    }
+}
+
+impl DescribeResponse for StoredFileDownload {
+    fn describe(description: &mut OperationDescription) {
+        for (status, text) in [(200, "The file."), (206, "A part of the file.")] {
+            let response = ResponseBuilder::new()
+                .description(text)
+                .content("application/octet-stream", content(text_schema()));
+            description.add_response(status, response.build());
+        }
+        description
+            .problems
+            .push(Coded(ErrorCode::RangeNotSatisfiable));
     }
 }
 

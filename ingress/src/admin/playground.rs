@@ -40,6 +40,7 @@ use super::{
 };
 use crate::{
     chat::pipeline::{ChatSubmission, submit_and_respond},
+    files::references::{find_known_files, find_playground_files},
     http::{ApiError, ApiResult, ArrivedAt, ErrorCode},
     jobs::publish::{TurnJob, publish_team_playground},
     reply::{ResponseContext, shape::ReplyShape},
@@ -108,8 +109,14 @@ pub(super) async fn try_agent(
     let (state, CatalogEntry::Agent(agent)) = (admin.state, drafted) else {
         return Err(other_kind(EntryKind::Agent));
     };
-    let turn = new_turn(&state, &agent, request.message, request_id.clone())?;
-    let past = utterances(request.history, Some(&agent.id))?;
+    let org = &agent.org_id;
+    let attachments = find_playground_files(&state, org, &request.files()).await?;
+    let known = find_known_files(&state, org, &request.earlier_files()).await?;
+    let past = utterances(request.history, Some(&agent.id), &known)?;
+    let turn = Turn {
+        attachments: attachments.clone(),
+        ..new_turn(&state, &agent, request.message, request_id.clone())?
+    };
     let agent_id = agent.id.clone();
     let run = AgentPlaygroundRun {
         agent: *agent,
@@ -124,11 +131,13 @@ pub(super) async fn try_agent(
     });
     let submission = ChatSubmission {
         job,
+        attachments: Ok(attachments),
         idempotency_key: None,
         shape: ReplyShape::Events,
         // A run is not stored, so that its reply is useless after the page was closed.
         on_disconnect: OnDisconnect::Cancel,
         context: ResponseContext {
+            attachments: Vec::new(),
             request_id,
             arrived,
             map_error: ApiError::reveal_provider_error,
@@ -148,7 +157,7 @@ pub(super) async fn try_team(
     let (state, CatalogEntry::Team(team)) = (&admin.state, drafted) else {
         return Err(other_kind(EntryKind::Team));
     };
-    let past = utterances(request.history, None)?;
+    let past = utterances(request.history, None, &HashMap::new())?;
     let session = session_of(&request_id)?;
     let conversation = ConversationId::of_team(&team.org_id, &team.id, &session);
     let run_id = MessageId::new_in(&conversation);
@@ -239,6 +248,7 @@ fn new_turn(
         key_id: None,
         session_id,
         content: message,
+        attachments: Vec::new(),
         visitor: Visitor::default(),
         metadata: Map::new(),
         source: MessageSource::Api,

@@ -1,13 +1,22 @@
 //! The body of a playground run: a message, an optional draft of the resource, and the earlier
 //! messages.
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
-use switchboard_schemas::{ids::AgentId, playground::PlaygroundMessage};
+use switchboard_schemas::{
+    file::Attachment,
+    ids::{AgentId, FileId},
+    playground::PlaygroundMessage,
+};
 use utoipa::ToSchema;
 
 use super::bodies::{JsonObject, RequestBody, check_field, parse_checked, parse_value};
-use crate::http::{ApiError, ApiResult, fields};
+use crate::{
+    files::references::{ATTACHMENTS, AttachmentReference, parse_references},
+    http::{ApiError, ApiResult, fields},
+};
 
 /// The largest number of earlier messages of one run.
 const HISTORY_MAX: usize = 40;
@@ -15,14 +24,21 @@ const HISTORY_MAX: usize = 40;
 /// apply here.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
 const HISTORY: &str = "history";
+/// Most files of earlier messages that a model sees.
+const EARLIER_FILES_MAX: usize = 10;
 
 /// A playground run of an agent or a team.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PlaygroundRunRequest {
-    /// The message.
-    #[schema(min_length = 1)]
+    /// The message; may be empty beside attachments.
+    #[serde(default)]
+    #[schema(required = true)]
     pub(super) message: String,
+    /// Files that were uploaded for the playground.
+    #[serde(default)]
+    #[schema(max_items = 5)]
+    pub(super) attachments: Vec<AttachmentReference>,
     /// The fields that differ from the saved resource, as in a merge patch; all of them where the
     /// id is `new`.
     #[serde(default)]
@@ -45,6 +61,10 @@ pub(super) struct EarlierMessage {
     /// The id of the agent that replied; required in runs of a team.
     #[serde(default)]
     agent_id: Option<AgentId>,
+    /// The files that were sent with a message of the editor.
+    #[serde(default)]
+    #[schema(max_items = 5)]
+    attachments: Vec<AttachmentReference>,
     /// The products or other data that were shown with the text.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
@@ -65,12 +85,21 @@ impl RequestBody for PlaygroundRunRequest {
     /// # Errors
     /// 400 with the first wrong field, in the order message, draft, history, unknown fields.
     fn from_fields(mut body: JsonObject) -> ApiResult<Self> {
-        let message = fields::required_text(&body, "message")?;
-        fields::check_bytes("message", message, MESSAGE_BYTES_MAX)?;
+        check_message(&body)?;
         check_field::<JsonObject>(&mut body, "draft", "must be an object")?;
         check_history(&mut body)?;
         parse_checked(body, "is unknown")
     }
+}
+
+fn check_message(body: &JsonObject) -> ApiResult<()> {
+    let attachments = body.get(ATTACHMENTS).unwrap_or(&Value::Null);
+    let message = if parse_references(attachments)?.is_empty() {
+        fields::required_text(body, "message")?
+    } else {
+        fields::optional_text(body, "message")?.unwrap_or_default()
+    };
+    fields::check_bytes("message", message, MESSAGE_BYTES_MAX)
 }
 
 fn check_history(body: &mut JsonObject) -> ApiResult<()> {
@@ -80,7 +109,7 @@ fn check_history(body: &mut JsonObject) -> ApiResult<()> {
         let fault = format!("has more than {HISTORY_MAX} messages");
         return Err(ApiError::field(HISTORY, fault).details(details));
     }
-    let rule = "must have `role`, `content`, and nothing but `agentId` and `uiSpec` beside them";
+    let rule = "must have `role`, `content`, and nothing but `agentId`, `attachments` and `uiSpec` beside them";
     let is_valid = |message| parse_value::<EarlierMessage>(message).is_ok();
     match messages.into_iter().position(|message| !is_valid(message)) {
         Some(index) => Err(ApiError::field(format!("{HISTORY}[{index}]"), rule)),
@@ -89,23 +118,31 @@ fn check_history(body: &mut JsonObject) -> ApiResult<()> {
 }
 
 /// Returns the history in the form of the job. Replies without an agent are attributed to
-/// `default_agent`.
+/// `default_agent`. Files are looked up in `attachments`.
 ///
 /// # Errors
 /// 400 for a reply without an agent if there is no default.
 pub(super) fn utterances(
     history: Vec<EarlierMessage>,
     default_agent: Option<&AgentId>,
+    known: &HashMap<FileId, Attachment>,
 ) -> ApiResult<Vec<PlaygroundMessage>> {
     let convert = |(index, message): (usize, EarlierMessage)| {
         let EarlierMessage {
             role,
             content,
             agent_id,
+            attachments,
             ui_spec,
         } = message;
         if matches!(role, EarlierMessageRole::User) {
-            return Ok(PlaygroundMessage::User { content });
+            let attachments = attachments
+                .iter()
+                .filter_map(|file| known.get(&file.file_id));
+            return Ok(PlaygroundMessage::User {
+                content,
+                attachments: attachments.cloned().collect(),
+            });
         }
         let missing = || ApiError::field(format!("{HISTORY}[{index}].agentId"), "is required");
         let agent_id = agent_id
@@ -120,6 +157,22 @@ pub(super) fn utterances(
     history.into_iter().enumerate().map(convert).collect()
 }
 
+impl PlaygroundRunRequest {
+    /// Returns the ids of the files that the message names.
+    pub(super) fn files(&self) -> Vec<FileId> {
+        let files = self.attachments.iter();
+        files.map(|file| file.file_id.clone()).collect()
+    }
+
+    /// Returns the ids of the newest files of earlier messages.
+    pub(super) fn earlier_files(&self) -> Vec<FileId> {
+        let newest_first = self.history.iter().rev();
+        let files = newest_first.flat_map(|message| &message.attachments);
+        let files = files.take(EARLIER_FILES_MAX);
+        files.map(|file| file.file_id.clone()).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,7 +182,7 @@ mod tests {
             panic!("no object")
         };
         let parsed = PlaygroundRunRequest::from_fields(body)
-            .and_then(|request| utterances(request.history, None).map(|_| ()));
+            .and_then(|request| utterances(request.history, None, &HashMap::new()).map(|_| ()));
         parsed.err()?.into_parts().param
     }
 

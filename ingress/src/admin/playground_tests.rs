@@ -70,7 +70,8 @@ async fn playground_run_keeps_its_draft_out_of_the_bus_and_the_store() {
             run.past,
             [
                 PlaygroundMessage::User {
-                    content: "Hi".into()
+                    content: "Hi".into(),
+                    attachments: Vec::new(),
                 },
                 said
             ]

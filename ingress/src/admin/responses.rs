@@ -27,6 +27,9 @@ pub(super) struct EventStream(pub(super) Response);
 /// A file that is sent while it is being written.
 pub(super) struct FileDownload(pub(super) Response);
 
+/// A file as its sender uploaded it.
+pub(super) struct StoredFileDownload(pub(super) Response);
+
 /// A table in the requested format.
 pub(super) enum TableResponse<T> {
     Json(Json<T>),
@@ -116,6 +119,12 @@ impl IntoResponse for EventStream {
 }
 
 impl IntoResponse for FileDownload {
+    fn into_response(self) -> Response {
+        self.0
+    }
+}
+
+impl IntoResponse for StoredFileDownload {
     fn into_response(self) -> Response {
         self.0
     }

@@ -7,6 +7,7 @@ use super::{
     apply::apply_document,
     audit_log, conversations,
     document_plan::plan_document,
+    files,
     operations::AdminRoutes,
     playground, product_items, products, provider_test,
     resources::{
@@ -47,6 +48,7 @@ pub(super) fn admin_routes() -> AdminRoutes {
         Post "/keys/{id}/rotate" "rotateKey" "Rotate an API key" key_handlers::rotate;
 
         Post "/agents/{id}/try" "tryAgent" "Try an agent or its draft" playground::try_agent;
+        Post "/agents/{id}/files" "uploadPlaygroundFile" "Upload a file for a try of an agent" files::upload;
         Post "/teams/{id}/try" "tryTeam" "Try the routing of a team or its draft" playground::try_team;
 
         Get "/agents/{id}/pages" "listWidgetPages" "List the pages with an agent's widget" widget_pages::list;
@@ -74,6 +76,8 @@ pub(super) fn admin_routes() -> AdminRoutes {
         Delete "/conversations/{id}" "deleteConversation" "Delete a conversation" conversations::delete;
         Get "/conversations/{id}/messages/{message}/stream" "followReply" "Stream a running reply"
             conversations::follow;
+
+        Get "/files/{file}" "downloadFile" "Download a file of a conversation" files::download;
 
         Get "/leads" "listLeads" "List or export leads" conversations::list_leads;
 

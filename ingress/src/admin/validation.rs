@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use switchboard_schemas::{
     agent::{AgentSettings, DisclosureSettings, ProductFeed},
+    file::{FILE_BYTES_MAX, FileSettings},
     lead::LeadForm,
 };
 
@@ -47,6 +48,7 @@ pub(super) fn check_settings(settings: &AgentSettings) -> Result<(), ValidationE
         check_lead_form(form).map_err(|error| error.below("leadForm"))?;
     }
     check_disclosure(&settings.disclosure).map_err(|error| error.below("disclosure"))?;
+    check_files(&settings.files).map_err(|error| error.below("files"))?;
     settings.ecommerce.feed.as_ref().map_or(Ok(()), |feed| {
         check_feed(feed).map_err(|error| error.below("ecommerce.feed"))
     })
@@ -69,6 +71,25 @@ fn check_disclosure(disclosure: &DisclosureSettings) -> Result<(), ValidationErr
         return Err(ValidationError::new("text", "must have words, or be empty"));
     }
     check_link(disclosure.privacy_link.as_deref(), "privacyLink")
+}
+
+fn check_files(files: &FileSettings) -> Result<(), ValidationError> {
+    if !(1..=FILE_BYTES_MAX).contains(&files.max_bytes) {
+        let reason = format!("must be from 1 to {FILE_BYTES_MAX}");
+        return Err(ValidationError::new("maxBytes", reason));
+    }
+    if files.types.is_empty() {
+        let reason = "must have at least one type; enableFileUpload switches uploads off";
+        return Err(ValidationError::new("types", reason));
+    }
+    let mut seen = HashSet::new();
+    match files.types.iter().position(|kind| !seen.insert(kind)) {
+        Some(index) => Err(ValidationError::new(
+            format!("types[{index}]"),
+            "is repeated",
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Checks the address of a page that visitors are sent to.

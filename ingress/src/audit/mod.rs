@@ -15,7 +15,7 @@ use switchboard_schemas::{
 use crate::{http::client_address::stored_address, state::AppState};
 
 /// Fields whose values are recorded, including nested fields.
-const HARMLESS: [&str; 26] = [
+const HARMLESS: [&str; 28] = [
     "allowedDomains",
     "api",
     "baseUrl",
@@ -40,6 +40,8 @@ const HARMLESS: [&str; 26] = [
     "theme",
     "email",
     "continuesPrefix",
+    "files",
+    "vision",
     "firstTokenTimeoutMs",
     "reasoningEffort",
 ];

@@ -6,9 +6,11 @@ use std::marker::PhantomData;
 use axum::extract::FromRequestParts;
 use http::{HeaderMap, request::Parts};
 use serde_json::json;
+use switchboard_backends::files::StoredFile;
 use switchboard_schemas::{
     api_key::{ApiKey, KeyScope},
     client_text::{SessionId, VisitorId},
+    conversation::ConversationOwner,
     ids::{AgentId, ConversationId, KeyId, OrgId},
     turn::MessageSource,
 };
@@ -85,6 +87,23 @@ impl<P> AuthorizedCaller<P> {
             .is_none_or(|VerifiedVisitor { claims, .. }| {
                 conversation.is_of_visitor(&claims.org_id, &claims.agent_id, &claims.visitor_id)
             })
+    }
+
+    /// Returns true if the caller may read the file: keys that read conversations reach all of
+    /// their organization, other keys and visitors what they uploaded.
+    pub(crate) fn may_read_file(&self, file: &StoredFile) -> bool {
+        let header = &file.header;
+        let may_read = match &self.credential {
+            CallerCredential::Key(key) => {
+                key.has_scope(KeyScope::Conversations) || header.key_id.as_ref() == Some(&key.id)
+            }
+            CallerCredential::Visitor(visitor) => {
+                let claims = &visitor.claims;
+                header.visitor_id.as_ref() == Some(&claims.visitor_id)
+                    && header.owner == ConversationOwner::Agent(claims.agent_id.clone())
+            }
+        };
+        may_read && !header.is_playground
     }
 
     /// Rejects a visitor token of another agent before the agent is looked up, so that the response

@@ -6,7 +6,7 @@ use serde_json::Value;
 use switchboard_schemas::client_text::{SessionId, VisitorId};
 use utoipa::ToSchema;
 
-use crate::openapi::metadata_schema::metadata_schema;
+use crate::{files::references::AttachmentReference, openapi::metadata_schema::metadata_schema};
 
 /// A message. Unknown fields are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -38,6 +38,10 @@ pub(crate) struct ChatRequest {
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(super) lead: Value,
+    /// Uploaded files that belong to the message; its text may be empty beside them.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<AttachmentReference>>, max_items = 5)]
+    pub(super) attachments: Value,
     #[serde(default)]
     #[schema(schema_with = metadata_schema, required = false)]
     pub(super) metadata: Value,

@@ -7,7 +7,8 @@ use axum::{extract::Request, response::Response};
 use serde_json::Value;
 use switchboard_schemas::{
     agent::{Agent, AgentLimits, OnDisconnect},
-    ids::RequestId,
+    file::Attachment,
+    ids::{FileId, RequestId},
     lead::LeadForm,
     team::Team,
 };
@@ -21,6 +22,7 @@ use super::{
 };
 use crate::{
     auth::caller::AuthorizedCaller,
+    files::references::{NamingMessage, find_files},
     http::{
         ApiError, ApiResult, RateLimitAddress,
         body::{self, BodyLimits},
@@ -54,6 +56,8 @@ pub(crate) struct IncomingChat {
 /// A job to submit, and the way to deliver its reply.
 pub(crate) struct ChatSubmission {
     pub(crate) job: TurnJob,
+    /// The files that the message names, or the reason why it cannot.
+    pub(crate) attachments: ApiResult<Vec<Attachment>>,
     /// The idempotency key of the request, if it has one.
     pub(crate) idempotency_key: Option<IdempotencyKey>,
     pub(crate) shape: ReplyShape,
@@ -100,18 +104,39 @@ pub(crate) async fn handle_chat<P>(
     let idempotency_key =
         IdempotencyKey::from_request(&parts.headers, caller, recipient.id(), &chat)?;
     let context = TurnContext::from_request(&state, incoming.request_id.clone(), shape, &parts);
+    let files = chat.files().to_owned();
+    let job = recipient.build_job(chat, caller, context)?;
     let submission = ChatSubmission {
-        job: recipient.build_job(chat, caller, context)?,
+        attachments: find_attachments(&state, caller, &job, &files).await,
+        job,
         idempotency_key,
         shape,
         on_disconnect: recipient.on_disconnect(),
         context: ResponseContext {
+            attachments: Vec::new(),
             request_id: incoming.request_id,
             arrived: incoming.arrived,
             map_error: incoming.map_error,
         },
     };
     submit_and_respond(state, submission).await
+}
+
+async fn find_attachments<P>(
+    state: &AppState,
+    caller: &AuthorizedCaller<P>,
+    job: &TurnJob,
+    files: &[FileId],
+) -> ApiResult<Vec<Attachment>> {
+    let turn = job.turn();
+    let message = NamingMessage {
+        org_id: &turn.org_id,
+        owner: &job.owner(),
+        conversation_id: &turn.conversation_id,
+        session_id: &turn.session_id,
+        visitor_id: caller.visitor_id(),
+    };
+    find_files(state, &message, files).await
 }
 
 /// Submits a message and responds with its reply.
@@ -121,12 +146,17 @@ pub(crate) async fn submit_and_respond(
 ) -> ApiResult<Response> {
     let ChatSubmission {
         job,
+        attachments,
         idempotency_key,
         shape,
         on_disconnect,
-        context,
+        mut context,
     } = submission;
-    let mut reply_stream = submit_message(state, shape, job, idempotency_key).await?;
+    if let Ok(attachments) = &attachments {
+        context.attachments.clone_from(attachments);
+    }
+    let submitted = submit_message(state, shape, job, attachments, idempotency_key);
+    let mut reply_stream = submitted.await?;
     if shape.waits_for_reply() {
         reply_stream = reply_stream.on_disconnect(on_disconnect);
     }

@@ -9,7 +9,7 @@ use switchboard_schemas::{
     agent::Agent,
     client_text::{SessionId, VisitorId},
     conversation_job::ReplyJob,
-    ids::{ConversationId, IngressId, MessageId, RequestId},
+    ids::{ConversationId, FileId, IngressId, MessageId, RequestId},
     lead::LeadForm,
     routing_job::TeamMessageJob,
     team::Team,
@@ -20,6 +20,7 @@ use switchboard_schemas::{
 use super::{bodies::ChatRequest, lead::accept_lead};
 use crate::{
     auth::caller::AuthorizedCaller,
+    files::references::{ATTACHMENTS, parse_references},
     http::{ApiError, ApiResult, client_address::stored_address, fields},
     limits::RateLimitSubject,
     reply::shape::ReplyShape,
@@ -36,6 +37,7 @@ pub(crate) struct ChatBody {
     session_id: SessionId,
     visitor: Visitor,
     metadata: Map<String, Value>,
+    files: Vec<FileId>,
     /// The `conversationId` of the body; only team routes accept it.
     conversation: Option<String>,
 }
@@ -58,7 +60,12 @@ impl ChatBody {
         message_chars_max: u32,
     ) -> ApiResult<Self> {
         let conversation = fields::text_value("conversationId", conversation_id)?;
-        let message = fields::required_text_value("message", &body.message)?;
+        let files = parse_references(&body.attachments);
+        let message = match &files {
+            Ok(files) if files.is_empty() => fields::required_text_value("message", &body.message)?,
+            // An invalid list is an error of its own, below.
+            _ => fields::text_value("message", &body.message)?.unwrap_or_default(),
+        };
         let session_id = fields::required_text_value("sessionId", &body.session_id)?;
         let session_id = fields::client_text("sessionId", session_id)?;
         check_length(message, message_chars_max)?;
@@ -67,6 +74,7 @@ impl ChatBody {
             session_id,
             visitor: parse_visitor(body)?,
             metadata: fields::parse_metadata(&body.metadata)?.unwrap_or_default(),
+            files: files?,
             conversation: conversation.map(ToOwned::to_owned),
         })
     }
@@ -154,6 +162,11 @@ impl ChatBody {
         })
     }
 
+    /// Returns the ids of the files that the message names.
+    pub(crate) fn files(&self) -> &[FileId] {
+        &self.files
+    }
+
     /// Returns a hash of the request's content; retries with the same content have the same hash.
     pub(crate) fn fingerprint(&self) -> String {
         let visitor = &self.visitor;
@@ -166,9 +179,12 @@ impl ChatBody {
             visitor.name,
             self.metadata,
         ]);
-        // Without the time, which differs in a retry.
-        if let (Some(lead), Value::Array(said)) = (&visitor.lead, &mut said) {
-            said.push(lead.values.clone().into());
+        if let Value::Array(said) = &mut said {
+            // Without the time, which differs in a retry.
+            said.extend(visitor.lead.iter().map(|lead| json!(lead.values)));
+            if !self.files.is_empty() {
+                said.push(json!({ ATTACHMENTS: self.files }));
+            }
         }
         HEXLOWER.encode(&Sha256::digest(said.to_string()))
     }
@@ -187,6 +203,8 @@ impl ChatBody {
             key_id: caller.key_id().cloned(),
             session_id: self.session_id,
             content: self.message,
+            // Found when the message is submitted.
+            attachments: Vec::new(),
             visitor: self.visitor,
             metadata: self.metadata,
             source: caller.source(),

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use switchboard_backends::store::AcceptedReply;
-use switchboard_schemas::{reply_event::Frame, time::Timestamp, turn::Turn};
+use switchboard_schemas::{file::Attachment, reply_event::Frame, time::Timestamp, turn::Turn};
 
 use super::idempotency::{IdempotencyKey, IdempotencyKeyUse};
 use crate::{
@@ -27,13 +27,22 @@ pub(crate) async fn submit_message(
     state: AppState,
     shape: ReplyShape,
     mut job: TurnJob,
+    attachments: ApiResult<Vec<Attachment>>,
     repeat: Option<IdempotencyKey>,
 ) -> ApiResult<ReplyStream> {
     if let Some(repeat) = &repeat {
         repeat.assign_message_id(job.turn_mut());
     }
-    if let Err(refusal) = check_metadata(&state, job.turn()).await {
-        // A retry of an accepted message must not fail because the metadata has grown since.
+    let checked = match attachments {
+        Ok(attachments) => {
+            job.turn_mut().attachments = attachments;
+            check_metadata(&state, job.turn()).await
+        }
+        Err(refusal) => Err(refusal),
+    };
+    if let Err(refusal) = checked {
+        // A retry of an accepted message must not fail because the metadata has grown since, or a
+        // file was removed.
         if repeat.is_none() || known_frames(&state, &job).await.is_empty() {
             return Err(refusal);
         }

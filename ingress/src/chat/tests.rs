@@ -59,6 +59,7 @@ async fn store_reply(world: &World, reply: &MessageId, text: &str) {
         id: reply.clone(),
         position: 1,
         content: text.into(),
+        attachments: Vec::new(),
         created_at: Timestamp::from_micros(3),
         author: MessageAuthor::Assistant(Box::new(facts)),
     };

@@ -30,19 +30,26 @@ use utoipa::{
 use crate::http::{compression::CompressedText, problem::Problem};
 
 const DESCRIPTION: &str = include_str!("description.md");
-const TAGS: [(&str, &str); 6] = [
+const TAGS: [(&str, &str); 7] = [
     ("Chat", "Send a message and read the reply."),
     ("Messages", "Read, stream or cancel one reply."),
     (
         "Conversations",
         "Read the history and change the visitor's data.",
     ),
+    ("Files", "Upload files for messages and download them."),
     ("Agents", "Read the public configuration of an agent."),
     ("Widget", "Configure a widget and create visitor tokens."),
     ("Document", "Read this document."),
 ];
 /// Schemas whose fields are optional in requests and always present in responses.
-const ALWAYS_COMPLETE: [&str; 4] = ["Theme", "Features", "AgentLimits", "Product"];
+const ALWAYS_COMPLETE: [&str; 5] = [
+    "Theme",
+    "Features",
+    "AgentLimits",
+    "Product",
+    "FileSettings",
+];
 /// The length of the entity tag, in characters; long enough that two versions never share one.
 const ETAG_CHARS: usize = 32;
 

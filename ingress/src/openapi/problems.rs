@@ -118,6 +118,24 @@ problems! {
             Coded(RangeNotSatisfiable), Coded(ReplyRestarted),
         ],
     ];
+    /// Errors of uploading a file for an agent.
+    AgentUploadProblems = [
+        KEY, AGENT,
+        &[
+            Coded(AgentInactive), Coded(DomainNotAllowed), Coded(InvalidRequestData), Coded(PayloadTooLarge),
+            Coded(UnsupportedMediaType), Plain(StatusCode::REQUEST_TIMEOUT),
+        ],
+    ];
+    /// Errors of uploading a file for a team.
+    TeamUploadProblems = [
+        KEY,
+        &[
+            Coded(InvalidRequestData), Coded(PayloadTooLarge), Coded(UnsupportedMediaType),
+            Plain(StatusCode::NOT_FOUND), Plain(StatusCode::REQUEST_TIMEOUT),
+        ],
+    ];
+    /// Errors of downloading a file.
+    FileReadProblems = [KEY, &[Coded(NotFound), Coded(DomainNotAllowed), Coded(RangeNotSatisfiable)]];
     /// Errors of creating a visitor token.
     VisitorTokenProblems = [KEY, AGENT, BODY, &[Coded(DomainNotAllowed)]];
     /// Errors of cancelling a reply.

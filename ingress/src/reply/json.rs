@@ -52,6 +52,7 @@ pub(super) async fn respond_as_json(
     let assembly = reply_stream.assembly();
     let mut view = ReplyView::new(reply_stream.reply().clone(), end.status, Timestamp::now());
     view.content = String::from_utf8_lossy(&text).into_owned();
+    view.attachments.clone_from(&context.attachments);
     view.take_assembly(assembly);
     view.take_end(&end);
     view.name_agent(reply_stream.state(), reply_stream.addressed_agent())

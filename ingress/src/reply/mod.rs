@@ -24,7 +24,7 @@ mod text;
 pub(crate) mod view;
 
 use axum::response::Response;
-use switchboard_schemas::ids::RequestId;
+use switchboard_schemas::{file::Attachment, ids::RequestId};
 use tokio::time::Instant;
 
 use self::{shape::ReplyShape, stream::ReplyStream};
@@ -39,6 +39,8 @@ pub(crate) struct ResponseContext {
     /// Adapts errors that are sent as events to the route, for example by removing their codes.
     /// [`std::convert::identity`] where no change is needed.
     pub(crate) map_error: fn(ApiError) -> ApiError,
+    /// Files of the message of this request.
+    pub(crate) attachments: Vec<Attachment>,
 }
 
 /// Returns the response in the requested shape.

@@ -5,6 +5,7 @@ use serde_json::Value;
 use switchboard_backends::store::ReplyRecord;
 use switchboard_schemas::{
     conversation::{FinishReason, ReplyStatus, TokenUsage},
+    file::Attachment,
     ids::{AgentId, ConversationId, MessageId},
     reply_event::{ReplyEnd, ReplyHead},
     time::Timestamp,
@@ -38,6 +39,10 @@ pub(crate) struct ReplyView {
     #[schema(nullable = false, value_type = Option<UiSpec>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     ui_spec: Option<Value>,
+    /// Files of the message that is answered; only in the answer to that message.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) attachments: Vec<Attachment>,
     status: ReplyStatus,
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,6 +76,7 @@ impl ReplyView {
             routing_reason: None,
             content: String::new(),
             ui_spec: None,
+            attachments: Vec::new(),
             status,
             finish_reason: None,
             usage: None,

@@ -6,6 +6,7 @@ use switchboard_schemas::{
     agent::Agent,
     client_text::SessionId,
     conversation::{Conversation, FinishReason, Message, MessageAuthor, ReplyStatus},
+    file::Attachment,
     ids::{AgentId, ConversationId, MessageId},
     time::Timestamp,
 };
@@ -138,6 +139,10 @@ enum MessageView<'a> {
 struct UserMessageView<'a> {
     id: &'a MessageId,
     content: &'a str,
+    /// Files that were sent with the message.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    attachments: &'a [Attachment],
     timestamp: Timestamp,
 }
 
@@ -175,6 +180,7 @@ impl<'a> MessageView<'a> {
             MessageAuthor::User => Self::User(UserMessageView {
                 id,
                 content,
+                attachments: &message.attachments,
                 timestamp,
             }),
             MessageAuthor::Assistant(facts) => Self::Assistant(AssistantMessageView {

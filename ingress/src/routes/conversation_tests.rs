@@ -20,6 +20,7 @@ async fn put_messages(world: &World, count: u64) {
         id: MessageId::new_in(&id),
         position,
         content: format!("message {position}"),
+        attachments: Vec::new(),
         created_at: Timestamp::from_micros(1_700_000_000_000_000),
         author: MessageAuthor::User,
     };

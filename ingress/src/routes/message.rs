@@ -93,6 +93,7 @@ pub(crate) async fn stream_message(
         reply_stream,
         shape,
         ResponseContext {
+            attachments: Vec::new(),
             request_id,
             arrived,
             map_error: identity,

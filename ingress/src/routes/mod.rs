@@ -9,6 +9,8 @@ mod conversation_patch;
 pub(crate) mod dashboard;
 pub(crate) mod demo;
 pub(crate) mod docs;
+pub(crate) mod file_download;
+pub(crate) mod file_upload;
 pub(crate) mod message;
 pub(crate) mod openapi;
 mod preview;

@@ -7,6 +7,7 @@ use axum::{
 use serde::Serialize;
 use switchboard_schemas::{
     agent::{Agent, WidgetPosition, WidgetSize},
+    file::FileSettings,
     ids::AgentId,
     lead::LeadForm,
 };
@@ -33,6 +34,10 @@ pub(crate) struct WidgetView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     lead_form: Option<LeadFormView<'a>>,
+    /// Files that visitors may send; only if `widget.enableFileUpload` is on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    files: Option<&'a FileSettings>,
 }
 
 /// The form with which the agent asks for contact data.
@@ -112,6 +117,7 @@ impl<'a> WidgetView<'a> {
                 form,
                 version: form.version(),
             }),
+            files: agent.settings.accepted_files(),
         }
     }
 }

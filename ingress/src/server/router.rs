@@ -22,8 +22,8 @@ use crate::{
     limits::write_limit_headers,
     openapi::{PublishedDocument, document},
     routes::{
-        agent, agent_chat, conversation, dashboard, demo, docs, message, openapi as openapi_route,
-        root, team_chat, visitor_token, widget, widget_script,
+        agent, agent_chat, conversation, dashboard, demo, docs, file_download, file_upload,
+        message, openapi as openapi_route, root, team_chat, visitor_token, widget, widget_script,
     },
     state::AppState,
 };
@@ -108,6 +108,9 @@ pub(crate) fn public_routes() -> OpenApiRouter<AppState> {
         .routes(routes!(message::get_message))
         .routes(routes!(message::stream_message))
         .routes(routes!(message::cancel_message))
+        .routes(routes!(file_upload::upload_agent_file))
+        .routes(routes!(file_upload::upload_team_file))
+        .routes(routes!(file_download::get_file))
         .routes(routes!(visitor_token::create_visitor_token))
         .routes(routes!(openapi_route::get_document))
 }
@@ -121,6 +124,10 @@ fn routes_with_empty_ids() -> Router<AppState> {
             "/api/public/agents//chat",
             post(agent_chat::chat_with_agent),
         )
+        .route(
+            "/api/public/agents//files",
+            post(file_upload::upload_agent_file),
+        )
         .route("/api/public/agents//widget", get(widget::get_widget))
         .route("/api/public/agents//conversations/", conversation.clone())
         .route(
@@ -129,6 +136,10 @@ fn routes_with_empty_ids() -> Router<AppState> {
         )
         .route("/api/public/agents/{agentId}/conversations/", conversation)
         .route("/api/public/teams//chat", post(team_chat::chat_with_team))
+        .route(
+            "/api/public/teams//files",
+            post(file_upload::upload_team_file),
+        )
 }
 
 /// The panic message may contain anything; the panic hook has already logged its location.

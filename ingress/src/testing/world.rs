@@ -22,6 +22,7 @@ use switchboard_backends::{
     accounts::embedded::EmbeddedAccounts,
     bus::{OutgoingRecord, embedded::EmbeddedBus},
     catalog::{cache::CatalogCache, embedded::EmbeddedCatalog},
+    files::FileStore,
     limiter::embedded::EmbeddedLimiter,
     products::embedded::EmbeddedProducts,
     relay::embedded::EmbeddedRelay,
@@ -153,6 +154,7 @@ impl World {
             products: Arc::clone(&outside.products) as _,
             limiter: Arc::clone(&outside.limiter) as _,
             accounts: Arc::clone(&outside.accounts) as _,
+            files: Arc::new(FileStore::in_memory(&secret())),
         };
         let cache = CatalogCache::new(Arc::clone(&outside.catalog) as _);
         let (token, registry) = (

@@ -93,6 +93,12 @@ impl Client {
         send(self.request(Method::PUT, path).json(body)).await
     }
 
+    /// Sends a DELETE request to a service that may be unavailable.
+    pub(crate) async fn try_delete(&self, path: &str) -> Option<Answer> {
+        let response = self.request(Method::DELETE, path).send().await.ok()?;
+        Answer::read(response).await
+    }
+
     pub(crate) async fn delete(&self, path: &str) -> Answer {
         send(self.request(Method::DELETE, path)).await
     }

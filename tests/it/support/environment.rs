@@ -7,10 +7,24 @@ pub(crate) const ADMIN_TOKEN: &str = "admin-token-of-the-tests-0123456789abcdef"
 /// Installation secret of 32 bytes in hexadecimal.
 const SECRET: &str = "5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed";
 /// Settings with addresses of shared services, and the variables that hold these.
-const SHARED_SERVICES: [(&str, &str); 3] = [
+const SHARED_SERVICES: [(&str, &str); 8] = [
     ("SWITCHBOARD__BUS__BROKERS", "SWITCHBOARD_TEST_BROKERS"),
     ("SWITCHBOARD__REDIS__URL", "SWITCHBOARD_TEST_REDIS"),
     ("SWITCHBOARD__SCYLLA__NODES", "SWITCHBOARD_TEST_SCYLLA"),
+    ("SWITCHBOARD__FILES__BUCKET", "SWITCHBOARD__FILES__BUCKET"),
+    (
+        "SWITCHBOARD__FILES__ENDPOINT",
+        "SWITCHBOARD__FILES__ENDPOINT",
+    ),
+    ("SWITCHBOARD__FILES__REGION", "SWITCHBOARD__FILES__REGION"),
+    (
+        "SWITCHBOARD__FILES__ACCESS_KEY_ID",
+        "SWITCHBOARD__FILES__ACCESS_KEY_ID",
+    ),
+    (
+        "SWITCHBOARD__FILES__SECRET_ACCESS_KEY",
+        "SWITCHBOARD__FILES__SECRET_ACCESS_KEY",
+    ),
 ];
 
 /// Deployment of the product under test.

@@ -118,6 +118,18 @@ impl OrganizationDocument {
         self
     }
 
+    /// Declares that the models of the provider see pictures.
+    pub(crate) fn seeing(mut self) -> Self {
+        self.value["providers"][0]["vision"] = true.into();
+        self
+    }
+
+    /// Gives the document the name of another organization.
+    pub(crate) fn named_like(mut self, other: &Organization) -> Self {
+        self.value["slug"] = other.document["organizations"][0]["slug"].clone();
+        self
+    }
+
     /// Adds an agent; `settings` override the defaults.
     pub(crate) fn agent(self, slug: &str, settings: Value) -> Self {
         let usual = json!({

@@ -93,6 +93,7 @@ mod tests {
             model: "small-embeddings".into(),
             api: switchboard_schemas::provider::ProviderApi::ChatCompletions,
             continues_prefix: false,
+            vision: false,
             first_token_timeout: None,
             reach: crate::outgoing::AddressReach::Any,
         };

@@ -1,8 +1,8 @@
 //! Deletes conversations, in the worker that owns them and between two of their turns.
 //!
 //! The order matters: first the caches of this worker and the texts in the relay, which are found
-//! through the stored messages, then the records of the bus, then the store, then the event for
-//! analytics. The waiting ingress gets its response after all of them.
+//! through the stored messages, then the records of the bus, the files, then the store, then the
+//! event for analytics. The waiting ingress gets its response after all of them.
 
 use switchboard_backends::{StoreError, relay::LOG_TTL, store::deletion::ConversationDeletion};
 use switchboard_schemas::{
@@ -37,6 +37,10 @@ pub(super) async fn delete_conversation(inference: &InferenceHandler, job: &Dele
     };
     let (bus, store) = (&inference.backends.bus, &inference.backends.store);
     let delete = || async {
+        let files = &inference.backends.files;
+        files
+            .remove_conversation(&job.org_id, &job.conversation_id)
+            .await?;
         // The store last, because its tombstone shows that the deletion is finished.
         bus.erase_records(job.conversation_id.as_str())
             .await

@@ -55,6 +55,7 @@ pub(crate) fn user_message(job: &ReplyJob, position: u64) -> MessageEvent {
         message_id: turn.message_id.clone(),
         position,
         content: turn.content.clone(),
+        attachments: turn.attachments.clone(),
         session_id: turn.session_id.clone(),
         visitor_id: turn.visitor.id.clone(),
         source: turn.source,

@@ -7,6 +7,7 @@
 //! stored.
 
 mod announcement;
+mod attachments;
 mod claim;
 mod context_window;
 mod conversation_deletion;
@@ -15,6 +16,7 @@ pub(crate) mod history;
 mod metadata_patch;
 mod playground_turn;
 mod prompt_builder;
+mod prompt_files;
 mod reply_generator;
 pub(crate) mod reply_log;
 pub(crate) mod reply_outcome;
@@ -51,10 +53,14 @@ use switchboard_schemas::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use self::{claim::ClaimAttempts, history::HistoryCache, summaries::ConversationSummarizer};
+use self::{
+    attachments::AttachmentReader, claim::ClaimAttempts, history::HistoryCache,
+    summaries::ConversationSummarizer,
+};
 use crate::{
     WorkerContext,
     config::WorkersConfig,
+    files::FileReader,
     job_loop::{
         DecodedJob, JobEnd, JobHandler, TopicSource,
         dispatcher::{LaneKey, LaneKind},
@@ -75,6 +81,7 @@ pub(crate) struct InferenceHandler {
     model: ModelClient,
     contexts: ContextLimits,
     histories: HistoryCache,
+    attachments: AttachmentReader,
     summaries: ConversationSummarizer,
     tools: ToolRegistry,
 }
@@ -94,6 +101,10 @@ impl InferenceHandler {
                     store: Arc::clone(&ctx.backends.store),
                 }),
             ]),
+            attachments: AttachmentReader {
+                files: Arc::clone(&ctx.backends.files),
+                reader: FileReader::new(ctx.file_reader),
+            },
             model,
             contexts: ContextLimits::new(),
             histories: HistoryCache::new(&ctx.config),

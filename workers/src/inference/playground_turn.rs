@@ -79,6 +79,10 @@ impl TurnStore for PlaygroundTurnStore {
         }))
     }
 
+    async fn attach_files(&self) -> bool {
+        true
+    }
+
     async fn store_user_message(&self, _turn: &PendingTurn) -> bool {
         true
     }

@@ -9,6 +9,7 @@ use switchboard_schemas::{
 
 use super::{
     context_window::{self, PastTurn},
+    prompt_files::{FILE_RULE, PromptFiles},
     tokens,
 };
 use crate::{
@@ -37,6 +38,8 @@ pub(crate) struct PromptSources<'a> {
     pub(crate) summary: Option<&'a ConversationSummary>,
     /// The new user message.
     pub(crate) content: &'a str,
+    /// Files of all these messages.
+    pub(crate) files: &'a PromptFiles,
     /// Tools that the model may call.
     pub(crate) tools: Vec<ToolDeclaration>,
     /// Products beside a partial reply that the model continues.
@@ -72,12 +75,21 @@ pub(crate) fn build_prompt(sources: PromptSources<'_>) -> RenderedPrompt {
         past,
         summary,
         content,
+        files,
         tools,
         current_grid,
         tokens_max,
     } = sources;
-    let instructions = instructions_with_products(settings, past, current_grid);
-    let free = tokens_max.saturating_sub(fixed_cost(&instructions, content, &tools, tokens_max));
+    let (content, past) = (
+        &*files.new_content(content, tokens_max),
+        &*files.earlier_messages(past, tokens_max),
+    );
+    let mut instructions = instructions_with_products(settings, past, current_grid);
+    if files.has_text() {
+        instructions = format!("{instructions}\n\n{FILE_RULE}");
+    }
+    let fixed = fixed_cost(&instructions, content, &tools, tokens_max);
+    let free = tokens_max.saturating_sub(fixed + files.image_tokens(past));
     let mut window = context_window::select_newest(past, free);
     let summary = summary.filter(|_| window.omitted > 0);
     let mut window_tokens = free.saturating_sub(free / SUMMARY_SHARE_DIVISOR);
@@ -94,11 +106,14 @@ pub(crate) fn build_prompt(sources: PromptSources<'_>) -> RenderedPrompt {
         messages.push(PromptMessage::text(PromptRole::User, SUMMARY_QUESTION));
         messages.push(PromptMessage::text(PromptRole::Assistant, &*summary.text));
     }
+    let mut images = files.earlier_images(past);
     for (question, reply) in &window.turns {
-        messages.push(PromptMessage::text(PromptRole::User, &*question.content));
+        let images = images.remove(&question.id).unwrap_or_default();
+        messages
+            .push(PromptMessage::text(PromptRole::User, &*question.content).with_images(images));
         messages.push(PromptMessage::text(PromptRole::Assistant, &*reply.content));
     }
-    messages.push(PromptMessage::text(PromptRole::User, content));
+    messages.push(PromptMessage::text(PromptRole::User, content).with_images(files.new_images()));
     let prompt = ModelPrompt {
         messages,
         may_call: !tools.is_empty(),

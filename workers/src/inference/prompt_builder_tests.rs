@@ -40,6 +40,7 @@ fn message(position: u64, content: &str, answered: Option<ReplyStatus>) -> Messa
         id: MessageId::new_in(&conversation),
         position,
         content: content.into(),
+        attachments: Vec::new(),
         created_at,
         author,
     }
@@ -76,6 +77,7 @@ fn rendered(
         past,
         summary,
         content: "now",
+        files: &PromptFiles::default(),
         tools: Vec::new(),
         current_grid: None,
         tokens_max,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use switchboard_backends::StoreError;
 use switchboard_schemas::{
     agent::{ActivationStatus, Agent},
-    conversation::{ConversationSummary, FinishReason},
+    conversation::{ConversationSummary, FinishReason, Message},
     conversation_job::ReplyJob,
     reply_event::{ReplyFailure, ReplyHead},
     time::{Timestamp, whole_millis},
@@ -17,8 +17,10 @@ use tokio::time::Instant;
 
 use super::{
     InferenceHandler,
+    attachments::FileAudience,
     history::ConversationHistory,
     prompt_builder::{self, PromptFacts, PromptSources, RenderedPrompt},
+    prompt_files::PromptFiles,
     reply_outcome::ReplyOutcome,
     reply_writer::ReplyWriter,
 };
@@ -68,6 +70,7 @@ pub(super) struct ReplyGenerator<'a> {
 struct ReplyInput<'a> {
     agent: Arc<Agent>,
     toolbox: AgentToolbox,
+    files: PromptFiles,
     history: &'a ConversationHistory,
     /// Displayed text of an earlier attempt, which the model continues.
     displayed: String,
@@ -122,10 +125,14 @@ impl<'a> ReplyGenerator<'a> {
         } else {
             AgentToolbox::default()
         };
+        let Some(files) = self.read_files(&agent, &endpoints, history).await else {
+            return ReplyOutcome::cancelled().into();
+        };
         let asked_ms = Some(self.ms_since_acceptance());
         let input = ReplyInput {
             agent,
             toolbox,
+            files,
             history,
             displayed,
         };
@@ -205,6 +212,36 @@ impl<'a> ReplyGenerator<'a> {
             .ok_or(ReplyFailure::AgentUnavailable)
     }
 
+    /// Reads the files of the conversation; `None` if the reply was cancelled meanwhile. Files that
+    /// cannot be reached until the deadline are left out.
+    async fn read_files(
+        &self,
+        agent: &Agent,
+        endpoints: &[ModelEndpoint],
+        history: &ConversationHistory,
+    ) -> Option<PromptFiles> {
+        let has_files = |message: &Message| !message.attachments.is_empty();
+        if self.job.turn.attachments.is_empty() && !history.messages.iter().any(has_files) {
+            return Some(PromptFiles::default());
+        }
+        let audience = FileAudience {
+            job: self.job,
+            agent,
+            sees_pictures: endpoints.iter().any(|endpoint| endpoint.vision),
+            is_playground: self.draft.is_some(),
+        };
+        let delays = RetryDelays::of_store(&self.inference.config);
+        let attachments = &self.inference.attachments;
+        let read = retry::retry_until(self.deadline, delays, "read files", || {
+            attachments.read_files(&audience, &history.messages)
+        });
+        tokio::select! {
+            biased;
+            () = self.writer.cancelled().cancelled() => None,
+            files = read => Some(files.unwrap_or_default()),
+        }
+    }
+
     /// Calls the model, with shorter and shorter prompts while it refuses their length.
     async fn call_with_fitting_prompt(
         &self,
@@ -222,7 +259,7 @@ impl<'a> ReplyGenerator<'a> {
                 self.call_once(input, &endpoints, None).await
             };
             let can_shorten = shortened < SHORTER_PROMPTS_MAX
-                && contains_past(&attempt.rendered.prompt)
+                && (contains_past(&attempt.rendered.prompt) || input.files.has_text())
                 && self.writer.whole_text().len() == input.displayed.len();
             let refused_by = attempt
                 .generated
@@ -303,6 +340,7 @@ impl<'a> ReplyGenerator<'a> {
             past,
             summary: summary.as_ref().map(|(summary, _)| summary),
             content: &self.job.turn.content,
+            files: &input.files,
             tools: input.toolbox.declarations(),
             current_grid: head.as_ref().and_then(|head| head.ui_spec.as_ref()),
             tokens_max: tokens_max.unwrap_or_default(),

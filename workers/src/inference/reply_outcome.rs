@@ -134,6 +134,7 @@ impl FinishedTurn {
             id: job.turn.reply_id(),
             position: self.user_position + 1,
             content: self.text.clone(),
+            attachments: Vec::new(),
             created_at: self.finished_at,
             author: MessageAuthor::Assistant(Box::new(facts)),
         })

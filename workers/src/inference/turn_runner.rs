@@ -182,6 +182,10 @@ impl<'a> TurnRunner<'a> {
 
     /// Brings a pending turn to its end, publishing its events beside the work.
     async fn finish_pending_turn(&self, turn: &PendingTurn, source: CompletionSource) -> JobEnd {
+        // Before the message is stored: what it names is kept as long as it is.
+        if !self.store.attach_files().await {
+            return JobEnd::RetryAfter(self.inference.config.parked_delay());
+        }
         let (announcement, publication) = announcement::channel();
         let work = async {
             let (completion, stored) = tokio::join!(

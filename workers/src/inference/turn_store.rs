@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use switchboard_backends::{
     StoreError,
+    files::AttachOutcome,
     relay::LEASE,
     store::{ReplyRecord, ReplyState, SessionLink, TurnEnd, TurnStart, message_metadata},
 };
@@ -38,6 +39,10 @@ pub(super) trait TurnStore: Send + Sync {
     /// Returns the state of the turn; `None` if it could not be read in time. `message_count` is
     /// the length of the history as the relay remembers it.
     async fn load_state(&self, message_count: Option<u64>) -> Option<TurnState>;
+
+    /// Moves the files of the message to the conversation. Returns false if that failed until the
+    /// deadline.
+    async fn attach_files(&self) -> bool;
 
     /// Stores the user message. Returns false if that failed until the deadline.
     async fn store_user_message(&self, turn: &PendingTurn) -> bool;
@@ -87,6 +92,24 @@ impl TurnStore for ConversationTurnStore<'_> {
                 .turn_state(store, &self.job.turn, message_count)
         })
         .await
+    }
+
+    async fn attach_files(&self) -> bool {
+        let (files, turn) = (&self.inference.backends.files, &self.job.turn);
+        let (org, conversation) = (&turn.org_id, &turn.conversation_id);
+        for file in &turn.attachments {
+            let id = &file.file_id;
+            let attached = self.retry_until(self.deadlines.storage, "attach a file", || {
+                files.attach(org, conversation, id)
+            });
+            match attached.await {
+                Some(AttachOutcome::Attached) => {}
+                // Another conversation was faster, or it was removed meanwhile.
+                Some(outcome) => tracing::info!(file.id = %id, ?outcome, "file not attached"),
+                None => return false,
+            }
+        }
+        true
     }
 
     async fn store_user_message(&self, turn: &PendingTurn) -> bool {
@@ -268,6 +291,7 @@ impl<'a> ConversationTurnStore<'a> {
             id: turn.message_id.clone(),
             position: pending.position,
             content: turn.content.clone(),
+            attachments: turn.attachments.clone(),
             created_at: turn.accepted_at,
             author: MessageAuthor::User,
         };

@@ -58,6 +58,8 @@ pub(crate) struct ModelEndpoint {
     pub(crate) api: ProviderApi,
     /// True if the provider continues an assistant message that ends the prompt.
     pub(crate) continues_prefix: bool,
+    /// True if the model sees pictures.
+    pub(crate) vision: bool,
     /// Longest silence before the first token; `None` for that of the installation.
     pub(crate) first_token_timeout: Option<Duration>,
     /// Addresses to which the base URL may lead: any, if the operator chose it.

@@ -1,5 +1,9 @@
 //! Prompt of a model in the terms of the protocol: messages, and the tools that it may call.
 
+use std::fmt;
+
+use bytes::Bytes;
+use data_encoding::BASE64;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value, json};
 use switchboard_schemas::agent::ReasoningEffort;
@@ -30,12 +34,24 @@ pub(crate) struct PromptMessage {
     pub(crate) role: PromptRole,
     /// Text of the message; may be empty beside tool calls.
     pub(crate) content: String,
+    /// Pictures beside the text of a visitor.
+    pub(crate) images: Vec<PromptImage>,
     /// Tool calls that the assistant made with this message.
     pub(crate) calls: Vec<PromptToolCall>,
     /// Id of the call whose result this message is.
     pub(crate) call_id: Option<String>,
     /// Fields of an assistant's message that only its provider understands.
     pub(crate) extras: ProviderFields,
+}
+
+/// A picture in a prompt.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct PromptImage {
+    /// Quoted name of the file.
+    pub(crate) name: String,
+    /// Media type of the bytes.
+    pub(crate) mime_type: &'static str,
+    pub(crate) bytes: Bytes,
 }
 
 /// Fields that this client does not know, and the endpoint to which they go back.
@@ -100,6 +116,7 @@ impl PromptMessage {
         Self {
             role,
             content: content.into(),
+            images: Vec::new(),
             calls: Vec::new(),
             call_id: None,
             extras: ProviderFields::default(),
@@ -115,6 +132,22 @@ impl PromptMessage {
             calls,
             extras,
             ..Self::text(PromptRole::Assistant, content)
+        }
+    }
+
+    /// Adds pictures to a message of a visitor.
+    pub(crate) fn with_images(mut self, images: Vec<PromptImage>) -> Self {
+        self.images = images;
+        self
+    }
+
+    /// Replaces the pictures by words, for a model that does not see them.
+    pub(super) fn describe_images(&mut self) {
+        for image in self.images.drain(..) {
+            let note = format!("[You cannot see the picture {}; say so.]", image.name);
+            self.content = format!("{}\n\n{note}", self.content)
+                .trim_start()
+                .to_owned();
         }
     }
 
@@ -148,6 +181,28 @@ impl PromptMessage {
     }
 }
 
+impl PromptImage {
+    /// Returns the picture as an address that contains it.
+    pub(super) fn data_url(&self) -> String {
+        format!(
+            "data:{};base64,{}",
+            self.mime_type,
+            BASE64.encode(&self.bytes)
+        )
+    }
+}
+
+impl fmt::Debug for PromptImage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{} of {} bytes",
+            self.mime_type,
+            self.bytes.len()
+        )
+    }
+}
+
 impl Serialize for PromptMessage {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut message = serializer.serialize_map(None)?;
@@ -156,6 +211,13 @@ impl Serialize for PromptMessage {
             // Some servers refuse an empty text beside calls; null is the form that the protocol
             // documents.
             message.serialize_entry("content", &Value::Null)?;
+        } else if !self.images.is_empty() {
+            let text = json!({ "type": "text", "text": self.content });
+            let images = self.images.iter().map(
+                |image| json!({ "type": "image_url", "image_url": { "url": image.data_url() } }),
+            );
+            let parts: Vec<_> = std::iter::once(text).chain(images).collect();
+            message.serialize_entry("content", &parts)?;
         } else {
             message.serialize_entry("content", &self.content)?;
         }

@@ -29,6 +29,8 @@ pub struct DefaultProvider {
     pub api: ProviderApi,
     /// True if the endpoint continues an unfinished assistant message.
     pub continues_prefix: bool,
+    /// True if the model sees pictures.
+    pub vision: bool,
     /// True for the built-in demo model.
     pub is_demo: bool,
     /// Provider to call if this one fails before the first token.
@@ -147,6 +149,7 @@ impl ProviderResolver {
                 model: model.trim().to_owned(),
                 api: provider.api,
                 continues_prefix: provider.continues_prefix,
+                vision: provider.vision,
                 first_token_timeout: None,
                 reach: AddressReach::Any,
             }
@@ -167,6 +170,7 @@ pub(super) fn configured_endpoint(
         model: model.unwrap_or(&provider.model).trim().to_owned(),
         api: provider.api,
         continues_prefix: provider.continues_prefix,
+        vision: provider.vision,
         first_token_timeout: provider.first_token_timeout(),
         reach: if provider.chosen_by_operator {
             AddressReach::Any

@@ -126,7 +126,8 @@ impl<'a> ChatCompletionRequest<'a> {
     }
 }
 
-/// Returns the messages of a request: fields of another provider stay away, a model without a role
+/// Returns the messages of a request: fields of another provider and pictures that a model does not
+/// see stay away, a model without a role
 /// for instructions finds them in the first message, and a prefix is the last message.
 pub(super) fn messages_for(
     source: RequestSource<'_>,
@@ -142,6 +143,10 @@ pub(super) fn messages_for(
     let mut messages = prompt.messages.clone();
     let endpoint_key = endpoint.cache_key();
     for message in &mut messages {
+        let has_images = !message.images.is_empty();
+        if has_images && !(endpoint.vision && sent.sends(RequestParameter::Images, true)) {
+            message.describe_images();
+        }
         if message.extras.source != endpoint_key || !form.sends(RequestParameter::Extras) {
             message.clear_extras();
         }

@@ -45,10 +45,12 @@ pub(super) enum RequestParameter {
     NoReasoning,
     /// A stream instead of one document.
     Stream,
+    /// Pictures of visitors; without it, words say that there are some.
+    Images,
 }
 
 /// Names by which providers refer to a parameter, in lower case.
-const NAMES: [(RequestParameter, &[&str]); 16] = [
+const NAMES: [(RequestParameter, &[&str]); 17] = [
     (RequestParameter::MaxTokens, &["max_tokens", "maxtokens"]),
     (
         RequestParameter::MaxCompletionTokens,
@@ -92,6 +94,18 @@ const NAMES: [(RequestParameter, &[&str]); 16] = [
     (RequestParameter::ReasoningWithTools, &["reasoning_effort"]),
     (RequestParameter::NoReasoning, &["reasoning_effort"]),
     (RequestParameter::Stream, &["stream"]),
+    (
+        RequestParameter::Images,
+        &[
+            "image_url",
+            "input_image",
+            "image",
+            "images",
+            "vision",
+            "multimodal",
+            "multi-modal",
+        ],
+    ),
 ];
 /// The two forms of the limit of an answer, and that of the Responses API.
 const LIMITS: [RequestParameter; 3] = [

@@ -104,7 +104,15 @@ fn input_items(message: &PromptMessage) -> Vec<Value> {
         .and_then(Value::as_array)
         .cloned()
         .unwrap_or_default();
-    if !message.content.trim().is_empty() {
+    if !message.images.is_empty() {
+        let text = json!({"type": "input_text", "text": message.content});
+        let images = message
+            .images
+            .iter()
+            .map(|image| json!({"type": "input_image", "image_url": image.data_url()}));
+        let parts: Vec<_> = std::iter::once(text).chain(images).collect();
+        items.push(json!({"role": message.role, "content": parts}));
+    } else if !message.content.trim().is_empty() {
         items.push(json!({"role": message.role, "content": message.content}));
     }
     items.extend(message.calls.iter().map(|call| {

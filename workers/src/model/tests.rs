@@ -50,6 +50,7 @@ fn endpoint(provider: &ScriptedModel, continues_prefix: bool) -> ModelEndpoint {
         model: "m".into(),
         api: switchboard_schemas::provider::ProviderApi::ChatCompletions,
         continues_prefix,
+        vision: false,
         first_token_timeout: None,
         reach: AddressReach::Any,
     }
@@ -181,6 +182,7 @@ async fn ask_confined(client: &ModelClient, base_url: String) -> Result<(), Call
         model: "m".into(),
         api: switchboard_schemas::provider::ProviderApi::ChatCompletions,
         continues_prefix: false,
+        vision: false,
         first_token_timeout: None,
         reach: AddressReach::Public,
     };

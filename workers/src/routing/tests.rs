@@ -7,6 +7,7 @@ use switchboard_backends::{
     accounts::embedded::EmbeddedAccounts,
     bus::{BusEvent, MessageBus, embedded::EmbeddedBus},
     catalog::{CatalogEntry, CatalogEntryStore, embedded::EmbeddedCatalog},
+    files::FileStore,
     limiter::embedded::EmbeddedLimiter,
     products::embedded::EmbeddedProducts,
     relay::embedded::EmbeddedRelay,
@@ -126,6 +127,7 @@ async fn context(dir: &std::path::Path) -> WorkerContext {
         products: std::sync::Arc::new(EmbeddedProducts::open(&dir.join("products.db")).unwrap()),
         limiter: std::sync::Arc::new(EmbeddedLimiter::new()),
         accounts: std::sync::Arc::new(EmbeddedAccounts::open(&dir.join("accounts.db")).unwrap()),
+        files: std::sync::Arc::new(FileStore::in_memory(&secret())),
     };
     let default_provider = DefaultProvider {
         model: "m".into(),
@@ -133,6 +135,7 @@ async fn context(dir: &std::path::Path) -> WorkerContext {
     };
     WorkerContext {
         backends,
+        file_reader: crate::ReaderPlace::Thread,
         catalog: CatalogCache::new(catalog),
         vault: SecretVault::new(&secret()),
         default_provider,
@@ -157,6 +160,7 @@ fn job_in(session: &str, team: &str, ingress: Option<IngressId>) -> TeamMessageJ
         key_id: None,
         session_id,
         content: "hi".into(),
+        attachments: Vec::new(),
         visitor: Visitor::default(),
         metadata: serde_json::Map::new(),
         source: TurnSource::Api,

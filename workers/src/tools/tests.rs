@@ -230,6 +230,7 @@ async fn run_on(acts: Vec<Script>, config: WorkersConfig, continues_prefix: bool
         model: "m".into(),
         api: switchboard_schemas::provider::ProviderApi::ChatCompletions,
         continues_prefix,
+        vision: false,
         first_token_timeout: None,
         reach: crate::outgoing::AddressReach::Any,
     };

@@ -13,6 +13,7 @@ use serde_json::Value;
 use switchboard_backends::store::listing::{ListCursor, ListQuery};
 use switchboard_schemas::{
     audit::{AuditAction, AuditActor, FieldChange},
+    client_text::VisitorId,
     conversation::Conversation,
     erasure::{Erasure, ErasureCursor, ErasureRequester, VisitorDigest},
     ids::{ErasureId, EventId, OrgId, RequestId},
@@ -240,6 +241,7 @@ async fn erase_part(
         }
     }
     if is_last {
+        visitor.erase_uploads(state, &org).await?;
         (erasure.finished_at, erasure.place) = (Some(Timestamp::now()), None);
     }
     Ok(())
@@ -279,6 +281,18 @@ impl From<Erasure> for ErasureView {
             conversations: erasure.conversations,
             messages: erasure.messages,
         }
+    }
+}
+
+impl ErasedVisitor {
+    /// Deletes the files that the visitor uploaded and sent with no message; the others are deleted
+    /// with their conversations.
+    async fn erase_uploads(&self, state: &AppState, org: &OrgId) -> ApiResult<()> {
+        let id: Option<VisitorId> = self.visitor_id.as_ref().and_then(|id| id.parse().ok());
+        if let Some(id) = id {
+            state.backends.files.remove_visitor(org, &id).await?;
+        }
+        Ok(())
     }
 }
 

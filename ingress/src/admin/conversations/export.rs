@@ -40,7 +40,7 @@ use crate::{
 /// The most messages of one part of the file.
 const PART_MESSAGES: u32 = 100;
 /// The columns of CSV.
-const COLUMNS: [&str; 20] = [
+const COLUMNS: [&str; 21] = [
     "conversationId",
     "agentId",
     "teamId",
@@ -61,6 +61,7 @@ const COLUMNS: [&str; 20] = [
     "responseTime",
     "routingReason",
     "content",
+    "attachments",
 ];
 
 /// The writer of an export.
@@ -268,6 +269,7 @@ fn push_message(
         optional(reply.map(|reply| reply.response_time)),
         optional(reply.and_then(|reply| reply.routing_reason.as_ref())),
         message.content.clone(),
+        optional((!message.attachments.is_empty()).then(|| json!(message.attachments))),
     ];
     csv::push_row(out, cells.iter().map(String::as_str));
 }

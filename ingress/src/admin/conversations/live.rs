@@ -46,6 +46,7 @@ pub(in crate::admin) async fn follow(
         .resume_at(&position, is_final)
         .await?;
     let context = ResponseContext {
+        attachments: Vec::new(),
         request_id,
         arrived,
         map_error: ApiError::reveal_provider_error,

@@ -3,6 +3,8 @@
 //! The store has no index over texts. A request reads the latest messages of a bounded number of
 //! conversations; the cursor of its page leads to older ones.
 
+use std::borrow::Cow;
+
 use futures::try_join;
 use serde::Serialize;
 use switchboard_schemas::conversation::{Conversation, Message, ReplyStatus};
@@ -113,7 +115,7 @@ impl ListedConversationView {
             store.messages(org, id, 0, u32::from(passage.is_none())),
             store.messages(org, id, last_from, TURN_MESSAGES),
         )?;
-        let first_words = || first.first().map(|first| excerpt(&first.content, 0));
+        let first_words = || first.first().map(|first| excerpt(&words_of(first), 0));
         Ok(Self {
             conversation: ConversationView::new(conversation),
             excerpt: passage.or_else(first_words).unwrap_or_default(),
@@ -134,6 +136,16 @@ async fn last_status(
         AuthorView::Assistant(facts) => Some(facts.status),
     };
     Ok(shown.iter().rev().find_map(end_of))
+}
+
+/// Returns the text of a message, or the names of its files if it has no text.
+fn words_of(message: &Message) -> Cow<'_, str> {
+    if message.content.is_empty() {
+        let names = message.attachments.iter().map(|file| file.name.as_str());
+        names.collect::<Vec<_>>().join(", ").into()
+    } else {
+        message.content.as_str().into()
+    }
 }
 
 /// Returns the text around a character, on one line.

@@ -9,6 +9,7 @@ use switchboard_schemas::{
         ContextTruncation, Conversation, ConversationOwner, FinishReason, Message, MessageAuthor,
         ReplyFacts, ReplyStatus, TokenUsage,
     },
+    file::Attachment,
     ids::{AgentId, ConversationId, MessageId, TeamId},
     provider::ProviderError,
     reply_event::ReplyFailure,
@@ -62,6 +63,10 @@ pub(in crate::admin) struct MessageView {
     pub(super) id: MessageId,
     /// The text of the message.
     content: String,
+    /// The files that were sent with the message.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub(super) attachments: Vec<Attachment>,
     /// The time of acceptance of a visitor's message, or of the end of a reply.
     pub(super) timestamp: Timestamp,
     #[serde(flatten)]
@@ -186,6 +191,7 @@ impl MessageView {
         Self {
             id: message.id.clone(),
             content: message.content.clone(),
+            attachments: message.attachments.clone(),
             timestamp: message.created_at,
             author: match &message.author {
                 MessageAuthor::User => AuthorView::User,

@@ -155,6 +155,7 @@ pub(in crate::admin) async fn delete<R: Resource>(
         references.extend(others.into_iter().filter(|other| refers_to(other, &id)));
     }
     refuse_if_referenced(&references)?;
+    R::announce_deletion(&admin).await?;
     catalog.remove(R::KIND, org, &id).await?;
     for dependent in R::clean_up(&admin, &found.entry).await? {
         catalog

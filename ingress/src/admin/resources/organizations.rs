@@ -98,13 +98,24 @@ impl Resource for OrganizationResource {
         Ok(planner.organization(&fields.slug, &fields.name))
     }
 
-    /// Deletes the users of the organization. Its conversations stay in the store but cannot be
-    /// accessed.
+    async fn announce_deletion(admin: &Admin<ManageOrganizations>) -> ApiResult<()> {
+        let files = &admin.state.backends.files;
+        Ok(files.mark_organization_removed(admin.org()).await?)
+    }
+
+    /// Deletes the users and files of the organization. Its conversations stay in the store but
+    /// cannot be accessed.
     async fn clean_up(
         admin: &Admin<ManageOrganizations>,
         _: &CatalogEntry,
     ) -> ApiResult<Vec<CatalogEntry>> {
         let (catalog, org) = (&admin.state.apply.catalog, admin.org());
+        let (files, removed) = (admin.state.backends.files.clone(), org.clone());
+        admin.state.background.spawn(async move {
+            if let Err(error) = files.remove_organization(&removed).await {
+                tracing::warn!(%error, "files of an organization stay until the next sweep");
+            }
+        });
         Ok(catalog.list(EntryKind::User, Some(org)).await?)
     }
 }

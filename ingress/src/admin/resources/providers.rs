@@ -61,6 +61,9 @@ pub(in crate::admin) struct ProviderFields {
     /// `true` if the model can continue the beginning of a reply.
     #[serde(default)]
     pub(in crate::admin) continues_prefix: bool,
+    /// `true` if the models see pictures.
+    #[serde(default)]
+    pub(in crate::admin) vision: bool,
     /// The longest time that the model may stay silent before its first token, in milliseconds from
     /// 1000 to 90000; that of the installation if absent.
     #[serde(default)]
@@ -131,6 +134,7 @@ impl Resource for ProviderResource {
             model: provider.model.clone(),
             embedding_model: provider.embedding_model.clone(),
             continues_prefix: provider.continues_prefix,
+            vision: provider.vision,
             first_token_timeout_ms: provider.first_token_timeout_ms,
         })
     }
@@ -205,6 +209,7 @@ impl Resource for ProviderResource {
                 .as_deref()
                 .map(|model| model.trim().to_owned()),
             continues_prefix: fields.continues_prefix,
+            vision: fields.vision,
             first_token_timeout_ms: fields.first_token_timeout_ms,
             chosen_by_operator,
         };

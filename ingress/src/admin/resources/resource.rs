@@ -59,6 +59,13 @@ pub(in crate::admin) trait Resource: Send + Sync + 'static {
         current: Option<&CatalogEntry>,
     ) -> impl Future<Output = Result<CatalogEntry, ApplyError>> + Send;
 
+    /// Notes a deletion that is about to happen where a crash in between would leave something.
+    fn announce_deletion(
+        _admin: &Admin<Self::Delete>,
+    ) -> impl Future<Output = ApiResult<()>> + Send {
+        async { Ok(()) }
+    }
+
     /// Removes what is stored elsewhere for an entry that was deleted. Returns the entries of the
     /// catalog that have to be deleted with it.
     fn clean_up(

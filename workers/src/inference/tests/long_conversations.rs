@@ -139,6 +139,7 @@ async fn failed_summary_is_retried() {
         model: "m".into(),
         api: switchboard_schemas::provider::ProviderApi::ChatCompletions,
         continues_prefix: false,
+        vision: false,
         first_token_timeout: None,
         reach: crate::outgoing::AddressReach::Any,
     };

@@ -24,6 +24,7 @@ async fn draft_answers_and_nothing_is_stored() {
     let past = vec![
         PlaygroundMessage::User {
             content: "Ahoy".into(),
+            attachments: Vec::new(),
         },
         PlaygroundMessage::Assistant {
             agent_id: job.agent_id.clone(),

@@ -103,7 +103,9 @@ impl World {
                 accounts: Arc::new(
                     EmbeddedAccounts::open(&dir.path().join("accounts.db")).unwrap(),
                 ),
+                files: Arc::new(switchboard_backends::files::FileStore::in_memory(&secret())),
             },
+            file_reader: crate::ReaderPlace::Thread,
             catalog: CatalogCache::new(catalog),
             vault: SecretVault::new(&secret()),
             default_provider: DefaultProvider {
@@ -172,6 +174,7 @@ impl World {
             key_id: None,
             session_id: session,
             content: content.into(),
+            attachments: Vec::new(),
             visitor: Visitor::default(),
             metadata: Map::new(),
             source: MessageSource::Api,
@@ -488,11 +491,8 @@ pub(super) struct RunningWorker {
 impl RunningWorker {
     pub(super) async fn stop(mut self) {
         self.shutdown.cancel();
-        timeout(WAIT, self.tasks.join_next())
-            .await
-            .expect("the worker drains")
-            .unwrap()
-            .unwrap()
-            .unwrap();
+        let drained = timeout(WAIT, self.tasks.join_next()).await;
+        let ended = drained.expect("the worker drains").unwrap();
+        ended.unwrap().unwrap();
     }
 }

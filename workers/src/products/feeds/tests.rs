@@ -163,12 +163,8 @@ impl World {
             slug: "acme".into(),
             name: "Acme".into(),
         };
-        world
-            .backends
-            .catalog
-            .put(&CatalogEntry::Organization(organization))
-            .await
-            .unwrap();
+        let entry = CatalogEntry::Organization(organization);
+        world.backends.catalog.put(&entry).await.unwrap();
         world.configure(&world.agent).await;
         world
     }
@@ -236,6 +232,9 @@ fn backends(directory: &tempfile::TempDir) -> Backends {
         products: Arc::new(EmbeddedProducts::open(&file("products.db")).unwrap()),
         limiter: Arc::new(EmbeddedLimiter::new()),
         accounts: Arc::new(EmbeddedAccounts::open(&file("accounts.db")).unwrap()),
+        files: Arc::new(switchboard_backends::files::FileStore::in_memory(
+            &InstallationSecret::from_bytes([7; 32]),
+        )),
     }
 }
 

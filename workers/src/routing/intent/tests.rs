@@ -338,6 +338,7 @@ fn model_that(act: Script) -> (&'static ScriptedModel, ModelEndpoint) {
         model: "router".into(),
         api: switchboard_schemas::provider::ProviderApi::ChatCompletions,
         continues_prefix: false,
+        vision: false,
         first_token_timeout: None,
         reach: crate::outgoing::AddressReach::Any,
     };

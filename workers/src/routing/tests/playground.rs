@@ -92,6 +92,7 @@ async fn playground_run_uses_the_draft_and_scores_each_member() {
         vec![
             PlaygroundMessage::User {
                 content: "my login".into(),
+                attachments: Vec::new(),
             },
             assistant,
         ]

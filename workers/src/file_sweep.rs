@@ -1,0 +1,46 @@
+//! Removes expired uploads, and the files of deleted organizations that a crash left.
+
+use std::time::Duration;
+
+use switchboard_backends::{Backends, StoreError, catalog::EntryKind};
+use switchboard_schemas::time::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+/// Share of the interval, as a divisor, within which the first sweep begins at a random time, so
+/// that processes that start together do not sweep together.
+const FIRST_DELAY_DIVISOR: u32 = 60;
+
+/// Sweeps until `shutdown`. Several processes may do so at the same time.
+pub(crate) async fn sweep_until(
+    backends: &Backends,
+    interval: Duration,
+    shutdown: CancellationToken,
+) {
+    let mut delay = (interval / FIRST_DELAY_DIVISOR).mul_f64(rand::random());
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            () = tokio::time::sleep(delay) => {}
+        }
+        delay = interval;
+        match sweep(backends).await {
+            Ok(0) => {}
+            Ok(uploads) => tracing::info!(uploads, "removed expired uploads"),
+            Err(error) => tracing::warn!(%error, "expired uploads not removed; tried again later"),
+        }
+    }
+}
+
+async fn sweep(backends: &Backends) -> Result<u64, StoreError> {
+    let files = &backends.files;
+    for org in files.removed_organizations().await? {
+        let found = backends.catalog.get(EntryKind::Organization, org.as_str());
+        if found.await?.is_none() {
+            files.remove_organization(&org).await?;
+        } else {
+            // Its deletion failed, or its slug was given to another one.
+            files.forget_removal(&org).await?;
+        }
+    }
+    files.sweep(Timestamp::now()).await
+}
