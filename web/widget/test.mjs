@@ -21,6 +21,8 @@ const { webAddress } = await load("dom.ts");
 const { Service } = await load("service.ts");
 const { Conversation } = await load("conversation.ts");
 const { Memory } = await load("memory.ts");
+const { textsOf } = await load("files/texts.ts");
+const { acceptedBy, formatBytes, parseLimits, typeOf } = await load("files/types.ts");
 const { english, fill, chooseLanguage, translateDefaults } = await load("texts.ts");
 
 /** Formats a tree as a short text: names of blocks and marks around their texts. */
@@ -126,6 +128,41 @@ test("every language has every text, with the same blanks", () => {
     }
   }
   assert.equal(fill("{n} of {m}", { n: 1 }), "1 of {m}");
+});
+
+test("every language has every text about files, with the same blanks", () => {
+  const english = textsOf("en");
+  const blanks = (text) => (text.match(/\{\w+\}/g) ?? []).sort().join();
+  for (const code of Object.keys(languages([]))) {
+    const texts = textsOf(code);
+    assert.notEqual(texts.attach, english.attach, code);
+    for (const [name, text] of Object.entries(english)) assert.equal(blanks(texts[name] ?? "none"), blanks(text), `${code}: ${name}`);
+  }
+});
+
+test("a file has the type of its ending if the browser does not know it", () => {
+  for (const [name, type, expected] of [
+    ["a.png", "image/png", "image/png"],
+    ["orders.CSV", "application/vnd.ms-excel", "text/csv"],
+    ["notes.md", "", "text/markdown"],
+    ["photo", "image/jpeg", "image/jpeg"],
+    ["page.html", "text/html", "text/html"],
+    ["README", "", ""],
+  ]) assert.equal(typeOf({ name, type }), expected, name);
+  assert.equal(acceptedBy(["application/pdf", "image/jpeg"]), "application/pdf,.pdf,image/jpeg,.jpg,.jpeg,.jpe,.jfif");
+  for (const value of [null, undefined, {}, { maxBytes: 1, types: [] }, { maxBytes: "1", types: ["a"] }, { maxBytes: 1, types: "a" }]) assert.equal(parseLimits(value), null);
+  assert.deepEqual(parseLimits({ maxBytes: 1, types: ["a", 1] }), { maxBytes: 1, types: ["a"] });
+});
+
+test("sizes are short in every language", () => {
+  for (const [bytes, code, expected] of [
+    [1, "en", "1 byte"],
+    [999_499, "en", "999 kB"],
+    [999_500, "en", "1 MB"],
+    [10_000_000, "en", "10 MB"],
+    [1_250_000, "de", "1,3 MB"],
+    [10_000_000, "fr", "10 Mo"],
+  ]) assert.equal(formatBytes(bytes, code).replace(/\s/g, " "), expected);
 });
 
 test("the first language that is spoken is taken, and English is never far", async () => {

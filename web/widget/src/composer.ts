@@ -1,17 +1,27 @@
-// Input of the visitor: a growing field, and a button to send or stop.
+// Input of the visitor: a growing field, files, and a button to send or stop.
 
+import type { Attachment } from "./conversation.ts";
 import { h, icon, icons, set } from "./dom.ts";
 import type { Settings } from "./settings.ts";
 import { fill, type Language } from "./texts.ts";
 
 export interface ComposerActions {
-  send(text: string): void;
+  send(text: string, attachments: Attachment[]): void;
   stop(): void;
   /** Seconds until the next message may be sent. */
   wait(): number;
   draft(text: string): void;
   /** Announces to screen readers why an action was not performed. */
   warn(text: string): void;
+}
+
+/** Files that the visitor has chosen for the next message. */
+export interface FileTray {
+  readonly state: "empty" | "ready" | "uploading" | "failed";
+  /** Tells the visitor why the message is not sent yet. */
+  readonly reason: string;
+  /** Removes and returns the uploaded files. */
+  take(): Attachment[];
 }
 
 /** Share of the maximum length from which the remaining characters are shown. */
@@ -25,6 +35,9 @@ export class Composer {
   private readonly note = h("p", { class: "note", id: "note" });
   private isBusy = false;
   private isBlocked = false;
+  private files: FileTray | null = null;
+  /** The visitor has sent the message, which waits for its files. */
+  private isHeld = false;
   private slowTimer = 0;
 
   constructor(
@@ -37,6 +50,7 @@ export class Composer {
     this.element = h("form", { class: "composer", novalidate: true }, h("div", { class: "field" }, this.input, this.button), this.note);
     this.input.oninput = () => {
       actions.draft(this.input.value);
+      this.isHeld = false;
       this.update();
     };
     this.input.onkeydown = (event) => {
@@ -72,6 +86,22 @@ export class Composer {
     this.update();
   }
 
+  /** Adds the files to each message, in elements above and beside the field. */
+  attach(files: FileTray, above: HTMLElement, beside: HTMLElement): void {
+    this.files = files;
+    this.element.prepend(above);
+    this.input.before(beside);
+    this.update();
+  }
+
+  /** Sends a message that waited for its files. */
+  filesChanged(): void {
+    if (this.state === "empty") this.isHeld = false;
+    if (this.isHeld && this.state === "ready") this.submit();
+    else if (this.isHeld && this.state === "failed") this.hold();
+    else this.update();
+  }
+
   busy(isBusy: boolean): void {
     this.isBusy = isBusy;
     this.update();
@@ -85,7 +115,9 @@ export class Composer {
 
   private submit(): void {
     const text = this.input.value.trim();
-    if (!text || length(text) > this.settings.maxMessageLength) return;
+    if ((!text && this.state === "empty") || length(text) > this.settings.maxMessageLength) return;
+    if (this.state === "uploading" || this.state === "failed") return this.hold();
+    this.isHeld = false;
     const wait = this.actions.wait();
     if (wait > 0) {
       this.slow(wait);
@@ -94,7 +126,20 @@ export class Composer {
     }
     this.write("");
     this.actions.draft("");
-    this.actions.send(text);
+    this.actions.send(text, this.files?.take() ?? []);
+  }
+
+  private get state(): FileTray["state"] {
+    return this.files?.state ?? "empty";
+  }
+
+  private hold(): void {
+    const { files } = this;
+    // After a failure, the visitor decides again.
+    this.isHeld = this.state === "uploading";
+    this.update();
+    this.tell(files?.reason ?? "", !this.isHeld);
+    this.actions.warn(files?.reason ?? "");
   }
 
   private slow(seconds: number): void {
@@ -114,12 +159,13 @@ export class Composer {
     const left = this.settings.maxMessageLength - used;
     const isOver = left < 0;
     const label = this.isBusy ? texts.stop : texts.send;
-    set(this.button, { "aria-label": label, title: label, "aria-disabled": !this.isBusy && (used === 0 || isOver) ? "true" : null });
+    set(this.button, { "aria-label": label, title: label, "aria-disabled": !this.isBusy && ((used === 0 && this.state === "empty") || isOver) ? "true" : null });
     this.button.classList.toggle("stop", this.isBusy);
     this.button.replaceChildren(icon(this.isBusy ? icons.stop : icons.send));
     set(this.input, { "aria-invalid": isOver ? "true" : null });
     const isNear = used > this.settings.maxMessageLength * COUNTED_SHARE;
-    this.tell(isOver ? fill(texts.over, { n: -left }) : isNear ? fill(texts.left, { n: left }) : "", isOver);
+    const held = this.isHeld ? (this.files?.reason ?? "") : "";
+    this.tell(isOver ? fill(texts.over, { n: -left }) : held || (isNear ? fill(texts.left, { n: left }) : ""), isOver);
     this.fit();
   }
 

@@ -9,10 +9,19 @@ import type { TabMessage, Tabs, SentMessage } from "./tabs.ts";
 
 export type State = "sending" | "waiting" | "running" | "final" | "stopped" | "broken" | "unsent";
 
+/** A file of a message, as the service describes it. */
+export interface Attachment {
+  fileId: string;
+  name: string;
+  mimeType: string;
+  bytes: number;
+}
+
 export interface Entry {
   role: "user" | "assistant";
   id: string | null;
   text: string;
+  attachments: Attachment[];
   at: number;
   state: State;
   /** UI specification as sent by the service. */
@@ -44,6 +53,8 @@ export interface ConversationView {
   refusedEmail(email: string): void;
   /** The service rejected a field of the lead of the first message. */
   refusedLead(lead: Record<string, string>, param: string): void;
+  /** The message was not sent, because the service no longer has one of its files. */
+  refusedFiles(entry: Entry, refusal: Refusal): void;
   /** The first message has taken a lead along. */
   sentLead(lead: Record<string, unknown>): void;
   /** The agent is inactive (with its message), or the service does not respond. */
@@ -56,7 +67,7 @@ const MINUTE_MS = 60_000;
 export class Conversation {
   readonly entries: Entry[] = [];
   private running: { stop: AbortController; following: FollowedReply | null; isStopWanted: boolean } | null = null;
-  private readonly queue: string[] = [];
+  private readonly queue: { text: string; attachments: Attachment[] }[] = [];
   private firstOffset = 0;
   private loading: Promise<void> | null = null;
   private isLoaded = false;
@@ -108,13 +119,13 @@ export class Conversation {
     return oldest === undefined ? 0 : Math.ceil((oldest + MINUTE_MS - now) / 1000);
   }
 
-  send(text: string): void {
+  send(text: string, attachments: Attachment[] = []): void {
     if (this.running) {
-      this.queue.push(text);
+      this.queue.push({ text, attachments });
       return;
     }
     this.memory.set("sent", JSON.stringify([...this.sentTimes(), Date.now()].slice(-200)));
-    this.ask(this.add({ role: "user", text, state: "sending" }));
+    this.ask(this.add({ role: "user", text, attachments, state: "sending" }));
   }
 
   /** Retries a message that was not sent or whose reply was interrupted. */
@@ -123,7 +134,7 @@ export class Conversation {
     const question = entry.role === "user" ? entry : this.entries[at - 1];
     if (this.running || question?.role !== "user") return;
     if (entry.role === "user") this.remove(entry);
-    this.send(question.text);
+    this.send(question.text, question.attachments);
   }
 
   async stop(): Promise<void> {
@@ -210,11 +221,11 @@ export class Conversation {
   }
 
   /** Shows a message of another tab and follows its reply. */
-  private join({ session, text, at, reply }: SentMessage): void {
+  private join({ session, text, attachments = [], at, reply }: SentMessage): void {
     if (session !== this.shown || this.entries.some(({ id }) => id === reply)) return;
     const last = this.entries[this.entries.length - 1];
-    const isThere = last?.role === "user" && last.state === "final" && last.text === text;
-    if (!isThere) this.add({ role: "user", text, at, state: "final" });
+    const isThere = last?.role === "user" && last.state === "final" && last.text === text && last.attachments[0]?.fileId === attachments[0]?.fileId;
+    if (!isThere) this.add({ role: "user", text, attachments, at, state: "final" });
     void this.follow({ id: reply }, null);
   }
 
@@ -268,7 +279,8 @@ export class Conversation {
     const [email, lead] = [this.memory.get("emailToSend"), this.memory.get("leadToSend")];
     this.shown = this.session();
     const kept = { ...(email ? { visitorEmail: email } : {}), ...(lead ? { lead: JSON.parse(lead) as unknown } : {}) };
-    const body = { message: question.text, sessionId: this.shown, ...kept };
+    const attachments = question.attachments.map(({ fileId }) => ({ fileId }));
+    const body = { message: question.text, sessionId: this.shown, ...(attachments[0] ? { attachments } : {}), ...kept };
     // A retried request joins the reply that the first one started.
     const headers = { "Idempotency-Key": randomId() };
     void this.follow({ path, asking: { method: "POST", body, headers } }, question);
@@ -312,7 +324,7 @@ export class Conversation {
     this.view.busy(false);
     if (this.entries.includes(reply)) this.view.finished(reply);
     const next = this.queue.shift();
-    if (next !== undefined) this.send(next);
+    if (next) this.send(next.text, next.attachments);
     else this.catchUp();
   }
 
@@ -343,7 +355,7 @@ export class Conversation {
     const lead = this.memory.get("leadToSend");
     this.memory.set("leadToSend", null);
     if (lead) this.view.sentLead(JSON.parse(lead) as Record<string, unknown>);
-    this.tabs.tell({ kind: "turn", session: this.shown ?? this.session(), text: question.text, at: question.at, reply });
+    this.tabs.tell({ kind: "turn", session: this.shown ?? this.session(), text: question.text, attachments: question.attachments, at: question.at, reply });
   }
 
   private failed(reply: Entry, question: Entry | null, error: unknown): void {
@@ -355,7 +367,12 @@ export class Conversation {
     }
     this.remove(reply);
     // Queued messages would fail as well; the visitor sends them again.
-    const behind = this.queue.splice(0).map((text) => this.add({ role: "user", text, state: "unsent" }));
+    const behind = this.queue.splice(0).map((queued) => this.add({ role: "user", ...queued, state: "unsent" }));
+    if (question && refusal.param.startsWith("attachments")) {
+      this.remove(question);
+      this.view.refusedFiles(question, refusal);
+      question = null;
+    }
     for (const entry of question ? [question, ...behind] : behind) {
       this.change(entry, { state: "unsent", waitS: refusal.status === 429 ? refusal.retryAfterS : 0 });
       this.view.failed(entry, refusal);
@@ -364,7 +381,7 @@ export class Conversation {
     else if (refusal.isPassing) this.view.offline(null);
   }
 
-  private session(): string {
+  session(): string {
     const known = this.memory.get("session");
     if (known) return known;
     // The first conversation is named after the visitor, so that simultaneous first messages of two tabs share it.
@@ -384,7 +401,7 @@ export class Conversation {
 
   private add(known: Partial<Entry> & Pick<Entry, "role" | "text" | "state">, first = false): Entry {
     const flags = { isWorking: false, isLost: false, isShortened: false };
-    const entry: Entry = { id: null, at: Date.now(), cards: null, waitS: 0, ...flags, ...known };
+    const entry: Entry = { id: null, attachments: [], at: Date.now(), cards: null, waitS: 0, ...flags, ...known };
     if (first) this.entries.unshift(entry);
     else this.entries.push(entry);
     this.view.added(entry, first);
@@ -422,9 +439,20 @@ function parseMessages(answer: Record<string, unknown>): (Pick<Entry, "role" | "
       role: message.role === "user" ? "user" : "assistant",
       id: String(message.id),
       text: String(message.content),
+      attachments: parseAttachments(message.attachments),
       at: Date.parse(String(message.timestamp)) || Date.now(),
       state,
       cards: message.uiSpec ?? null,
     };
   });
+}
+
+function parseAttachments(value: unknown): Attachment[] {
+  const files = Array.isArray(value) ? value.map(fields) : [];
+  return files.map(({ fileId, name, mimeType, bytes }) => ({
+    fileId: String(fileId),
+    name: String(name),
+    mimeType: String(mimeType),
+    bytes: Number(bytes),
+  }));
 }

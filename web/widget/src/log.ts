@@ -1,7 +1,7 @@
 // Shows the entries of a conversation and follows the latest one while the visitor is at the end.
 
 import { initial, productGrid } from "./cards.ts";
-import type { Entry } from "./conversation.ts";
+import type { Attachment, Entry } from "./conversation.ts";
 import { h, icon, icons, webLink } from "./dom.ts";
 import type { Settings } from "./settings.ts";
 import { fill, type Language } from "./texts.ts";
@@ -9,10 +9,14 @@ import { fill, type Language } from "./texts.ts";
 /** Markdown renderer, loaded on demand. */
 export type Draw = (container: Element, text: string) => void;
 
+/** Returns the list of the files of a message. */
+export type DrawFiles = (attachments: Attachment[]) => HTMLElement;
+
 interface Row {
   element: HTMLElement;
   bubble: HTMLElement;
   meta: HTMLElement;
+  files: HTMLElement | null;
   shownCards: unknown;
   cards: HTMLElement | null;
 }
@@ -32,6 +36,7 @@ export class Log {
   /** Greeting and notices, above all messages. */
   private readonly opening = h("div");
   private draw: Draw | null = null;
+  private drawFiles: DrawFiles | null = null;
   private isAtEnd = true;
   /** The latest reply, whose first line stays in view until the visitor scrolls past it. */
   private kept: HTMLElement | null = null;
@@ -78,11 +83,18 @@ export class Log {
     this.follow();
   }
 
+  /** Shows the files of all messages. */
+  showFiles(draw: DrawFiles): void {
+    this.drawFiles = draw;
+    for (const entry of this.rows.keys()) this.paint(entry);
+    this.follow();
+  }
+
   add(entry: Entry, first: boolean): void {
     const bubble = h("div", { class: "bubble", dir: "auto" });
     const meta = h("div", { class: "meta" });
     const element = this.rowElement(entry.role, bubble, meta);
-    this.rows.set(entry, { element, bubble, meta, shownCards: null, cards: null });
+    this.rows.set(entry, { element, bubble, meta, files: null, shownCards: null, cards: null });
     const before = this.scroller.scrollHeight;
     if (first) this.list.insertBefore(element, this.opening.nextSibling);
     else this.list.append(element);
@@ -203,6 +215,10 @@ export class Log {
     if (isWaiting) this.write(row.bubble, this.dots(entry), false);
     else this.write(row.bubble, entry.text, entry.role === "assistant");
     row.bubble.hidden = !isWaiting && entry.text === "";
+    if (!row.files && this.drawFiles && entry.attachments[0]) {
+      row.files = this.drawFiles(entry.attachments);
+      row.bubble.before(row.files);
+    }
     if (entry.cards !== row.shownCards) {
       row.cards?.remove();
       row.cards = productGrid(entry.cards, this.language.texts.products);

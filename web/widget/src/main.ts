@@ -7,6 +7,7 @@ import { type Options, type Parts, Widget } from "./widget.ts";
 declare const PANEL_FILE: string;
 declare const MARKDOWN_FILE: string;
 declare const LANGUAGES_FILE: string;
+declare const FILES_FILE: string;
 declare const VERSION: string;
 
 class SwitchboardWidgets {
@@ -83,6 +84,7 @@ const ownParts: Parts = {
   panel: part<typeof import("./panel.ts")>(PANEL_FILE),
   markdown: part<{ render: Draw }>(MARKDOWN_FILE),
   languages: part<typeof import("./languages.ts")>(LANGUAGES_FILE),
+  files: part<typeof import("./files/files.ts")>(FILES_FILE),
 };
 
 /** Loads a part on first use, and again after a failure. */

@@ -5,6 +5,7 @@ import { initial } from "./cards.ts";
 import { Composer, type ComposerActions } from "./composer.ts";
 import type { Entry } from "./conversation.ts";
 import { h, icon, icons } from "./dom.ts";
+import type { Files, FilesHost } from "./files/files.ts";
 import { EmailForm, RatingForm } from "./forms.ts";
 import { LeadForm, asksForEmail, findDueForm } from "./lead.ts";
 import { type Draw, Log } from "./log.ts";
@@ -17,7 +18,8 @@ const PROVIDER = "Switchboard";
 
 export { style };
 
-export interface PanelActions extends ComposerActions {
+export interface PanelActions extends ComposerActions, FilesHost {
+  loadFiles(): Promise<typeof import("./files/files.ts")>;
   close(): void;
   anew(): void;
   again(entry: Entry): void;
@@ -60,6 +62,10 @@ export class Panel {
   private readonly awayText = h("p", { dir: "auto" });
   private readonly badge: HTMLElement;
   private readonly anew: HTMLElement;
+  /** Visitors can send files, or have sent some. */
+  private needsFiles = false;
+  private files: Files | null = null;
+  private loadingFiles: Promise<void> | null = null;
 
   constructor(
     private readonly language: Language,
@@ -102,6 +108,9 @@ export class Panel {
     this.log.configure(settings, draw);
     this.composer.configure(settings);
     this.email.configure(settings.privacyLink);
+    this.needsFiles ||= !!settings.files;
+    this.files?.configure(settings.files);
+    void this.useFiles();
   }
 
   /** Shows forms that are due, or the thanks of those that were just sent. */
@@ -119,6 +128,29 @@ export class Panel {
     if (due?.isFirst && wasWriting) this.focus();
   }
 
+  add(entry: Entry, first: boolean): void {
+    this.log.add(entry, first);
+    if (!entry.attachments[0]) return;
+    this.needsFiles = true;
+    void this.useFiles();
+  }
+
+  /** Puts a message back into the composer, because one of its files is gone. */
+  takeBack({ text, attachments }: Entry, param: string): void {
+    const { composer } = this;
+    const written = [text, composer.input.value].filter(Boolean).join("\n");
+    composer.write(written);
+    this.actions.draft(written);
+    this.needsFiles = true;
+    void this.useFiles().then(() => this.files?.takeBack(attachments, param));
+  }
+
+  /** Removes what the visitor has entered for this conversation only. */
+  forget(): void {
+    this.lead.reset();
+    this.files?.forget();
+  }
+
   show(isShown: boolean, isModal: boolean): void {
     this.element.hidden = !isShown;
     if (isModal) this.element.setAttribute("aria-modal", "true");
@@ -127,6 +159,7 @@ export class Panel {
       this.element.style.animation = "";
       return;
     }
+    void this.useFiles();
     this.composer.fit();
     this.log.toLatest();
   }
@@ -144,6 +177,25 @@ export class Panel {
     if (hasKeyboard && !this.composer.element.hidden) this.composer.input.focus();
     else if (hasKeyboard && this.settings.active) this.lead.focus();
     else this.title.focus();
+  }
+
+  /** Loads the part for files, once the window is open. */
+  private async useFiles(): Promise<void> {
+    if (this.files || !this.needsFiles || this.element.hidden) return;
+    this.loadingFiles ??= this.actions.loadFiles().then(
+      ({ Files, style }) => {
+        const sheet = new CSSStyleSheet();
+        sheet.replaceSync(style);
+        (this.element.getRootNode() as ShadowRoot).adoptedStyleSheets.push(sheet);
+        this.files = new Files(this, this.language, this.actions);
+        this.files.configure(this.settings.files);
+      },
+      // Without it, messages have only text.
+      () => {
+        this.loadingFiles = null;
+      },
+    );
+    await this.loadingFiles;
   }
 
   private key(event: KeyboardEvent): void {

@@ -71,21 +71,22 @@ export class Service {
   }
 
   /** Returns a successful response; throws a `Refusal` otherwise. */
-  async ask(path: string, asking: RequestOptions = {}): Promise<Response> {
+  ask(path: string, { method = "GET", body, headers = {}, signal }: RequestOptions = {}): Promise<Response> {
+    return this.authorized((Authorization) => fetchResponse(this.base + path, method, body, { ...headers, Authorization }, signal));
+  }
+
+  /** Returns the successful response of a request with the token; throws a `Refusal` otherwise. */
+  async authorized(send: (authorization: string) => Promise<Response>): Promise<Response> {
+    const attempt = async () => checked(await send(`Bearer ${this.token?.text}`));
     if (!this.token || this.token.endsAt - Date.now() < RENEW_BEFORE_MS) await this.start();
     try {
-      return await this.send(path, asking);
+      return await attempt();
     } catch (error) {
       // The page may have slept until the token expired, or the service may have been reset.
       if (!(error instanceof Refusal) || error.status !== 401) throw error;
       await this.start();
-      return this.send(path, asking);
+      return attempt();
     }
-  }
-
-  private send(path: string, { method = "GET", body, headers = {}, signal }: RequestOptions): Promise<Response> {
-    const all: Record<string, string> = { ...headers, Authorization: `Bearer ${this.token?.text}` };
-    return fetchResponse(this.base + path, method, body, all, signal);
   }
 
   private async trade(): Promise<Settings> {
@@ -103,7 +104,7 @@ export class Service {
   private async tradeWith(secret: string | null): Promise<Settings> {
     const body = { agentId: this.agent, ...(secret ? { visitorSecret: secret } : {}) };
     const headers: Record<string, string> = this.key ? { Authorization: `Bearer ${this.key}` } : {};
-    const answer = fields(await (await fetchResponse(`${this.base}/api/widget/token`, "POST", body, headers)).json());
+    const answer = fields(await (await checked(await fetchResponse(`${this.base}/api/widget/token`, "POST", body, headers))).json());
     this.token = { text: String(answer.token), endsAt: Date.parse(String(answer.expiresAt)) };
     this.memory.set("secret", String(answer.visitorSecret));
     this.visitor = typeof answer.visitorId === "string" ? answer.visitorId : null;
@@ -137,26 +138,25 @@ async function fetchResponse(
   const stop = () => silence.abort();
   signal?.addEventListener("abort", stop);
   if (signal?.aborted) stop();
-  let response: Response;
   try {
     const content = body === undefined ? {} : { body: JSON.stringify(body) };
     const type = body === undefined ? {} : { "Content-Type": "application/json" };
     const options = { method, headers: { ...type, ...headers }, credentials: "omit", cache: "no-store" } as const;
-    response = await fetch(url, { ...options, ...content, signal: silence.signal });
+    return await fetch(url, { ...options, ...content, signal: silence.signal });
   } catch {
     throw new Refusal(0, "", "the service cannot be reached");
   } finally {
     // The signal still aborts reading the body.
     clearTimeout(timer);
   }
-  if (!response.ok) throw await refusal(response);
-  return response;
 }
 
-async function refusal(response: Response): Promise<Refusal> {
+/** Throws a `Refusal` unless the response is successful. */
+async function checked(response: Response): Promise<Response> {
+  if (response.ok) return response;
   const problem = fields(await response.json().catch(() => null));
   const retryAfter = Number(response.headers.get("Retry-After")) || 0;
   const text = (name: string) => (typeof problem[name] === "string" ? (problem[name] as string) : "");
   const detail = text("detail") || `the service answered ${response.status}`;
-  return new Refusal(response.status, text("code"), detail, retryAfter, fields(problem.details), text("param"));
+  throw new Refusal(response.status, text("code"), detail, retryAfter, fields(problem.details), text("param"));
 }

@@ -40,6 +40,8 @@ export interface Settings {
   privacyLink: string;
   /** Lead form as sent by the service. */
   leadForm: unknown;
+  /** Limits of files as sent by the service; null if visitors cannot send any. */
+  files: unknown;
   /** The agent is active. */
   active: boolean;
   theme: Theme;
@@ -83,6 +85,7 @@ export const DEFAULTS: Settings = {
   disclosureText: "",
   privacyLink: "",
   leadForm: null,
+  files: null,
   active: true,
   theme: THEME,
 };

@@ -1,5 +1,6 @@
 // Synchronizes the tabs of one page.
 
+import type { Attachment } from "./conversation.ts";
 import { fields } from "./settings.ts";
 
 /** A message was sent, and this is its reply. */
@@ -7,6 +8,7 @@ export interface SentMessage {
   kind: "turn";
   session: string;
   text: string;
+  attachments: Attachment[];
   at: number;
   reply: string;
 }

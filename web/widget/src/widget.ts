@@ -1,6 +1,6 @@
 // One widget on a page: connects its parts and handles their events.
 
-import { Conversation, type Entry } from "./conversation.ts";
+import { type Attachment, Conversation, type Entry } from "./conversation.ts";
 import { h, set } from "./dom.ts";
 import { Emitter, type EventName, type Events } from "./emitter.ts";
 import { Launcher } from "./launcher.ts";
@@ -32,6 +32,7 @@ export interface Parts {
   panel(): Promise<typeof import("./panel.ts")>;
   markdown(): Promise<{ render: Draw }>;
   languages(): Promise<typeof import("./languages.ts")>;
+  files(): Promise<typeof import("./files/files.ts")>;
 }
 
 const PHONE = "(max-width: 480px)";
@@ -80,7 +81,7 @@ export class Widget {
     this.tabs = new Tabs(options.agentId, (news) => this.conversation.hear(news));
     this.service = new Service(base, options.agentId, options.apiKey ?? null, this.memory, (settings) => this.apply(settings));
     this.conversation = new Conversation(this.service, this.memory, this.tabs, {
-      added: (entry, first) => this.panel?.log.add(entry, first),
+      added: (entry, first) => this.panel?.add(entry, first),
       changed: (entry) => this.panel?.log.change(entry),
       removed: (entry) => this.panel?.log.remove(entry),
       failed: (entry, { code, message }) => {
@@ -115,6 +116,10 @@ export class Widget {
         this.memory.set("lead", null);
         this.panel?.lead.refuse(lead, param);
         this.renewForm();
+      },
+      refusedFiles: (entry, { code, message, param }) => {
+        this.panel?.takeBack(entry, param);
+        this.emitter.emit("error", { code, message });
       },
       sentLead: ({ consent, [VERSION]: version, ...values }) => this.emitter.emit("lead", { values: values as Record<string, string> }),
       offline: (message) => this.away(message),
@@ -340,14 +345,20 @@ export class Widget {
     this.panel = new Panel(this.language, this.shown, {
       close: () => this.setOpen(false, "visitor", true),
       anew: () => {
-        this.panel?.lead.reset();
+        this.panel?.forget();
         conversation.reset();
         this.panel?.focus();
       },
       again: (entry) => conversation.again(entry),
       earlier: () => conversation.earlier(),
       revive: () => void this.revive(),
-      send: (text) => this.say(text),
+      send: (text, attachments) => this.say(text, attachments),
+      loadFiles: this.parts.files,
+      service: this.service,
+      session: () => conversation.session(),
+      announce: (text) => {
+        this.spoken.textContent = text;
+      },
       stop: () => void conversation.stop(),
       wait: () => conversation.waitFor(this.settings.rateLimitPerMinute),
       draft: (text) => memory.set("draft", text || null, "tab"),
@@ -389,7 +400,7 @@ export class Widget {
     this.root.classList.add("built");
     this.panel.configure(this.shown, this.draw);
     this.panel.composer.write(memory.get("draft", "tab") ?? "");
-    for (const entry of conversation.entries) this.panel.log.add(entry, false);
+    for (const entry of conversation.entries) this.panel.add(entry, false);
     this.panel.composer.busy(conversation.isBusy);
     this.ask();
     if (this.settings.enableMarkdown) void this.loadMarkdown();
@@ -405,10 +416,10 @@ export class Widget {
     this.panel?.log.configure(this.shown, this.draw);
   }
 
-  private say(text: string): void {
+  private say(text: string, attachments?: Attachment[]): void {
     if (!this.settings.active) return;
     this.emitter.emit("message", { role: "user", text, id: null });
-    this.conversation.send(text);
+    this.conversation.send(text, attachments);
   }
 
   private finished(entry: Entry): void {

@@ -6,6 +6,8 @@ mod changing_pages;
 mod conversation;
 mod demo_page;
 mod disclosure;
+mod file_failures;
+mod files;
 mod hostile_text;
 mod leads;
 mod long_replies;
