@@ -15,7 +15,7 @@ const FRAME =
 
 /** Modules of the pages of an agent and of a team. */
 const EDITOR =
-  /src\/components\/(AuditEntries|Card|ChatPanel|Conflict|DeleteResource|Facts|Identity|Lifecycle|lazy-part|SaveBar|Secret|Snippets)/;
+  /src\/components\/(AuditEntries|Card|Chat(Panel|Files)|Conflict|DeleteResource|Facts|Identity|Lifecycle|lazy-part|SaveBar|Secret|Snippets)/;
 
 /** Modules of fields that no page shows at first. */
 const FIELDS = /components\/(Color\w+|NumberInput|Slider)\//;

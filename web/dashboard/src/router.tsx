@@ -143,6 +143,7 @@ const keys = createRoute({
 const providers = createRoute({
   getParentRoute: () => inside,
   path: '/settings/providers',
+  validateSearch: (search: Record<string, unknown>): { provider?: string } => given(search, ['provider']),
   component: lazyRouteComponent(() => import('./pages/settings/Providers'), 'Providers'),
 });
 

@@ -5,6 +5,7 @@ mod analytics;
 mod appearance;
 mod conversation_actions;
 mod conversations;
+mod files;
 mod first_start;
 mod key_usage;
 mod keys;

@@ -239,20 +239,3 @@ async fn window_opens_automatically_as_configured() {
         );
     }
 }
-
-#[tokio::test]
-async fn form_says_that_file_upload_has_no_effect_yet() {
-    let organization = shop_saying("ok").await;
-    let service = organization.service();
-    let path = format!("/agents/{}?tab=behavior", organization.shop());
-    let person = Person::owner_at(&organization, &path).await;
-    person
-        .does("await shows('No effect yet'); await press('File upload');")
-        .await;
-    person.does(SAVES).await;
-    let agent = organization.admin_path(&format!("/agents/{}", organization.shop()));
-    assert_eq!(
-        service.admin().get(&agent).await.json()["features"]["enableFileUpload"],
-        true
-    );
-}

@@ -63,6 +63,26 @@ export interface components {
              */
             features: components["schemas"]["Features"];
             /**
+             * @description Files that visitors may send, if `features.enableFileUpload` is on.
+             * @default {
+             *       "maxBytes": 10000000,
+             *       "types": [
+             *         "image/png",
+             *         "image/jpeg",
+             *         "image/webp",
+             *         "image/gif",
+             *         "text/plain",
+             *         "text/markdown",
+             *         "text/csv",
+             *         "application/json",
+             *         "application/pdf",
+             *         "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+             *         "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+             *       ]
+             *     }
+             */
+            files: components["schemas"]["FileSettings"];
+            /**
              * @description System prompt; never shown to the public.
              * @default You are a helpful assistant.
              */
@@ -203,6 +223,26 @@ export interface components {
              */
             features: components["schemas"]["Features"];
             /**
+             * @description Files that visitors may send, if `features.enableFileUpload` is on.
+             * @default {
+             *       "maxBytes": 10000000,
+             *       "types": [
+             *         "image/png",
+             *         "image/jpeg",
+             *         "image/webp",
+             *         "image/gif",
+             *         "text/plain",
+             *         "text/markdown",
+             *         "text/csv",
+             *         "application/json",
+             *         "application/pdf",
+             *         "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+             *         "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+             *       ]
+             *     }
+             */
+            files: components["schemas"]["FileSettings"];
+            /**
              * @description System prompt; never shown to the public.
              * @default You are a helpful assistant.
              */
@@ -312,6 +352,7 @@ export interface components {
             /** @description The slug of the provider that is used when the first one fails. */
             fallbackProvider?: string | null;
             features?: null | components["schemas"]["Features"];
+            files?: null | components["schemas"]["FileSettings"];
             /** @description System prompt; never shown to the public. */
             instructions?: string | null;
             leadForm?: null | (components["schemas"]["LeadForm"] | null);
@@ -429,6 +470,26 @@ export interface components {
              *     }
              */
             features: components["schemas"]["Features"];
+            /**
+             * @description Files that visitors may send, if `features.enableFileUpload` is on.
+             * @default {
+             *       "maxBytes": 10000000,
+             *       "types": [
+             *         "image/png",
+             *         "image/jpeg",
+             *         "image/webp",
+             *         "image/gif",
+             *         "text/plain",
+             *         "text/markdown",
+             *         "text/csv",
+             *         "application/json",
+             *         "application/pdf",
+             *         "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+             *         "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+             *       ]
+             *     }
+             */
+            files: components["schemas"]["FileSettings"];
             /**
              * @description System prompt; never shown to the public.
              * @default You are a helpful assistant.
@@ -595,6 +656,26 @@ export interface components {
              *     }
              */
             features: components["schemas"]["Features"];
+            /**
+             * @description Files that visitors may send, if `features.enableFileUpload` is on.
+             * @default {
+             *       "maxBytes": 10000000,
+             *       "types": [
+             *         "image/png",
+             *         "image/jpeg",
+             *         "image/webp",
+             *         "image/gif",
+             *         "text/plain",
+             *         "text/markdown",
+             *         "text/csv",
+             *         "application/json",
+             *         "application/pdf",
+             *         "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+             *         "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+             *       ]
+             *     }
+             */
+            files: components["schemas"]["FileSettings"];
             /** @description The id of the resource. */
             id: string;
             /**
@@ -795,6 +876,25 @@ export interface components {
         ApplyDocument: {
             /** @description The organizations to create or update. */
             organizations: components["schemas"]["OrganizationDocument"][];
+        };
+        /** @description A file of a message, without its bytes. */
+        Attachment: {
+            /**
+             * Format: int64
+             * @description Size of the file.
+             */
+            bytes: number;
+            /** @description Id of the file. */
+            fileId: components["schemas"]["FileId"];
+            /** @description Type of the file, which its content was checked against. */
+            mimeType: components["schemas"]["FileType"];
+            /** @description Name that the sender gave the file, without a path. Personal data. */
+            name: string;
+        };
+        /** @description A file that a message names. */
+        AttachmentReference: {
+            /** @description Id of an uploaded file. */
+            fileId: components["schemas"]["FileId"];
         };
         /** @description A column of a source that became an attribute of the products. */
         AttributeColumn: {
@@ -1066,6 +1166,8 @@ export interface components {
         /** @description An earlier message of a playground run. */
         EarlierMessage: {
             agentId?: components["schemas"]["AgentId"] | null;
+            /** @description The files that were sent with a message of the editor. */
+            attachments?: components["schemas"]["AttachmentReference"][];
             /** @description The text of the message. */
             content: string;
             /** @description The author of the message. */
@@ -1170,7 +1272,7 @@ export interface components {
              */
             enableEmailCapture: boolean;
             /**
-             * @description Kept for clients. It has no effect: there is no upload endpoint.
+             * @description Lets visitors send files with their messages, as `files` allows.
              * @default false
              */
             enableFileUpload: boolean;
@@ -1221,6 +1323,51 @@ export interface components {
             before?: unknown;
             /** @description Path of the field, separated by dots. */
             field: string;
+        };
+        /**
+         * @description An opaque id that begins with `file_`.
+         * @example file_77777777777777777777777777
+         */
+        FileId: string;
+        /** @description The files that visitors may send to an agent. */
+        FileSettings: {
+            /**
+             * Format: int32
+             * @description Size of the largest file, in bytes.
+             * @default 10000000
+             */
+            maxBytes: number;
+            /**
+             * @description Types of files, without repeats.
+             * @default [
+             *       "image/png",
+             *       "image/jpeg",
+             *       "image/webp",
+             *       "image/gif",
+             *       "text/plain",
+             *       "text/markdown",
+             *       "text/csv",
+             *       "application/json",
+             *       "application/pdf",
+             *       "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+             *       "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+             *     ]
+             */
+            types: components["schemas"]["FileType"][];
+        };
+        /**
+         * @description A type of files that agents can accept.
+         * @enum {string}
+         */
+        FileType: "image/png" | "image/jpeg" | "image/webp" | "image/gif" | "text/plain" | "text/markdown" | "text/csv" | "application/json" | "application/pdf" | "application/vnd.openxmlformats-officedocument.wordprocessingml.document" | "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+        /** @description The form of an upload. */
+        FileUploadForm: {
+            /**
+             * Format: binary
+             * @description The file, with its name.
+             */
+            file: string;
+            sessionId?: components["schemas"]["SessionId"] | null;
         };
         /**
          * @description The reason why the provider stopped.
@@ -1635,6 +1782,8 @@ export interface components {
             hasMore: boolean;
             /** @description The items of this page. */
             items: (components["schemas"]["AuthorView"] & {
+                /** @description The files that were sent with the message. */
+                attachments?: components["schemas"]["Attachment"][];
                 /** @description The text of the message. */
                 content: string;
                 /** @description The id of the message. */
@@ -1746,6 +1895,8 @@ export interface components {
         };
         /** @description A playground run of an agent or a team. */
         PlaygroundRunRequest: {
+            /** @description Files that were uploaded for the playground. */
+            attachments?: components["schemas"]["AttachmentReference"][];
             /**
              * @description The fields that differ from the saved resource, as in a merge patch; all of them where the
              *     id is `new`.
@@ -1753,7 +1904,7 @@ export interface components {
             draft?: Record<string, unknown> | null;
             /** @description The earlier messages, oldest first. */
             history?: components["schemas"]["EarlierMessage"][];
-            /** @description The message. */
+            /** @description The message; may be empty beside attachments. */
             message: string;
         };
         /** @description Products before a replacement. */
@@ -1941,6 +2092,8 @@ export interface components {
             model?: string;
             /** @description The name in references, from which the id is derived; never changes. */
             slug: string;
+            /** @description `true` if the models see pictures. */
+            vision?: boolean;
         };
         /** @description The fields of a change, and the version that it applies to. */
         ProviderFieldsChange: {
@@ -1964,6 +2117,8 @@ export interface components {
             slug: string;
             /** @description The version that was read; the response is 409 if the resource has another one. */
             version?: string | null;
+            /** @description `true` if the models see pictures. */
+            vision?: boolean;
         };
         /** @description The fields of a change, and the version that it applies to. */
         ProviderFieldsPatch: {
@@ -1986,6 +2141,8 @@ export interface components {
             slug?: string | null;
             /** @description The version that was read; the response is 409 if the resource has another one. */
             version?: string | null;
+            /** @description `true` if the models see pictures. */
+            vision?: boolean | null;
         };
         /**
          * @description The outcome of a step of a provider's test.
@@ -2049,6 +2206,8 @@ export interface components {
             slug: string;
             /** @description The version of the resource, also in `ETag`; absent in lists. */
             version?: string;
+            /** @description `true` if the models see pictures. */
+            vision: boolean;
         };
         /** @description Ratings of conversations. */
         RatingStatistics: {
@@ -2512,6 +2671,22 @@ export interface components {
             responseTime: number;
             /** @description The final state. */
             status: components["schemas"]["ReplyStatus"];
+        };
+        /** @description A file that was stored. */
+        UploadedFile: {
+            /**
+             * Format: int64
+             * @description Size of the file.
+             */
+            bytes: number;
+            /** @description Time at which the file is deleted, unless a message names it before. */
+            expiresAt: components["schemas"]["Timestamp"];
+            /** @description Id of the file. */
+            fileId: components["schemas"]["FileId"];
+            /** @description Type of the file, which its content was checked against. */
+            mimeType: components["schemas"]["FileType"];
+            /** @description Name that the sender gave the file, without a path. Personal data. */
+            name: string;
         };
         /** @description Token counts of one reply. */
         Usage: {

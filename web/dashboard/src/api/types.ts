@@ -63,9 +63,9 @@ export interface Disclosure {
 export type Identity = Schemas['ResourceIdentity'];
 
 export type Agent = Omit<Schemas['AgentView'], 'leadForm' | 'disclosure'> & {
-  leadForm?: LeadForm | null;
-  disclosure?: Disclosure;
-};
+    leadForm?: LeadForm | null;
+    disclosure?: Disclosure;
+  };
 export type Team = Schemas['TeamView'];
 export type Provider = Schemas['ProviderView'];
 export type ProviderTestReport = Schemas['ProviderTestReport'];
@@ -86,7 +86,8 @@ export type UiSpec = {
 
 /** Message of a conversation; only replies have the fields of `ReplyFactsView`. */
 export type Message = Omit<Schemas['Page_MessageView']['items'][number], keyof Schemas['ReplyFactsView'] | 'role'> &
-  Partial<Omit<Schemas['ReplyFactsView'], 'uiSpec'>> & {
+  Partial<Omit<Schemas['ReplyFactsView'], 'uiSpec'>> &
+  {
     role: 'user' | 'assistant';
     uiSpec?: UiSpec | null;
   };

@@ -1,12 +1,15 @@
 // Chat of the playground: messages, streaming replies and their facts, with two replies side by side.
 import { ActionIcon, Badge, Box, Button, Group, Loader, Stack, Text, Textarea, Tooltip } from '@mantine/core';
 import { IconPlayerStop, IconRefresh, IconSend2, IconTool } from '@tabler/icons-react';
-import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from 'react';
+import { type ClipboardEvent, type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from 'react';
+import { Attachments } from './Attachments';
+import { AttachButton, PendingFiles } from './ChatFiles';
 import { ErrorAlert } from './ErrorAlert';
 import { seconds, took } from './formats';
 import { Markdown } from './Markdown';
 import { ProductStrip } from './ProductStrip';
 import type { Answer, Chat, Side, ToolCall, Turn } from './use-chat';
+import type { Uploads } from './use-uploads';
 
 const SIDE_NAMES: Record<Side, string> = { draft: 'Draft', saved: 'Saved' };
 
@@ -18,11 +21,21 @@ interface ChatPanelProps {
   /** Content before the first message. */
   opening: ReactNode;
   suggestions?: string[];
+  /** Files of the next message, if the agent accepts any. */
+  uploads?: Uploads;
   /** Renders replies as Markdown. */
   isMarkdown?: boolean;
 }
 
-export function ChatPanel({ chat, sides, placeholder, opening, suggestions = [], isMarkdown = true }: ChatPanelProps) {
+export function ChatPanel({
+  chat,
+  sides,
+  placeholder,
+  opening,
+  suggestions = [],
+  uploads,
+  isMarkdown = true,
+}: ChatPanelProps) {
   const [text, setText] = useState('');
   const log = useRef<HTMLDivElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: each change of the turns may make the log longer
@@ -30,10 +43,21 @@ export function ChatPanel({ chat, sides, placeholder, opening, suggestions = [],
     // Keeps the end of the conversation in view while it grows.
     if (log.current !== null) log.current.scrollTop = log.current.scrollHeight;
   }, [chat.turns]);
+  const attach = useRef<HTMLButtonElement>(null);
+  const hasFiles = uploads !== undefined && uploads.uploads.length > 0;
+  const canSend = (question: string) =>
+    (question.trim() !== '' || hasFiles) && !chat.isRunning && uploads?.isBusy !== true;
   const send = (question: string) => {
-    if (question.trim() === '' || chat.isRunning) return;
+    if (!canSend(question)) return;
     setText('');
-    chat.send(question.trim(), sides);
+    chat.send({ text: question.trim(), files: uploads?.take() ?? [] }, sides);
+  };
+  const onPaste = (event: ClipboardEvent) => {
+    const { files, types } = event.clipboardData;
+    // Office programs add a picture of copied text.
+    if (uploads === undefined || files.length === 0 || types.includes('text/plain')) return;
+    event.preventDefault();
+    uploads.add([...files]);
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;
@@ -57,7 +81,9 @@ export function ChatPanel({ chat, sides, placeholder, opening, suggestions = [],
           <TurnView key={turn.id} turn={turn} isMarkdown={isMarkdown} />
         ))}
       </div>
+      {uploads !== undefined && <PendingFiles uploads={uploads} onRemoved={() => attach.current?.focus()} />}
       <Group gap="xs" align="flex-end" wrap="nowrap">
+        {uploads !== undefined && <AttachButton uploads={uploads} button={attach} />}
         <Textarea
           className="grow"
           aria-label="Message"
@@ -68,13 +94,14 @@ export function ChatPanel({ chat, sides, placeholder, opening, suggestions = [],
           value={text}
           onChange={(event) => setText(event.currentTarget.value)}
           onKeyDown={onKeyDown}
+          onPaste={onPaste}
         />
         {chat.isRunning ? (
           <ActionIcon size={36} variant="default" aria-label="Stop the reply" onClick={chat.stop}>
             <IconPlayerStop size={18} aria-hidden />
           </ActionIcon>
         ) : (
-          <ActionIcon size={36} aria-label="Send" onClick={() => send(text)} disabled={text.trim() === ''}>
+          <ActionIcon size={36} aria-label="Send" onClick={() => send(text)} disabled={!canSend(text)}>
             <IconSend2 size={18} aria-hidden />
           </ActionIcon>
         )}
@@ -98,9 +125,12 @@ export function ChatPanel({ chat, sides, placeholder, opening, suggestions = [],
 function TurnView({ turn, isMarkdown }: { turn: Turn; isMarkdown: boolean }) {
   return (
     <>
-      <div className="said text-block" data-role="user">
-        <Text size="sm">{turn.question}</Text>
-      </div>
+      {turn.question.text !== '' && (
+        <div className="said text-block" data-role="user">
+          <Text size="sm">{turn.question.text}</Text>
+        </div>
+      )}
+      <Attachments files={turn.question.files} />
       <div className="answers" data-count={turn.answers.length}>
         {turn.answers.map((answer) => (
           <AnswerView key={answer.side} answer={answer} isMarkdown={isMarkdown} />

@@ -14,7 +14,8 @@ const facts = createTheme({
       defaultProps: { ...text, withPicker: false, withEyeDropper: false, popoverProps: { disabled: true } },
     },
     SegmentedControl: { defaultProps: { readOnly: true } },
-    // A checkbox cannot be read-only; its style keeps it readable.
+    // Checkboxes cannot be read-only; their style keeps them readable.
+    Checkbox: { defaultProps: { disabled: true } },
     Switch: { defaultProps: { disabled: true } },
   },
 });

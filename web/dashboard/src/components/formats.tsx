@@ -72,6 +72,17 @@ export function Stars({ rating }: { rating: unknown }) {
   );
 }
 
+const SIZE_UNITS = [
+  ['MB', 1_000_000],
+  ['kB', 1_000],
+] as const;
+
+/** Size of a file with at most one decimal. */
+export function fileSize(bytes: number): string {
+  const unit = SIZE_UNITS.find(([, length]) => bytes >= length);
+  return unit === undefined ? `${bytes} B` : `${Number((bytes / unit[1]).toFixed(1))} ${unit[0]}`;
+}
+
 /** Duration; measured durations of 0 ms are shown as less than 1 ms. */
 export function took(milliseconds: number): string {
   return Math.round(milliseconds) < 1 ? 'under 1 ms' : seconds(milliseconds);

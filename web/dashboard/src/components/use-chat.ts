@@ -2,6 +2,7 @@
 // times, tokens and tool calls.
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { ReplyFailure } from '../api/client';
+import type { AttachedIds, Attachment } from '../api/files';
 import { HISTORY_MAX, type HistoryMessage, type PlaygroundEvent } from '../api/playground';
 import type { UiSpec } from '../api/types';
 
@@ -30,23 +31,29 @@ export interface Answer {
   uiSpec?: UiSpec;
 }
 
+/** Message to the agent; its text may be empty if it has files. */
+export interface Question {
+  text: string;
+  files: Attachment[];
+}
+
 export interface Turn {
   id: string;
-  question: string;
+  question: Question;
   answers: Answer[];
 }
 
 export interface Chat {
   turns: Turn[];
   isRunning: boolean;
-  send: (question: string, sides: Side[]) => void;
+  send: (question: Question, sides: Side[]) => void;
   stop: () => void;
   restart: () => void;
 }
 
 export type Ask = (
   side: Side,
-  message: string,
+  question: Question,
   history: HistoryMessage[],
   signal: AbortSignal,
 ) => AsyncGenerator<PlaygroundEvent>;
@@ -60,7 +67,7 @@ export function useChat(ask: Ask): Chat {
   useEffect(() => () => running.current?.abort(), []);
 
   const send = useCallback(
-    (question: string, sides: Side[]) => {
+    (question: Question, sides: Side[]) => {
       begun.current += 1;
       const id = String(begun.current);
       const abort = new AbortController();
@@ -120,11 +127,16 @@ function history(turns: Turn[], side: Side): HistoryMessage[] {
     if (answer === undefined || answer.text === '') return [];
     const shown = answer.uiSpec === undefined ? {} : { uiSpec: answer.uiSpec };
     return [
-      { role: 'user', content: question },
+      { role: 'user', content: question.text, ...attachedIds(question) },
       { role: 'assistant', content: answer.text, ...shown },
     ];
   });
   return said.slice(-HISTORY_MAX);
+}
+
+/** Returns the files of a question as fields of a request. */
+export function attachedIds({ files }: Question): AttachedIds {
+  return files.length === 0 ? {} : { attachments: files.map(({ fileId }) => ({ fileId })) };
 }
 
 function after(answer: Answer, event: PlaygroundEvent, elapsedMs: number): Partial<Answer> {

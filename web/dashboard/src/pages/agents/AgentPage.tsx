@@ -149,7 +149,7 @@ function Editor({ read }: { read: Agent }) {
           </Tabs>
           <SaveBar form={form} saving={saving} invalidReason={invalidReason} />
         </div>
-        <TestPanel draft={form.fields} patch={form.patch} mayTry={!isReadOnly} />
+        <TestPanel draft={form.fields} saved={form.base} patch={form.patch} mayTry={!isReadOnly} />
       </div>
       {saving.conflict !== undefined && (
         <Conflict
@@ -171,11 +171,12 @@ function Editor({ read }: { read: Agent }) {
 
 interface TestPanelProps {
   draft: Agent;
+  saved: Agent;
   patch: Record<string, unknown>;
   mayTry: boolean;
 }
 
-function TestPanel({ draft, patch, mayTry }: TestPanelProps) {
+function TestPanel({ draft, saved, patch, mayTry }: TestPanelProps) {
   const { tab } = route.useSearch();
   const [chosen, setChosen] = useState<string>();
   // The appearance tab starts with the preview, all others with the playground.
@@ -189,7 +190,7 @@ function TestPanel({ draft, patch, mayTry }: TestPanelProps) {
             <Tabs.Tab value="preview">Preview</Tabs.Tab>
           </Tabs.List>
           <Tabs.Panel value="playground">
-            <Playground draft={draft} patch={patch} mayTry={mayTry} />
+            <Playground draft={draft} saved={saved} patch={patch} mayTry={mayTry} />
           </Tabs.Panel>
           <Tabs.Panel value="preview">{view === 'preview' && <WidgetPreview agent={draft} />}</Tabs.Panel>
         </Tabs>

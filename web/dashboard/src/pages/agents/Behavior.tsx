@@ -1,7 +1,8 @@
-// Widget features, lead form, limits and auto-open.
+// Widget features, file uploads, lead form, limits and auto-open.
 import { NumberInput, SimpleGrid, Stack, Switch } from '@mantine/core';
 import type { AgentFields, Features, WidgetSettings } from '../../api/types';
 import { Card } from '../../components/Card';
+import { FileUploads } from './FileUploads';
 import { LeadFormEditor } from './LeadFormEditor';
 import type { SectionProps } from './section';
 
@@ -9,11 +10,6 @@ const FEATURES: { field: keyof Features; label: string; about?: string }[] = [
   { field: 'enableMarkdown', label: 'Formatted replies', about: 'Render headings, lists, links and code.' },
   { field: 'enableRating', label: 'Rating', about: 'Visitors can rate a conversation from 1 to 5 and say why.' },
   { field: 'enableEmailCapture', label: 'Email form', about: 'Visitors can leave an email address.' },
-  {
-    field: 'enableFileUpload',
-    label: 'File upload',
-    about: 'No effect yet: the service does not accept files.',
-  },
 ];
 
 export function Behavior(section: SectionProps) {
@@ -34,6 +30,7 @@ export function Behavior(section: SectionProps) {
           />
         ))}
       </Card>
+      <FileUploads {...section} />
       <LeadFormEditor {...section} />
       <Card title="Limits" about="Enforced by the service for each visitor.">
         <SimpleGrid cols={{ base: 1, xs: 2 }}>

@@ -1,9 +1,9 @@
 // Catalog of an upload or a feed: size, age, skipped rows, replacement.
-import { Button, FileButton, Group, Stack, Text } from '@mantine/core';
+import { Button, FileButton, Group, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { IconArrowBackUp, IconFileUpload, IconInfoCircle, IconPackage } from '@tabler/icons-react';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { type DragEvent, type ReactNode, useRef, useState } from 'react';
+import { useRef, useState } from 'react';
 import {
   type FetchedFeed,
   type KeptProducts,
@@ -14,6 +14,7 @@ import {
 import { useSession } from '../../api/session';
 import { Card } from '../../components/Card';
 import { Confirm } from '../../components/Confirm';
+import { FileDrop } from '../../components/FileDrop';
 import { When } from '../../components/formats';
 import { count } from './count';
 import { FileReport, ReplaceCatalog } from './ReplaceCatalog';
@@ -70,7 +71,7 @@ export function Catalog({ agentId, kept, feed, isReadOnly }: CatalogProps) {
     </FileButton>
   );
   return (
-    <Drop onDrop={mayUpload ? take : undefined}>
+    <FileDrop onDrop={mayUpload ? (files) => take(files[0]) : undefined}>
       <Card title="Catalog" about="Up to 50,000 products from an Excel (.xlsx), CSV, JSON or XML file, or from a feed.">
         {uploading.isError && <UploadError error={uploading.error} />}
         {kept === null ? <None isReadOnly={isReadOnly} feed={feed} /> : <Facts kept={kept} />}
@@ -139,7 +140,7 @@ export function Catalog({ agentId, kept, feed, isReadOnly }: CatalogProps) {
           The agent stops showing them within two seconds. Manual products stay.
         </Confirm>
       )}
-    </Drop>
+    </FileDrop>
   );
 }
 
@@ -175,27 +176,5 @@ function Facts({ kept }: { kept: KeptProducts }) {
       </div>
       <FileReport of={kept} />
     </>
-  );
-}
-
-/** Drop zone for files; inactive without `onDrop`. */
-function Drop({ onDrop, children }: { onDrop: ((file: File | undefined) => void) | undefined; children: ReactNode }) {
-  const [isOver, setOver] = useState(false);
-  const over = (event: DragEvent) => {
-    if (onDrop === undefined || !event.dataTransfer.types.includes('Files')) return;
-    event.preventDefault();
-    setOver(true);
-  };
-  const drop = (event: DragEvent) => {
-    setOver(false);
-    if (onDrop === undefined) return;
-    event.preventDefault();
-    onDrop(event.dataTransfer.files[0]);
-  };
-  return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: whoever has no mouse uses the button inside
-    <div className="drop" data-over={isOver} onDragOver={over} onDragLeave={() => setOver(false)} onDrop={drop}>
-      <Stack gap={0}>{children}</Stack>
-    </div>
   );
 }

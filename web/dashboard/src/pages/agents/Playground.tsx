@@ -2,11 +2,15 @@
 import { Alert, SegmentedControl, Stack, Text } from '@mantine/core';
 import { IconInfoCircle } from '@tabler/icons-react';
 import { useCallback, useEffect, useRef, useState } from 'react';
+import { uploadFile } from '../../api/files';
 import { runAgent } from '../../api/playground';
 import { useSession } from '../../api/session';
 import type { Agent } from '../../api/types';
 import { ChatPanel } from '../../components/ChatPanel';
-import { type Ask, type Side, useChat } from '../../components/use-chat';
+import { FileDrop } from '../../components/FileDrop';
+import { type Ask, attachedIds, type Side, useChat } from '../../components/use-chat';
+import { useUploads } from '../../components/use-uploads';
+import { FILES_DEFAULT } from '../../file-types';
 import { recordTry } from './tried';
 
 const VIEWS = {
@@ -20,12 +24,13 @@ type View = keyof typeof VIEWS;
 interface PlaygroundProps {
   /** Edited fields. */
   draft: Agent;
+  saved: Agent;
   /** Merge patch of the saved agent. */
   patch: Record<string, unknown>;
   mayTry: boolean;
 }
 
-export function Playground({ draft, patch, mayTry }: PlaygroundProps) {
+export function Playground({ draft, saved, patch, mayTry }: PlaygroundProps) {
   const org = useSession().organization.id;
   const [view, setView] = useState<View>('draft');
   // Read when a message is sent, so that editing the form does not restart the chat.
@@ -34,14 +39,16 @@ export function Playground({ draft, patch, mayTry }: PlaygroundProps) {
     latest.current = patch;
   }, [patch]);
   const ask = useCallback<Ask>(
-    (side, message, history, signal) => {
+    (side, question, history, signal) => {
       recordTry(draft.id);
-      const request = side === 'draft' ? { message, history, draft: latest.current } : { message, history };
-      return runAgent(org, draft.id, request, signal);
+      const request = { message: question.text, ...attachedIds(question), history };
+      return runAgent(org, draft.id, side === 'draft' ? { ...request, draft: latest.current } : request, signal);
     },
     [org, draft.id],
   );
   const chat = useChat(ask);
+  const uploads = useUploads(draft.files ?? FILES_DEFAULT, (file, signal) => uploadFile(org, draft.id, file, signal));
+  const acceptsFiles = VIEWS[view].sides.every((side) => (side === 'draft' ? draft : saved).features.enableFileUpload);
   if (!mayTry) {
     return (
       <Alert variant="light" color="indigo" icon={<IconInfoCircle />} title="You need the editor role to test">
@@ -60,20 +67,23 @@ export function Playground({ draft, patch, mayTry }: PlaygroundProps) {
         data={Object.entries(VIEWS).map(([value, { label }]) => ({ value, label }))}
       />
       <Text size="xs" c="dimmed">
-        {VIEWS[view].about} Nothing is stored.
+        {VIEWS[view].about} {acceptsFiles ? 'Only files are stored, until they expire.' : 'Nothing is stored.'}
       </Text>
-      <ChatPanel
-        chat={chat}
-        sides={VIEWS[view].sides}
-        placeholder={draft.placeholderText}
-        isMarkdown={draft.features.enableMarkdown}
-        suggestions={['What can you do?', 'Tell me about yourself']}
-        opening={
-          <div className="said" data-role="assistant">
-            <Text size="sm">{draft.welcomeMessage}</Text>
-          </div>
-        }
-      />
+      <FileDrop onDrop={acceptsFiles ? uploads.add : undefined}>
+        <ChatPanel
+          chat={chat}
+          sides={VIEWS[view].sides}
+          placeholder={draft.placeholderText}
+          {...(acceptsFiles && { uploads })}
+          isMarkdown={draft.features.enableMarkdown}
+          suggestions={['What can you do?', 'Tell me about yourself']}
+          opening={
+            <div className="said" data-role="assistant">
+              <Text size="sm">{draft.welcomeMessage}</Text>
+            </div>
+          }
+        />
+      </FileDrop>
     </Stack>
   );
 }

@@ -3,6 +3,7 @@ import { Group, SegmentedControl, Stack, Text } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
 import { useEffect, useRef, useState } from 'react';
 import type { AgentFields } from '../../api/types';
+import { FILES_DEFAULT } from '../../file-types';
 import { DISCLOSURE_DEFAULT } from './themes';
 
 /** Wide enough for the largest window; on narrower pages the widget would cover everything. */
@@ -70,5 +71,7 @@ function answerFor(agent: AgentFields, isOffline: boolean) {
     return { theme, notice, offline: { name, offlineMessage, position, size, triggerText } };
   }
   const leadForm = features.enableLeadCapture && agent.leadForm ? { leadForm: agent.leadForm } : {};
-  return { theme, notice, configuration: { name, description, welcomeMessage, placeholderText, widget, ...leadForm } };
+  const files = features.enableFileUpload ? { files: agent.files ?? FILES_DEFAULT } : {};
+  const texts = { name, description, welcomeMessage, placeholderText };
+  return { theme, notice, configuration: { ...texts, widget, ...leadForm, ...files } };
 }

@@ -15,6 +15,7 @@ export function validateAgent(agent: AgentFields): string | undefined {
   if (agent.theme.fontFamily.trim() === '') return 'Appearance: enter at least one font';
   if (validateWebAddress(agent.disclosure?.privacyLink ?? '') !== undefined)
     return 'Appearance: the privacy link is invalid';
+  if (agent.files?.types.length === 0) return 'Behavior: choose at least one type of files';
   const leadFormError = agent.leadForm && validateLeadForm(agent.leadForm);
   if (leadFormError) return `Behavior: ${leadFormError}`;
   const product = agent.ecommerce.products.findIndex(

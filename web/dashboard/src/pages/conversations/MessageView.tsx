@@ -1,6 +1,7 @@
 // One message of a transcript.
 import { Badge, Group, Stack, Text, Tooltip } from '@mantine/core';
 import type { Message } from '../../api/types';
+import { Attachments } from '../../components/Attachments';
 import { exactTime, seconds } from '../../components/formats';
 import { Markdown } from '../../components/Markdown';
 import { ProductStrip } from '../../components/ProductStrip';
@@ -27,6 +28,7 @@ export function MessageView({ message, withAgent }: { message: Message; withAgen
       gap={6}
       align={isVisitor ? 'flex-end' : 'flex-start'}
       component="article"
+      data-from={isVisitor ? 'visitor' : 'agent'}
       aria-label={isVisitor ? 'Visitor' : (message.agentName ?? 'Agent')}
     >
       {withAgent && message.agentName !== undefined && (
@@ -45,6 +47,7 @@ export function MessageView({ message, withAgent }: { message: Message; withAgen
           )}
         </div>
       )}
+      <Attachments files={message.attachments} />
       {message.uiSpec?.type === 'product-grid' && (
         <div className="wide">
           <ProductStrip products={message.uiSpec.data} />

@@ -22,6 +22,7 @@ const NEW: ProviderFields = {
   embeddingModel: null,
   continuesPrefix: false,
   firstTokenTimeoutMs: null,
+  vision: false,
 };
 
 const APIS = [
@@ -48,10 +49,11 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
   };
   const saving = useMutation({
     mutationFn: () => {
-      const { slug, baseUrl, api, model, embeddingModel, continuesPrefix, firstTokenTimeoutMs } = fields;
+      const { slug, baseUrl, api, model, embeddingModel, continuesPrefix, firstTokenTimeoutMs, vision } = fields;
       // A missing key stays, an empty one is removed.
       const key = apiKey !== '' ? { apiKey } : isKeyGone ? { apiKey: '' } : {};
-      const body = { slug, baseUrl, api, model, embeddingModel, continuesPrefix, firstTokenTimeoutMs, ...key };
+      const settings = { api, model, embeddingModel, continuesPrefix, firstTokenTimeoutMs, vision };
+      const body = { slug, baseUrl, ...settings, ...key };
       return provider === undefined
         ? create(org, 'providers', body)
         : change(org, 'providers', provider.id, body, undefined);
@@ -154,6 +156,12 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
             description="The endpoint can continue an unfinished assistant message, so that a reply continues after the loss of a worker."
             checked={fields.continuesPrefix}
             onChange={(event) => set({ continuesPrefix: event.currentTarget.checked })}
+          />
+          <Switch
+            label="Models see pictures"
+            description="Pictures of visitors are sent to the model; otherwise the agent says that it cannot see them."
+            checked={fields.vision}
+            onChange={(event) => set({ vision: event.currentTarget.checked })}
           />
           {provider !== undefined && <ConnectionTest provider={provider} isSaved={isSaved} />}
           <Group justify="space-between">

@@ -2,6 +2,7 @@
 import { ActionIcon, Badge, Button, Group, Text } from '@mantine/core';
 import { IconPencil, IconPlugConnected, IconPlus } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { createColumnHelper } from '@tanstack/react-table';
 import { useMemo, useState } from 'react';
 import { listQuery } from '../../api/resources';
@@ -13,6 +14,8 @@ import { ErrorAlert } from '../../components/ErrorAlert';
 import { LoadingRows, Page } from '../../components/Page';
 import { RIGHTS } from '../../rights';
 import { EditProvider } from './EditProvider';
+
+const route = getRouteApi('/inside/settings/providers');
 
 const column = createColumnHelper<Provider>();
 
@@ -73,7 +76,14 @@ export function Providers() {
   const org = useSession().organization.id;
   const mayConfigure = useMay(RIGHTS.configure);
   const providers = useQuery(listQuery(org, 'providers'));
-  const [editing, setEditing] = useState<Provider | 'new'>();
+  const [chosen, setEditing] = useState<Provider | 'new'>();
+  const navigate = useNavigate();
+  const { provider: linked } = route.useSearch();
+  const editing = chosen ?? (mayConfigure ? providers.data?.find(({ slug }) => slug === linked) : undefined);
+  const close = () => {
+    setEditing(undefined);
+    if (linked !== undefined) void navigate({ to: '.', search: {}, replace: true });
+  };
   const columns = useMemo(() => columnsFor(mayConfigure ? setEditing : undefined), [mayConfigure]);
   const newProvider = mayConfigure && (
     <Button leftSection={<IconPlus size={16} aria-hidden />} onClick={() => setEditing('new')}>
@@ -103,9 +113,7 @@ export function Providers() {
           {...(mayConfigure && { onOpen: setEditing })}
         />
       )}
-      {editing !== undefined && (
-        <EditProvider provider={editing === 'new' ? undefined : editing} onClose={() => setEditing(undefined)} />
-      )}
+      {editing !== undefined && <EditProvider provider={editing === 'new' ? undefined : editing} onClose={close} />}
     </Page>
   );
 }
