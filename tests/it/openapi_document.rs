@@ -7,10 +7,14 @@ use reqwest::{Method, RequestBuilder, header::HeaderMap};
 use serde_json::{Map, Value, json};
 
 use crate::support::{
-    Client, Events, Organization, OrganizationDocument, Reply, Script, SharedService,
+    Client, Events, Organization, OrganizationDocument, Reply, Script, SharedService, send,
 };
 
 const SESSION: &str = "documented";
+/// A form with a file.
+const FORM: &str = "multipart/form-data; boundary=form";
+const UPLOAD: &str = "--form\r\nContent-Disposition: form-data; name=\"file\"; filename=\"notes.txt\"\r\n\
+    Content-Type: text/plain\r\n\r\nnotes\r\n--form--\r\n";
 /// Headers that need no description in the document: plain HTTP, CORS and browser security.
 const COMMON_HEADERS: [&str; 16] = [
     "content-type",
@@ -39,6 +43,12 @@ struct Operation<'a> {
     method: Method,
     path: &'a str,
     value: &'a Value,
+}
+
+impl Operation<'_> {
+    fn is_upload(&self) -> bool {
+        self.value["requestBody"]["content"]["multipart/form-data"].is_object()
+    }
 }
 
 impl Document {
@@ -136,6 +146,7 @@ struct Ids {
     agent: String,
     team: String,
     message: String,
+    file: String,
 }
 
 impl Ids {
@@ -143,6 +154,7 @@ impl Ids {
         let path = path
             .replace("{agentId}", &self.agent)
             .replace("{teamId}", &self.team);
+        let path = path.replace("{fileId}", &self.file);
         path.replace("{messageId}", &self.message)
             .replace("{sessionId}", SESSION)
     }
@@ -175,6 +187,7 @@ impl Ids {
         }
         match body {
             Some(body) => request.json(&self.fill_body(body)),
+            None if operation.is_upload() => request.header("content-type", FORM).body(UPLOAD),
             None => request,
         }
     }
@@ -192,7 +205,7 @@ impl Ids {
 async fn world() -> (Organization, Ids) {
     let product = json!({"title": "Lamp", "price": "$9", "image": "https://shop.example/l.png", "url": "https://shop.example/l"});
     let organization = OrganizationDocument::new()
-        .shop(json!({"ecommerce": {"enabled": true, "products": [product]}}))
+        .shop(json!({"features": {"enableFileUpload": true}, "ecommerce": {"enabled": true, "products": [product]}}))
         .team("front", json!({"defaultAgent": "shop", "members": [{"agent": "shop", "specialization": "everything"}]}))
         .apply_to_shared().await;
     organization.script(Script::says("Yes, we ship to Norway."));
@@ -203,12 +216,22 @@ async fn world() -> (Organization, Ids) {
         organization.team("front").to_owned(),
     );
     let message = reply.required_header("x-message-id");
+    let upload = organization
+        .client()
+        .request(Method::POST, &organization.path("/files"))
+        .header("content-type", FORM)
+        .body(UPLOAD);
+    let file = send(upload).await.json()["fileId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     (
         organization,
         Ids {
             agent,
             team,
             message,
+            file,
         },
     )
 }
@@ -233,16 +256,22 @@ async fn every_example_is_answered_as_documented() {
     let client = organization.client();
     let document = Document::read(&client).await;
     for operation in document.operations() {
-        let good = operation.value["responses"]["200"]["content"]
+        let status = if operation.is_upload() { "201" } else { "200" };
+        let good = operation.value["responses"][status]["content"]
             .as_object()
             .unwrap();
-        for media_type in good.keys() {
+        // A file has one type, that of the upload.
+        let types = good
+            .keys()
+            .filter(|kind| operation.id != "getFile" || *kind == "text/plain");
+        for media_type in types {
             for body in bodies(&operation) {
                 let request = ids
                     .request(&client, &operation, body)
                     .header("accept", media_type);
                 let reply = Reply::read(request.send().await.unwrap()).await;
-                let text = reply.complete();
+                assert_eq!(reply.status.to_string(), status, "{}", reply.text());
+                let text = reply.text();
                 document.check_answer(&operation, reply.status, &reply.headers, &text);
                 let is_streamed = body.is_none_or(|body| body["stream"].is_null());
                 let answered = reply.required_header("content-type");
@@ -325,6 +354,7 @@ async fn errors_are_as_documented() {
         agent: "agt_x".into(),
         team: "team_x".into(),
         message: "msg_x".into(),
+        file: "file_x".into(),
     };
     for operation in document
         .operations()

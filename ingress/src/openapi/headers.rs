@@ -28,6 +28,9 @@ const BEGUN_REPLY: [&str; 8] = [
     "X-Routing-Reason",
 ];
 
+/// Headers of a file.
+const FILE: [&str; 2] = ["Content-Disposition", "Accept-Ranges"];
+
 /// Adds the descriptions of all headers to the document, and references to them to its responses.
 pub(super) fn add(document: &mut OpenApi) {
     let descriptions: BTreeMap<String, Header> =
@@ -79,6 +82,11 @@ fn header_names(operation: &str, status: &str) -> Vec<&'static str> {
             ) =>
         {
             names.push(AI_GENERATED)
+        }
+        "200" if operation == "getFile" => names.extend(FILE),
+        "206" => {
+            names.extend(FILE);
+            names.push("Content-Range");
         }
         "202" => {
             names.extend(REPLY);

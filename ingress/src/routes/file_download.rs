@@ -36,8 +36,18 @@ impl AccessPolicy for FileRead {
         what its visitor did.",
     params(FilePath, RangeHeader, OriginHeader),
     responses(
-        (status = 200, description = "The file.", content_type = "application/octet-stream", body = Vec<u8>),
-        (status = 206, description = "A part of the file.", content_type = "application/octet-stream", body = Vec<u8>),
+        (
+            status = 200,
+            description = "The file, with its own media type.",
+            content(
+                (String = "image/png"), (String = "image/jpeg"), (String = "image/webp"), (String = "image/gif"),
+                (String = "text/plain"), (String = "text/markdown"), (String = "text/csv"),
+                (String = "application/json"), (String = "application/pdf"),
+                (String = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+                (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+            ),
+        ),
+        (status = 206, description = "A part of the file, with the same media type.", content_type = "application/octet-stream", body = String),
         FileReadProblems,
     ),
 )]

@@ -108,7 +108,9 @@ async fn csv_has_a_row_for_each_message_and_no_formula_cells() {
         .filter(|row| !row.is_empty())
         .collect();
     assert_eq!(rows.len(), 1 + 6, "{text}");
-    assert!(rows[0].starts_with("conversationId,agentId,") && rows[0].ends_with(",content"));
+    assert!(
+        rows[0].starts_with("conversationId,agentId,") && rows[0].ends_with(",content,attachments")
+    );
     let quoted = HOSTILE.replace('"', "\"\"");
     assert!(text.contains(&format!("\"'{quoted}\"")), "{text}");
     for start in ["\"=", "\"+", "\"@", "\"-"] {
