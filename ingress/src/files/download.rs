@@ -42,7 +42,7 @@ pub(crate) struct FilePath {
 #[expect(dead_code, reason = "it describes a header that is read by hand")]
 pub(crate) struct RangeHeader {
     /// One range of bytes, such as `bytes=0-1023`; several are answered with the whole file.
-    #[param(rename = "Range", required = false, example = "bytes=0-1023")]
+    #[param(rename = "Range", required = false)]
     range: Option<String>,
 }
 

@@ -87,10 +87,22 @@ pub(crate) fn document(routes: OpenApi) -> OpenApi {
         .values_mut()
         .flat_map(headers::operations)
     {
+        describe_parts(operation);
         add_examples(operation);
         links::add(operation);
     }
     document
+}
+
+/// Gives a part of a response the media types of the whole one.
+fn describe_parts(operation: &mut Operation) {
+    let responses = &mut operation.responses.responses;
+    let Some(RefOr::T(whole)) = responses.get("200").cloned() else {
+        return;
+    };
+    if let Some(RefOr::T(part)) = responses.get_mut("206") {
+        part.content = whole.content;
+    }
 }
 
 fn describe_api(document: &mut OpenApi) {

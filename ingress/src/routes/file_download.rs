@@ -47,7 +47,7 @@ impl AccessPolicy for FileRead {
                 (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
             ),
         ),
-        (status = 206, description = "A part of the file, with the same media type.", content_type = "application/octet-stream", body = String),
+        (status = 206, description = "A part of the file, with the same media type."),
         FileReadProblems,
     ),
 )]
