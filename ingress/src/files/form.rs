@@ -1,13 +1,24 @@
 //! The form of an upload, read part by part as it arrives.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use axum::body::Body;
 use bytes::Bytes;
-use futures::stream::{self, Stream};
+use futures::{
+    StreamExt,
+    stream::{self, BoxStream, Stream},
+};
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
-use multer::{Constraints, Multipart, SizeLimit};
+use multer::{Constraints, Field, Multipart, SizeLimit};
 use tokio::{sync::Mutex, time::Instant};
 
 use super::claims::refused;
@@ -22,9 +33,21 @@ pub(super) const FORM_BYTES_MAX: u64 = 64 << 10;
 const DRAIN_TIME: Duration = Duration::from_secs(5);
 const DRAIN_BYTES_MAX: usize = 32 << 20;
 
+/// Bytes that may arrive without a part or a piece of the file: headers of parts that never end
+/// would be kept otherwise.
+const UNREAD_BYTES_MAX: usize = 1 << 20;
+
 /// The body of an upload, of which a rest can be read after the form is given up.
 #[derive(Clone)]
 pub(super) struct UploadBody(Arc<Mutex<Body>>);
+
+/// The parts of an upload, as they arrive.
+pub(super) struct UploadParts {
+    parts: Multipart<'static>,
+    /// Bytes that arrived since the last part or piece.
+    unread: Arc<AtomicUsize>,
+    bytes_max: u64,
+}
 
 /// The reason why a body ended early.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
@@ -33,6 +56,8 @@ enum BodyFault {
     Silent,
     #[error("the connection broke off")]
     Cut,
+    #[error("the headers of a part do not end")]
+    Endless,
 }
 
 impl UploadBody {
@@ -40,15 +65,11 @@ impl UploadBody {
         Self(Arc::new(Mutex::new(body)))
     }
 
-    /// Returns the form in the body, whose parts other than the file are small.
+    /// Returns the parts of the form in the body, whose file may have `bytes_max` bytes.
     ///
     /// # Errors
     /// 415 if the body is no form.
-    pub(super) fn form(
-        &self,
-        headers: &HeaderMap,
-        bytes_max: u64,
-    ) -> ApiResult<Multipart<'static>> {
+    pub(super) fn parts(&self, headers: &HeaderMap, bytes_max: u64) -> ApiResult<UploadParts> {
         body::media_type(headers)?;
         let given = headers.get(header::CONTENT_TYPE);
         let given = given
@@ -58,11 +79,13 @@ impl UploadBody {
             .map_err(|_| refused("the body must be multipart/form-data"))?;
         let limits = SizeLimit::new().whole_stream(bytes_max + FORM_BYTES_MAX);
         let constraints = Constraints::new().size_limit(limits);
-        Ok(Multipart::with_constraints(
-            self.bytes(),
-            boundary,
-            constraints,
-        ))
+        let unread = Arc::new(AtomicUsize::new(0));
+        let bytes = OneByOne::new(self.bytes(unread.clone()));
+        Ok(UploadParts {
+            parts: Multipart::with_constraints(bytes, boundary, constraints),
+            unread,
+            bytes_max,
+        })
     }
 
     /// Reads and drops the rest of the body, within bounds.
@@ -77,24 +100,100 @@ impl UploadBody {
         }
     }
 
-    fn bytes(&self) -> impl Stream<Item = Result<Bytes, BodyFault>> + Send + 'static {
-        stream::try_unfold(self.0.clone(), |body| async {
+    fn bytes(
+        &self,
+        unread: Arc<AtomicUsize>,
+    ) -> impl Stream<Item = Result<Bytes, BodyFault>> + Send + 'static {
+        let state = (self.0.clone(), unread);
+        stream::try_unfold(state, |(body, unread)| async {
             let frame = {
                 let mut body = body.lock().await;
                 let next = tokio::time::timeout(SILENCE_MAX, body.frame());
                 next.await.map_err(|_| BodyFault::Silent)?
             };
-            match frame {
-                Some(Ok(frame)) => Ok(Some((frame.into_data().unwrap_or_default(), body))),
-                Some(Err(_)) => Err(BodyFault::Cut),
-                None => Ok(None),
+            let bytes = match frame {
+                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+                Some(Err(_)) => return Err(BodyFault::Cut),
+                None => return Ok(None),
+            };
+            let before = unread.fetch_add(bytes.len(), Ordering::Relaxed);
+            if before > UNREAD_BYTES_MAX {
+                return Err(BodyFault::Endless);
             }
+            Ok(Some((bytes, (body, unread))))
         })
     }
 }
 
+impl UploadParts {
+    pub(super) async fn next_part(&mut self) -> ApiResult<Option<Field<'static>>> {
+        let part = self.parts.next_field().await;
+        self.read(part)
+    }
+
+    /// Returns the next piece of a part.
+    pub(super) async fn next_piece(&self, part: &mut Field<'static>) -> ApiResult<Option<Bytes>> {
+        self.read(part.chunk().await)
+    }
+
+    /// Returns the text of a part.
+    ///
+    /// # Errors
+    /// 400 if it is no text, or longer than `bytes_max`.
+    pub(super) async fn text(
+        &self,
+        mut part: Field<'static>,
+        name: &'static str,
+        bytes_max: usize,
+    ) -> ApiResult<String> {
+        let mut text = Vec::new();
+        while let Some(piece) = self.next_piece(&mut part).await? {
+            text.extend_from_slice(&piece);
+            if text.len() > bytes_max {
+                return Err(ApiError::field(name, "is too long"));
+            }
+        }
+        String::from_utf8(text).map_err(|_| ApiError::field(name, "is no text in UTF-8"))
+    }
+
+    fn read<T>(&self, read: multer::Result<T>) -> ApiResult<T> {
+        self.unread.store(0, Ordering::Relaxed);
+        read.map_err(|error| form_error(&error, self.bytes_max))
+    }
+}
+
+/// A stream that pauses after each item. The library takes all that is ready into memory, also what
+/// the disk has no time for.
+struct OneByOne<T> {
+    items: BoxStream<'static, T>,
+    is_pausing: bool,
+}
+
+impl<T> OneByOne<T> {
+    fn new(items: impl Stream<Item = T> + Send + 'static) -> Self {
+        Self {
+            items: items.boxed(),
+            is_pausing: false,
+        }
+    }
+}
+
+impl<T> Stream for OneByOne<T> {
+    type Item = T;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        if std::mem::take(&mut self.is_pausing) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let next = self.items.poll_next_unpin(context);
+        self.is_pausing = matches!(next, Poll::Ready(Some(_)));
+        next
+    }
+}
+
 /// Returns the error of a form that cannot be read.
-pub(super) fn form_error(error: &multer::Error, bytes_max: u64) -> ApiError {
+fn form_error(error: &multer::Error, bytes_max: u64) -> ApiError {
     match error {
         multer::Error::StreamSizeExceeded { .. } => too_large(bytes_max),
         multer::Error::StreamReadFailed(cause) => match cause.downcast_ref() {
@@ -102,6 +201,10 @@ pub(super) fn form_error(error: &multer::Error, bytes_max: u64) -> ApiError {
                 let detail = "the body did not arrive: nothing came for 30 seconds";
                 ApiError::uncoded(StatusCode::REQUEST_TIMEOUT, detail)
             }
+            Some(BodyFault::Endless) => ApiError::new(
+                ErrorCode::InvalidRequestData,
+                "the form has too long headers",
+            ),
             _ => ApiError::new(ErrorCode::InvalidRequestData, "the body was cut off"),
         },
         multer::Error::IncompleteFieldData { .. }

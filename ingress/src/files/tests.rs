@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use bytes::Bytes;
-use futures::stream;
+use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 use switchboard_schemas::{
     conversation::ReplyStatus, conversation_job::ConversationJob, topics::Topic,
@@ -73,6 +73,10 @@ async fn malformed_form_is_refused_with_its_field() {
         (form(&[one(), one()]), "file"),
         (form(&[part("sessionId", None, b" "), one()]), "sessionId"),
         (b"--b0undary\r\nContent-Disp".to_vec(), ""),
+        (
+            form(&[part("sessionId", None, &[b's'; 2000]), one()]),
+            "sessionId",
+        ),
     ] {
         let shown = String::from_utf8_lossy(&body).into_owned();
         let problem = upload(&world, body).await.expect(400);
@@ -133,7 +137,7 @@ async fn too_large_file_is_refused_before_it_has_arrived() {
     );
     // The rest never comes.
     let body = stream::iter([Ok::<_, std::io::Error>(Bytes::from(start))]);
-    let endless = futures::StreamExt::chain(body, stream::pending());
+    let endless = body.chain(stream::pending());
     let problem = upload(&world, Body::from_stream(endless)).await.expect(413);
     assert_eq!(
         (&problem["code"], &problem["details"]["max"]),
@@ -356,4 +360,17 @@ async fn editor_uploads_for_the_playground_alone() {
     );
     let named = message("s", json!([{ "fileId": id }]));
     assert_eq!(refused(&world, &named).await.1, "attachments[0].fileId");
+}
+
+#[tokio::test]
+async fn headers_that_never_end_are_given_up() {
+    let world = world().await;
+    let head = format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"file\"\r\n");
+    let line = Bytes::from_static(&[b'x'; 64 << 10]);
+    let endless = stream::iter([Bytes::from(head)]).chain(stream::repeat(line).take(40));
+    let body = endless
+        .chain(stream::pending())
+        .map(Ok::<_, std::io::Error>);
+    let answer = upload(&world, Body::from_stream(body)).await;
+    assert_eq!(answer.problem(), (400, "INVALID_REQUEST_DATA".into()));
 }

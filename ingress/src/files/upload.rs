@@ -2,7 +2,7 @@
 
 use axum::extract::Request;
 use http::HeaderMap;
-use multer::{Field, Multipart};
+use multer::Field;
 use serde::Serialize;
 use switchboard_backends::{StoreError, files::FileHeader};
 use switchboard_schemas::{
@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 use super::{
     claims::{claimed_type, refused},
     content::{ContentCheck, check_office},
-    form::{FORM_BYTES_MAX, UploadBody, form_error, too_large},
+    form::{FORM_BYTES_MAX, UploadBody, UploadParts, too_large},
     name::safe_name,
 };
 use crate::{
@@ -29,6 +29,9 @@ use crate::{
 const FILE: &str = "file";
 /// Name of the part with the session that the file is meant for.
 const SESSION: &str = "sessionId";
+
+/// Longest text of that part, in bytes; more than any session has.
+const SESSION_BYTES_MAX: usize = 1 << 10;
 
 /// The form of an upload.
 #[derive(ToSchema)]
@@ -127,20 +130,19 @@ async fn receive_form(
     body: &UploadBody,
 ) -> ApiResult<ReceivedForm> {
     let bytes_max = u64::from(target.accepted.max_bytes);
-    let mut parts = body.form(headers, bytes_max)?;
+    let mut parts = body.parts(headers, bytes_max)?;
     if body::announced_bytes(headers).is_some_and(|bytes| bytes > bytes_max + FORM_BYTES_MAX) {
         return Err(too_large(bytes_max));
     }
     let mut form = ReceivedForm::default();
-    while let Some(part) = next_part(&mut parts, bytes_max).await? {
+    while let Some(part) = parts.next_part().await? {
         match part.name() {
             Some(FILE) if form.file.is_some() => {
                 return Err(ApiError::field(FILE, "is there twice; send one file"));
             }
-            Some(FILE) => form.file = Some(receive_file(state, target, part).await?),
+            Some(FILE) => form.file = Some(receive_file(state, target, &parts, part).await?),
             Some(SESSION) => {
-                let text = part.text().await;
-                let text = text.map_err(|error| form_error(&error, bytes_max))?;
+                let text = parts.text(part, SESSION, SESSION_BYTES_MAX).await?;
                 form.session_id = Some(fields::client_text(SESSION, &text)?);
             }
             _ => {}
@@ -149,17 +151,10 @@ async fn receive_form(
     Ok(form)
 }
 
-async fn next_part(
-    parts: &mut Multipart<'static>,
-    bytes_max: u64,
-) -> ApiResult<Option<Field<'static>>> {
-    let part = parts.next_field().await;
-    part.map_err(|error| form_error(&error, bytes_max))
-}
-
 async fn receive_file(
     state: &AppState,
     target: &UploadTarget,
+    parts: &UploadParts,
     mut part: Field<'static>,
 ) -> ApiResult<ReceivedFile> {
     let accepted = &target.accepted;
@@ -175,11 +170,7 @@ async fn receive_file(
     let begun = state.backends.files.begin_upload(&target.org_id).await;
     let mut upload = begun.map_err(|error| unavailable(&error))?;
     let mut check = ContentCheck::new(kind);
-    while let Some(bytes) = part
-        .chunk()
-        .await
-        .map_err(|error| form_error(&error, bytes_max))?
-    {
+    while let Some(bytes) = parts.next_piece(&mut part).await? {
         if upload.bytes() + bytes.len() as u64 > bytes_max {
             return Err(too_large(bytes_max));
         }

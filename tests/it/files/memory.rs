@@ -14,9 +14,10 @@ use super::{form, send_form, taking_files};
 use crate::support::{OrganizationDocument, Profile, TestService};
 
 const UPLOADS: usize = 100;
-const UPLOAD_BYTES: usize = 2_000_000;
-/// Memory that all uploads together may take: four of them at a time, twice each, and buffers.
-const GROWTH_BYTES_MAX: u64 = 200 << 20;
+const UPLOAD_BYTES: usize = 3_000_000;
+/// Memory that all uploads together may take: the buffers of their connections, however large the
+/// files are.
+const GROWTH_BYTES_MAX: u64 = UPLOADS as u64 * 1_500_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hundred_uploads_at_once_take_the_memory_of_a_few() {
