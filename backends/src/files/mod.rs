@@ -236,17 +236,14 @@ impl FileStore {
         let Some(objects) = &self.objects else {
             return Ok(None);
         };
-        if let Some(conversation) = self.owner_of(org, id).await? {
-            let path = content_path(org, &conversation, id);
-            if let Some(file) = self.open(objects, &path, org, id).await? {
-                return Ok(Some(StoredFile {
-                    conversation: Some(conversation),
-                    ..file
-                }));
-            }
+        if let Some(file) = self.find_attached(objects, org, id).await? {
+            return Ok(Some(file));
         }
-        let file = self.open(objects, &upload_path(org, id), org, id).await?;
-        Ok(file.filter(|_| Timestamp::now() < self.expires_at(id)))
+        match self.open(objects, &upload_path(org, id), org, id).await? {
+            Some(upload) => Ok(Some(upload).filter(|_| Timestamp::now() < self.expires_at(id))),
+            // It may have been moved between the two reads.
+            None => self.find_attached(objects, org, id).await,
+        }
     }
 
     /// Moves an upload to the conversation of the message that names it. Repeating it is safe.
@@ -290,6 +287,23 @@ impl FileStore {
             },
             Err(error) => Err(error.into()),
         }
+    }
+
+    async fn find_attached(
+        &self,
+        objects: &Arc<dyn ObjectStore>,
+        org: &OrgId,
+        id: &FileId,
+    ) -> Result<Option<StoredFile>, StoreError> {
+        let Some(conversation) = self.owner_of(org, id).await? else {
+            return Ok(None);
+        };
+        let path = content_path(org, &conversation, id);
+        let file = self.open(objects, &path, org, id).await?;
+        Ok(file.map(|file| StoredFile {
+            conversation: Some(conversation),
+            ..file
+        }))
     }
 
     pub(super) async fn put_upload(

@@ -19,6 +19,7 @@ use crate::files::{FileReader, FileReading};
 const EARLIER_FILES_MAX: usize = 10;
 const NOT_ACCEPTED: &str = "You do not take such files, so you cannot see what is in it; say so.";
 const NOT_STORED: &str = "It is not stored any more.";
+const UNREACHABLE: &str = "It cannot be read at the moment; say so.";
 const BLIND: &str = "You cannot see pictures; say so.";
 
 /// Reads files of conversations.
@@ -38,6 +39,18 @@ pub(super) struct FileAudience<'a> {
 }
 
 impl AttachmentReader {
+    /// Returns the files of the new message as ones that cannot be read.
+    pub(super) fn unreachable_files(job: &ReplyJob) -> PromptFiles {
+        let unreachable = |attachment: &Attachment| PromptFile {
+            attachment: attachment.clone(),
+            content: FileContent::NotShown(UNREACHABLE),
+        };
+        PromptFiles {
+            new: job.turn.attachments.iter().map(unreachable).collect(),
+            ..PromptFiles::default()
+        }
+    }
+
     /// Reads the files of the new message and of the latest ones in `past`.
     ///
     /// # Errors
@@ -71,8 +84,16 @@ impl AttachmentReader {
         audience: &FileAudience<'_>,
         attachment: &Attachment,
     ) -> Result<PromptFile, StoreError> {
+        let content = match self.content_of(audience, attachment).await {
+            Ok(content) => content,
+            Err(StoreError::Malformed(error)) => {
+                tracing::error!(error, file.id = %attachment.file_id, "file is damaged");
+                FileContent::NotShown(UNREACHABLE)
+            }
+            Err(error) => return Err(error),
+        };
         Ok(PromptFile {
-            content: self.content_of(audience, attachment).await?,
+            content,
             attachment: attachment.clone(),
         })
     }

@@ -3,7 +3,7 @@
 //! Context sizes differ, and only the provider knows its own. If a model refuses a prompt for its
 //! length before any text was displayed, it is called again with a shorter one.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use switchboard_backends::StoreError;
 use switchboard_schemas::{
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::{
     InferenceHandler,
-    attachments::FileAudience,
+    attachments::{AttachmentReader, FileAudience},
     history::ConversationHistory,
     prompt_builder::{self, PromptFacts, PromptSources, RenderedPrompt},
     prompt_files::PromptFiles,
@@ -36,6 +36,9 @@ use crate::{
 /// Most prompts for one reply after the first, each with half the tokens; the last one contains
 /// nothing of the past.
 const SHORTER_PROMPTS_MAX: u32 = 3;
+
+/// Longest time for which a reply waits for files; two of them can take the time of their readers.
+const FILES_WAIT_MAX: Duration = Duration::from_secs(45);
 
 /// A reply whose text is in the writer.
 pub(super) struct GeneratedReply {
@@ -212,8 +215,8 @@ impl<'a> ReplyGenerator<'a> {
             .ok_or(ReplyFailure::AgentUnavailable)
     }
 
-    /// Reads the files of the conversation; `None` if the reply was cancelled meanwhile. Files that
-    /// cannot be reached until the deadline are left out.
+    /// Reads the files of the conversation; `None` if the reply was cancelled meanwhile. The model
+    /// is told of new files that cannot be reached in time.
     async fn read_files(
         &self,
         agent: &Agent,
@@ -232,13 +235,14 @@ impl<'a> ReplyGenerator<'a> {
         };
         let delays = RetryDelays::of_store(&self.inference.config);
         let attachments = &self.inference.attachments;
-        let read = retry::retry_until(self.deadline, delays, "read files", || {
+        let deadline = self.deadline.min(Instant::now() + FILES_WAIT_MAX);
+        let read = retry::retry_until(deadline, delays, "read files", || {
             attachments.read_files(&audience, &history.messages)
         });
         tokio::select! {
             biased;
             () = self.writer.cancelled().cancelled() => None,
-            files = read => Some(files.unwrap_or_default()),
+            files = read => Some(files.unwrap_or_else(|| AttachmentReader::unreachable_files(self.job))),
         }
     }
 
