@@ -32,9 +32,11 @@ def before_call(context, case, kwargs):
     if case.operation.definition.raw.get("operationId") == "createVisitorToken" and isinstance(case.body, dict):
         case.body.pop("visitorId", None)
         case.body.pop("visitorSecret", None)
-    # A lead must have the fields of the agent's form, and the agent or team may have none.
+    # A lead must have the fields of the agent's form, and the agent or team may have none. Files
+    # must have been uploaded for the conversation.
     if isinstance(case.body, dict):
         case.body.pop("lead", None)
+        case.body.pop("attachments", None)
     # Whole numbers in metadata that would be stored rounded are refused, at any depth.
     if isinstance(case.body, dict) and "metadata" in case.body:
         case.body["metadata"] = without_long_numbers(case.body["metadata"])
