@@ -119,14 +119,17 @@ async fn killed_attach_and_deletion_lose_and_leave_nothing() {
         let is_accepted = answer.is_some_and(|answer| answer.status < 300);
         let admin = service.admin();
         if !is_accepted {
-            let list = admin
-                .get(&organization.admin_path("/conversations"))
-                .await
-                .json();
-            for item in list["items"].as_array().unwrap() {
-                let path = format!("/conversations/{}", item["id"].as_str().unwrap());
-                admin.delete(&organization.admin_path(&path)).await;
-            }
+            let path = organization.admin_path("/conversations");
+            eventually("the conversation is deleted", PATIENCE, async || {
+                let list = admin.try_get(&path).await?.json();
+                let items = list["items"].as_array()?.clone();
+                for item in &items {
+                    let id = item["id"].as_str()?;
+                    admin.try_delete(&format!("{path}/{id}")).await?;
+                }
+                items.is_empty().then_some(())
+            })
+            .await;
         }
         eventually("the file is gone", PATIENCE, async || {
             (client.get(&download_path(&file)).await.status == 404).then_some(())
