@@ -8,7 +8,7 @@ use object_store::{GetOptions, GetRange, ObjectStoreExt, path::Path};
 use switchboard_schemas::ids::{FileId, OrgId};
 
 use super::{
-    FileStore, StoredFile,
+    FileStore, StoredFile, delete_if_any,
     seal::{BLOCK_BYTES, BlockLayout, PREFIX_BYTES},
     upload::open_blocks,
 };
@@ -91,8 +91,13 @@ impl FileStore {
             let is_last = layout.is_last(u64::from(index));
             object.extend(seal.seal_block(index, is_last, block).map_err(refused)?);
         }
-        self.objects()?.put(&path, object.into()).await?;
-        Ok(())
+        let objects = self.objects()?;
+        objects.put(&path, object.into()).await?;
+        // The file may have been removed since it was read.
+        match objects.head(&file.path()).await {
+            Err(object_store::Error::NotFound { .. }) => delete_if_any(objects, &path).await,
+            _ => Ok(()),
+        }
     }
 
     /// Returns the form in which models see a file, if it was stored.

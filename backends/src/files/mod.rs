@@ -246,6 +246,28 @@ impl FileStore {
         }
     }
 
+    /// Decides that an upload belongs to a conversation. Returns false if it belongs to another
+    /// one. Repeating it is safe.
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    pub async fn claim(
+        &self,
+        org: &OrgId,
+        conversation: &ConversationId,
+        id: &FileId,
+    ) -> Result<bool, StoreError> {
+        let claim = Bytes::copy_from_slice(conversation.as_str().as_bytes());
+        let (owner, create) = (owner_path(org, id), PutMode::Create.into());
+        match self.objects()?.put_opts(&owner, claim.into(), create).await {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::AlreadyExists { .. }) => {
+                Ok(self.owner_of(org, id).await?.as_ref() == Some(conversation))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Moves an upload to the conversation of the message that names it. Repeating it is safe.
     ///
     /// # Errors
@@ -259,19 +281,10 @@ impl FileStore {
         let Some(objects) = &self.objects else {
             return Ok(AttachOutcome::Missing);
         };
-        let (upload, content) = (upload_path(org, id), content_path(org, conversation, id));
-        let claim = Bytes::copy_from_slice(conversation.as_str().as_bytes());
-        let create = PutMode::Create.into();
-        let owner = owner_path(org, id);
-        match objects.put_opts(&owner, claim.into(), create).await {
-            Ok(_) => {}
-            Err(object_store::Error::AlreadyExists { .. }) => {
-                if self.owner_of(org, id).await?.as_ref() != Some(conversation) {
-                    return Ok(AttachOutcome::OfOther);
-                }
-            }
-            Err(error) => return Err(error.into()),
+        if !self.claim(org, conversation, id).await? {
+            return Ok(AttachOutcome::OfOther);
         }
+        let (upload, content) = (upload_path(org, id), content_path(org, conversation, id));
         match objects.copy(&upload, &content).await {
             Ok(()) => {
                 delete_if_any(objects, &upload).await?;
@@ -280,7 +293,7 @@ impl FileStore {
             Err(object_store::Error::NotFound { .. }) => match objects.head(&content).await {
                 Ok(_) => Ok(AttachOutcome::Attached),
                 Err(object_store::Error::NotFound { .. }) => {
-                    delete_if_any(objects, &owner).await?;
+                    delete_if_any(objects, &owner_path(org, id)).await?;
                     Ok(AttachOutcome::Missing)
                 }
                 Err(error) => Err(error.into()),

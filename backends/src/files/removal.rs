@@ -50,6 +50,31 @@ impl FileStore {
         Ok(())
     }
 
+    /// Removes a file that a message brought to a conversation which was deleted meanwhile.
+    ///
+    /// # Errors
+    /// The store cannot be reached; repeating the call removes the rest.
+    pub async fn remove_file(
+        &self,
+        org: &OrgId,
+        conversation: &ConversationId,
+        id: &FileId,
+    ) -> Result<(), StoreError> {
+        let Some(objects) = &self.objects else {
+            return Ok(());
+        };
+        if self.owner_of(org, id).await?.as_ref() != Some(conversation) {
+            return Ok(());
+        }
+        delete_if_any(objects, &upload_path(org, id)).await?;
+        let folder = conversation_path(org, conversation).join(id.as_str());
+        let found: Vec<_> = objects.list(Some(&folder)).try_collect().await?;
+        for object in found {
+            delete_if_any(objects, &object.location).await?;
+        }
+        delete_if_any(objects, &owner_path(org, id)).await
+    }
+
     /// Removes the uploads of a visitor that no message names; the others go with their
     /// conversations.
     ///

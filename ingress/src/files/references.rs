@@ -78,7 +78,17 @@ pub(crate) async fn find_files(
     message: &NamingMessage<'_>,
     files: &[FileId],
 ) -> ApiResult<Vec<Attachment>> {
-    find_each(state, message.org_id, files, |file| message.may_name(file)).await
+    let org = message.org_id;
+    let found = find_each(state, org, files, |file| message.may_name(file)).await?;
+    // Two messages that name a file at the same time do not both get it.
+    for (index, id) in files.iter().enumerate() {
+        let store = &state.backends.files;
+        let claimed = store.claim(org, message.conversation_id, id).await;
+        if !claimed.map_err(|error| unavailable(&error))? {
+            return Err(unknown(index));
+        }
+    }
+    Ok(found)
 }
 
 /// Finds the files that a playground run names.

@@ -61,6 +61,21 @@ async fn same_file_is_sent_again_only_in_its_conversation() {
 }
 
 #[tokio::test]
+async fn one_of_two_simultaneous_messages_gets_a_file() {
+    let organization = gallery().await;
+    let file = upload(&organization, "notes.txt", b"text").await;
+    let (client, path) = (organization.client(), organization.path("/chat"));
+    let bodies: Vec<_> = (0..4)
+        .map(|number| message(&format!("s{number}"), "look", &[&file]))
+        .collect();
+    let sent = bodies.iter().map(|body| client.post(&path, body));
+    let answers = futures::future::join_all(sent).await;
+    let mut statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 400, 400, 400]);
+}
+
+#[tokio::test]
 async fn file_of_another_agent_team_or_organization_is_unknown() {
     let organization = OrganizationDocument::new()
         .shop(taking_files())

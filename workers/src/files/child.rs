@@ -11,7 +11,7 @@ use super::{ReadFailure, frame, read_checked};
 /// Most memory that a child can map, in bytes.
 const MEMORY_BYTES_MAX: u64 = 1 << 30;
 /// Most processor time of a child, in seconds.
-const PROCESSOR_SECONDS_MAX: u64 = 20;
+const PROCESSOR_SECONDS_MAX: u64 = 10;
 
 /// Reads a file from `input` and writes its content to `output`, as [`super::FileReader`] expects
 /// of a child process. Lowers the limits of this process for good.
@@ -44,9 +44,12 @@ fn set_limits() -> io::Result<()> {
         (Resource::Nproc, 0),
     ];
     for (resource, limit) in limits {
+        // At the maximum of its time a process is killed, as others could kill it; before that it
+        // gets the signal that says why.
+        let maximum = limit + u64::from(resource == Resource::Cpu);
         let limit = Rlimit {
             current: Some(limit),
-            maximum: Some(limit),
+            maximum: Some(maximum),
         };
         match setrlimit(resource, limit) {
             Ok(()) => {}

@@ -1,5 +1,6 @@
 //! The output of the child process: a line of JSON, then the bytes of the picture or the text.
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::{FileReading, ReadFailure, ReadResult, TEXT_BYTES_MAX, picture::IMAGE_BYTES_MAX};
@@ -64,7 +65,7 @@ pub(super) fn encode(result: &ReadResult) -> Vec<u8> {
                 height: *height,
                 bytes: bytes.len(),
             };
-            (header, bytes.as_slice())
+            (header, &bytes[..])
         }
         Ok(FileReading::Text {
             text,
@@ -106,7 +107,7 @@ pub(super) fn decode(frame: &[u8]) -> Option<FileReading> {
             bytes,
         } if bytes == body.len() && bytes <= IMAGE_BYTES_MAX => Some(FileReading::Image {
             mime_type: format.mime_type(),
-            bytes: body.to_vec(),
+            bytes: Bytes::copy_from_slice(body),
             width,
             height,
         }),
@@ -140,7 +141,7 @@ mod tests {
     fn frame_is_read_as_it_was_written() {
         let image = Ok(FileReading::Image {
             mime_type: "image/png",
-            bytes: b"\n{}\n".to_vec(),
+            bytes: b"\n{}\n".to_vec().into(),
             width: 2,
             height: 1,
         });

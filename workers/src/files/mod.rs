@@ -21,12 +21,13 @@ mod workbook;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use bytes::Bytes;
 use switchboard_schemas::file::FileType;
 
 use self::picture::PictureFormat;
 pub use self::{
     failure::ReadFailure,
-    reader::{FileReader, ReaderPlace},
+    reader::{FileReader, ReadPermit, ReaderPlace},
 };
 
 /// Longest text that is taken out of a file, in bytes.
@@ -42,7 +43,7 @@ pub enum FileReading {
         /// `image/jpeg` or `image/png`.
         mime_type: &'static str,
         /// The encoded picture.
-        bytes: Vec<u8>,
+        bytes: Bytes,
         /// Width in pixels.
         width: u32,
         /// Height in pixels.

@@ -21,8 +21,8 @@ const PIXELS_MAX: u64 = 50_000_000;
 const DECODED_BYTES_MAX: u64 = 256 << 20;
 /// Longest side of a picture for a model, in pixels.
 const SIDE_MAX: u32 = 2048;
-/// Largest encoded picture for a model, in bytes.
-pub(super) const IMAGE_BYTES_MAX: usize = 4 << 20;
+/// Largest encoded picture for a model, in bytes. A prompt has several, which are all in memory.
+pub(super) const IMAGE_BYTES_MAX: usize = 2 << 20;
 /// Qualities of JPEG, until a picture is small enough.
 const QUALITIES: [u8; 3] = [85, 70, 50];
 
@@ -48,7 +48,7 @@ pub(super) fn read(format: PictureFormat, bytes: &[u8]) -> ReadResult {
         if encoded.len() <= IMAGE_BYTES_MAX {
             return Ok(FileReading::Image {
                 mime_type: if is_opaque { "image/jpeg" } else { "image/png" },
-                bytes: encoded,
+                bytes: encoded.into(),
                 width: picture.width(),
                 height: picture.height(),
             });

@@ -1,13 +1,25 @@
 //! Starts a child process for each file, so that a hostile file can end nothing but its own reader.
 
-use std::{io, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    io,
+    num::NonZero,
+    os::unix::process::ExitStatusExt,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::{Arc, Weak},
+    thread,
+    time::Duration,
+};
 
 use bytes::Bytes;
-use switchboard_schemas::file::FileType;
+use parking_lot::Mutex;
+use rustix::process::Signal;
+use switchboard_schemas::{file::FileType, ids::OrgId};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     process::Command,
-    sync::Semaphore,
+    sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
 
@@ -17,10 +29,11 @@ use super::{
     read_document,
 };
 
-/// Longest time that a child may take.
-const READ_TIMEOUT: Duration = Duration::from_secs(20);
-/// Files that are read at the same time in this process.
-const READERS_MAX: usize = 2;
+/// Longest time that a child may take, also on a busy machine; its processor time has a bound of
+/// its own.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// Files that are read at the same time in this process, if it has fewer processors.
+const READERS_MIN: usize = 2;
 
 /// The allocator of the program reserves 1 GiB of addresses otherwise, all that the child may have.
 const ALLOCATOR_SETTING: (&str, &str) = ("MIMALLOC_ARENA_RESERVE", "0");
@@ -52,55 +65,85 @@ impl ReaderPlace {
     }
 }
 
-/// A reader of files, with a bound on the number of files at once.
+/// A reader of files, with a bound on the number of files at once. One of them is free for the
+/// other organizations, however many files one of them sends.
 #[derive(Clone, Debug)]
 pub struct FileReader {
     place: ReaderPlace,
-    permits: Arc<Semaphore>,
+    readers_max: usize,
+    all: Arc<Semaphore>,
+    by_org: Arc<Mutex<HashMap<OrgId, Weak<Semaphore>>>>,
+}
+
+/// The right to read one file. Until it is granted, the file need not be in memory.
+#[derive(Debug)]
+pub struct ReadPermit {
+    _all: Option<OwnedSemaphorePermit>,
+    _org: Option<OwnedSemaphorePermit>,
 }
 
 impl FileReader {
     /// Creates a reader.
     #[must_use]
     pub fn new(place: ReaderPlace) -> Self {
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        let readers_max = processors.max(READERS_MIN);
         Self {
             place,
-            permits: Arc::new(Semaphore::new(READERS_MAX)),
+            readers_max,
+            all: Arc::new(Semaphore::new(readers_max)),
+            by_org: Arc::default(),
         }
     }
 
-    /// Returns the content of a file. Waits for other files first. Dropping the future ends the
-    /// child.
-    pub async fn read(&self, kind: FileType, bytes: Bytes) -> FileReading {
-        let Ok(_permit) = self.permits.acquire().await else {
-            return ReadFailure::TooComplex.into_reading();
-        };
-        let reading = match &self.place {
+    /// Waits until a file of the organization may be read.
+    pub async fn permit(&self, org: &OrgId) -> ReadPermit {
+        // First its own: few files of an organization are in the queue that it shares with others.
+        let own = self.permits_of(org).acquire_owned().await;
+        let all = self.all.clone().acquire_owned().await;
+        // Nothing closes the semaphores.
+        ReadPermit {
+            _org: own.ok(),
+            _all: all.ok(),
+        }
+    }
+
+    /// Returns the content of a file. Dropping the future ends the child.
+    ///
+    /// # Errors
+    /// The reader failed for a reason that may not be the file: another attempt can succeed.
+    pub async fn read(
+        &self,
+        _permit: &ReadPermit,
+        kind: FileType,
+        bytes: Bytes,
+    ) -> io::Result<FileReading> {
+        match &self.place {
             ReaderPlace::Child { program } => {
-                match timeout(READ_TIMEOUT, read_in_child(program, kind, &bytes)).await {
-                    Ok(Ok(frame)) => frame::decode(&frame),
-                    Ok(Err(error)) => {
-                        tracing::warn!(%error, %kind, "file reader failed");
-                        None
-                    }
-                    Err(_) => None,
-                }
+                timeout(READ_TIMEOUT, read_in_child(program, kind, &bytes)).await?
             }
             ReaderPlace::Thread => {
                 let read = tokio::task::spawn_blocking(move || read_document(kind, &bytes));
-                read.await.ok()
+                read.await.map_err(io::Error::other)
             }
-        };
-        reading.unwrap_or_else(|| {
-            tracing::info!(%kind, "file ended its reader");
-            ReadFailure::TooComplex.into_reading()
-        })
+        }
+    }
+
+    fn permits_of(&self, org: &OrgId) -> Arc<Semaphore> {
+        let mut by_org = self.by_org.lock();
+        if let Some(permits) = by_org.get(org).and_then(Weak::upgrade) {
+            return permits;
+        }
+        by_org.retain(|_, permits| permits.strong_count() > 0);
+        let permits = Arc::new(Semaphore::new(self.readers_max - 1));
+        by_org.insert(org.clone(), Arc::downgrade(&permits));
+        permits
     }
 }
 
-/// Returns the output of a child process, of which at most one byte is above the bound. The output
-/// of a child that failed is incomplete.
-async fn read_in_child(program: &PathBuf, kind: FileType, bytes: &[u8]) -> io::Result<Vec<u8>> {
+/// Returns what a child process read. A child that ended itself, by a bound of its memory or time
+/// or by a fault, did so because of the file.
+async fn read_in_child(program: &Path, kind: FileType, bytes: &[u8]) -> io::Result<FileReading> {
     let mut child = Command::new(program)
         .args(["read-file", "--type", kind.as_str()])
         .env_clear()
@@ -123,14 +166,36 @@ async fn read_in_child(program: &PathBuf, kind: FileType, bytes: &[u8]) -> io::R
         let mut frame = Vec::new();
         let mut output = output.take(FRAME_BYTES_MAX as u64 + 1);
         output.read_to_end(&mut frame).await?;
-        Ok(frame)
+        io::Result::Ok(frame)
     };
     let ((), frame) = tokio::join!(write, read);
-    frame
+    let frame = frame?;
+    if let Some(reading) = frame::decode(&frame) {
+        return Ok(reading);
+    }
+    if frame.len() > FRAME_BYTES_MAX {
+        return Err(io::Error::other("the output of the child does not end"));
+    }
+    let status = child.wait().await?;
+    match status.signal() {
+        // Others end it so: whoever stops the service, and a system without memory.
+        None | Some(KILLED | TERMINATED) => {
+            Err(io::Error::other(format!("the child failed: {status}")))
+        }
+        Some(signal) => {
+            tracing::info!(%kind, signal, "file ended its reader");
+            Ok(ReadFailure::TooComplex.into_reading())
+        }
+    }
 }
+
+const KILLED: i32 = Signal::KILL.as_raw();
+const TERMINATED: i32 = Signal::TERM.as_raw();
 
 #[cfg(test)]
 mod tests {
+    use switchboard_schemas::secret::InstallationSecret;
+
     use super::*;
 
     fn text(text: &str) -> FileReading {
@@ -141,52 +206,83 @@ mod tests {
         }
     }
 
-    async fn read_with(program: &str) -> FileReading {
+    fn org(name: &str) -> OrgId {
+        OrgId::derive(&InstallationSecret::from_bytes([7; 32]), name)
+    }
+
+    async fn read_with(program: &str) -> io::Result<FileReading> {
         let place = ReaderPlace::Child {
             program: program.into(),
         };
         let bytes = Bytes::from(vec![b'a'; 1 << 20]);
-        FileReader::new(place).read(FileType::Text, bytes).await
+        let reader = FileReader::new(place);
+        let permit = reader.permit(&org("shop")).await;
+        reader.read(&permit, FileType::Text, bytes).await
+    }
+
+    /// Reads with a program that is a script.
+    async fn read_with_script(script: &str) -> io::Result<FileReading> {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("reader");
+        let script = format!("#!/bin/sh\nPATH=/bin:/usr/bin {script}\n");
+        std::fs::write(&program, script).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(&program, mode).unwrap();
+        read_with(program.to_str().unwrap()).await
     }
 
     #[tokio::test]
     async fn thread_reads_a_file() {
         let reader = FileReader::new(ReaderPlace::Thread);
-        let reading = reader
-            .read(FileType::Text, Bytes::from_static(b"a\0"))
-            .await;
-        assert_eq!(reading, text("a"));
+        let permit = reader.permit(&org("shop")).await;
+        let bytes = Bytes::from_static(b"a\0");
+        let reading = reader.read(&permit, FileType::Text, bytes).await;
+        assert_eq!(reading.unwrap(), text("a"));
     }
 
     #[tokio::test]
-    async fn failed_or_missing_program_is_a_reading() {
-        let failed = ReadFailure::TooComplex.into_reading();
+    async fn failed_or_missing_program_says_nothing_of_the_file() {
         for program in ["/bin/false", "/bin/true", "/nonexistent"] {
-            assert_eq!(read_with(program).await, failed, "{program}");
+            let read = read_with(program).await;
+            assert!(read.is_err(), "{program}: {read:?}");
+        }
+        for script in ["exec yes", "kill -9 $$", "kill -15 $$"] {
+            let read = read_with_script(script).await;
+            assert!(read.is_err(), "{script}: {read:?}");
         }
     }
 
     #[tokio::test]
-    async fn endless_or_silent_program_is_ended() {
-        let folder = tempfile::tempdir().unwrap();
-        let program = folder.path().join("reader");
-        let failed = ReadFailure::TooComplex.into_reading();
-        for script in ["exec yes", "exec sleep 100"] {
-            std::fs::write(
-                &program,
-                format!("#!/bin/sh\nPATH=/bin:/usr/bin {script}\n"),
-            )
-            .unwrap();
-            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-            std::fs::set_permissions(&program, mode).unwrap();
-            if script.contains("sleep") {
-                tokio::time::pause();
-            }
-            assert_eq!(
-                read_with(program.to_str().unwrap()).await,
-                failed,
-                "{script}"
-            );
+    async fn silent_program_is_ended() {
+        tokio::time::pause();
+        let error = read_with_script("exec sleep 100").await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn file_that_ends_its_reader_is_too_complex() {
+        for script in ["kill -ABRT $$", "kill -SEGV $$", "kill -XCPU $$"] {
+            let reading = read_with_script(script).await.unwrap();
+            assert_eq!(reading, ReadFailure::TooComplex.into_reading(), "{script}");
         }
+    }
+
+    #[tokio::test]
+    async fn organization_with_many_files_leaves_a_reader_to_others() {
+        let reader = FileReader::new(ReaderPlace::Thread);
+        let (greedy, other) = (org("greedy"), org("other"));
+        let mut held = Vec::new();
+        for _ in 1..reader.readers_max {
+            held.push(reader.permit(&greedy).await);
+        }
+        tokio::time::pause();
+        let second = Duration::from_secs(1);
+        assert!(timeout(second, reader.permit(&greedy)).await.is_err());
+        let free = timeout(second, reader.permit(&other)).await;
+        drop(free.unwrap());
+        drop(held);
+        drop(timeout(second, reader.permit(&greedy)).await.unwrap());
+        assert!(reader.permits_of(&other).available_permits() > 0);
+        assert_eq!(reader.by_org.lock().len(), 1);
     }
 }

@@ -1,25 +1,36 @@
 //! Reads the files of a conversation for its prompt. What was read is kept beside the file, so that
 //! later turns do not read it again.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use switchboard_backends::{
     StoreError,
     files::{FileStore, StoredFile},
 };
 use switchboard_schemas::{
-    agent::Agent, conversation::Message, conversation_job::ReplyJob, file::Attachment,
-    ids::ConversationId,
+    agent::Agent,
+    conversation::Message,
+    conversation_job::ReplyJob,
+    file::{ATTACHMENTS_MAX, Attachment},
+    ids::{ConversationId, FileId},
+};
+use tokio::time::{Instant, timeout_at};
+
+use super::prompt_files::{FileContent, PromptFiles};
+use crate::{
+    files::{FileReader, FileReading},
+    retry::{self, RetryDelays},
 };
 
-use super::prompt_files::{FileContent, PromptFile, PromptFiles};
-use crate::files::{FileReader, FileReading};
-
-/// Most files of earlier messages in a prompt, the newest.
+/// Most files of earlier messages whose content is in a prompt, the newest.
 const EARLIER_FILES_MAX: usize = 10;
+/// Most pictures in a prompt, the newest; one message has no more.
+const IMAGES_MAX: usize = ATTACHMENTS_MAX;
 const NOT_ACCEPTED: &str = "You do not take such files, so you cannot see what is in it; say so.";
 const NOT_STORED: &str = "It is not stored any more.";
 const UNREACHABLE: &str = "It cannot be read at the moment; say so.";
+const NOT_REPEATED: &str =
+    "It is not shown again, as it is an older one; ask for it if you need it.";
 const BLIND: &str = "You cannot see pictures; say so.";
 
 /// Reads files of conversations.
@@ -39,63 +50,54 @@ pub(super) struct FileAudience<'a> {
 }
 
 impl AttachmentReader {
-    /// Returns the files of the new message as ones that cannot be read.
-    pub(super) fn unreachable_files(job: &ReplyJob) -> PromptFiles {
-        let unreachable = |attachment: &Attachment| PromptFile {
-            attachment: attachment.clone(),
-            content: FileContent::NotShown(UNREACHABLE),
-        };
-        PromptFiles {
-            new: job.turn.attachments.iter().map(unreachable).collect(),
-            ..PromptFiles::default()
-        }
-    }
-
-    /// Reads the files of the new message and of the latest ones in `past`.
-    ///
-    /// # Errors
-    /// The files cannot be reached.
+    /// Reads the files of the new message and the latest ones of `past`, until `deadline`. A file
+    /// that was not read has the reason in place of its content.
     pub(super) async fn read_files(
         &self,
         audience: &FileAudience<'_>,
         past: &[Message],
-    ) -> Result<PromptFiles, StoreError> {
+        deadline: Instant,
+        delays: RetryDelays,
+    ) -> PromptFiles {
+        let read = |attachment| self.read_file(audience, attachment, deadline, delays);
         let mut files = PromptFiles::default();
         for attachment in &audience.job.turn.attachments {
-            files.new.push(self.read_file(audience, attachment).await?);
+            let content = read(attachment).await;
+            files.new.push(content.of(attachment));
         }
-        let mut earlier: HashMap<_, Vec<_>> = HashMap::new();
-        let newest_first = past.iter().rev();
-        let named = newest_first.flat_map(|message| {
+        let images = files.new.iter().filter(|file| file.content.is_image());
+        let mut images = images.count();
+        let newest_first = past.iter().rev().flat_map(|message| {
             let attachments = message.attachments.iter();
             attachments.map(|attachment| (&message.id, attachment))
         });
-        let named: Vec<_> = named.take(EARLIER_FILES_MAX).collect();
-        for (message, attachment) in named {
-            let file = self.read_file(audience, attachment).await?;
-            earlier.entry(message.clone()).or_default().push(file);
+        let newest_first: Vec<_> = newest_first.collect();
+        for (count, (message, attachment)) in newest_first.into_iter().enumerate() {
+            let is_cut = attachment.mime_type.is_image() && images >= IMAGES_MAX;
+            let content = if is_cut || count >= EARLIER_FILES_MAX {
+                FileContent::NotShown(NOT_REPEATED)
+            } else {
+                read(attachment).await
+            };
+            images += usize::from(content.is_image());
+            let earlier = files.earlier.entry(message.clone()).or_default();
+            earlier.push(content.of(attachment));
         }
-        files.earlier = earlier;
-        Ok(files)
+        files
     }
 
     async fn read_file(
         &self,
         audience: &FileAudience<'_>,
         attachment: &Attachment,
-    ) -> Result<PromptFile, StoreError> {
-        let content = match self.content_of(audience, attachment).await {
-            Ok(content) => content,
-            Err(StoreError::Malformed(error)) => {
-                tracing::error!(error, file.id = %attachment.file_id, "file is damaged");
-                FileContent::NotShown(UNREACHABLE)
-            }
-            Err(error) => return Err(error),
-        };
-        Ok(PromptFile {
-            content,
-            attachment: attachment.clone(),
-        })
+        deadline: Instant,
+        delays: RetryDelays,
+    ) -> FileContent {
+        let read = retry::retry_until(deadline, delays, "read a file", || {
+            self.content_of(audience, attachment)
+        });
+        let content = timeout_at(deadline, read).await.ok().flatten();
+        content.unwrap_or(FileContent::NotShown(UNREACHABLE))
     }
 
     async fn content_of(
@@ -111,33 +113,52 @@ impl AttachmentReader {
         if kind.is_image() && !audience.sees_pictures {
             return Ok(FileContent::NotShown(BLIND));
         }
+        match self.stored_content(audience, &attachment.file_id).await {
+            Err(StoreError::Malformed(error)) => {
+                tracing::error!(error, file.id = %attachment.file_id, "file is damaged");
+                Ok(FileContent::NotShown(UNREACHABLE))
+            }
+            content => content,
+        }
+    }
+
+    async fn stored_content(
+        &self,
+        audience: &FileAudience<'_>,
+        id: &FileId,
+    ) -> Result<FileContent, StoreError> {
         let turn = &audience.job.turn;
-        let found = self.files.find(&turn.org_id, &attachment.file_id).await?;
+        let found = self.files.find(&turn.org_id, id).await?;
         let is_readable = |file: &StoredFile| audience.may_read(file, &turn.conversation_id);
         let Some(file) = found.filter(is_readable) else {
             return Ok(FileContent::NotShown(NOT_STORED));
         };
-        self.reading_of(&file).await.map(FileContent::Read)
-    }
-
-    async fn reading_of(&self, file: &StoredFile) -> Result<FileReading, StoreError> {
-        match self.files.reading(file).await {
+        match self.files.reading(&file).await {
             Ok(kept) => {
                 if let Some(reading) = kept.as_deref().and_then(FileReading::from_frame) {
-                    return Ok(reading);
+                    return Ok(FileContent::Read(reading));
                 }
             }
             // It is read again.
             Err(StoreError::Malformed(_)) => {}
             Err(error) => return Err(error),
         }
-        let content = self.files.read(file).await?;
+        // The file is in memory only while it is read.
+        let permit = self.reader.permit(&turn.org_id).await;
+        let content = self.files.read(&file).await?;
         let kind = file.attachment.mime_type;
-        let reading = self.reader.read(kind, content.into()).await;
-        if let Err(error) = self.files.put_reading(file, &reading.to_frame()).await {
+        let reading = match self.reader.read(&permit, kind, content.into()).await {
+            Ok(reading) => reading,
+            // Not kept: the next message may find a reader that works.
+            Err(error) => {
+                tracing::warn!(%error, %kind, "file reader failed");
+                return Ok(FileContent::NotShown(UNREACHABLE));
+            }
+        };
+        if let Err(error) = self.files.put_reading(&file, &reading.to_frame()).await {
             tracing::warn!(%error, "reading of a file not kept; it will be read again");
         }
-        Ok(reading)
+        Ok(FileContent::Read(reading))
     }
 }
 

@@ -41,11 +41,16 @@ pub(super) async fn delete_conversation(inference: &InferenceHandler, job: &Dele
         files
             .remove_conversation(&job.org_id, &job.conversation_id)
             .await?;
-        // The store last, because its tombstone shows that the deletion is finished.
+        // Then the store, because its tombstone shows that the deletion is finished.
         bus.erase_records(job.conversation_id.as_str())
             .await
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        store.delete_conversation(&deletion).await
+        let deleted = store.delete_conversation(&deletion).await?;
+        // Files that were attached since; from here on their turns see the tombstone.
+        files
+            .remove_conversation(&job.org_id, &job.conversation_id)
+            .await?;
+        Ok(deleted)
     };
     change.run(inference, delete).await
 }

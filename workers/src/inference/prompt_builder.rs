@@ -89,7 +89,7 @@ pub(crate) fn build_prompt(sources: PromptSources<'_>) -> RenderedPrompt {
         instructions = format!("{instructions}\n\n{FILE_RULE}");
     }
     let fixed = fixed_cost(&instructions, content, &tools, tokens_max);
-    let free = tokens_max.saturating_sub(fixed + files.image_tokens(past));
+    let free = tokens_max.saturating_sub(fixed + files.image_tokens());
     let mut window = context_window::select_newest(past, free);
     let summary = summary.filter(|_| window.omitted > 0);
     let mut window_tokens = free.saturating_sub(free / SUMMARY_SHARE_DIVISOR);
@@ -106,7 +106,7 @@ pub(crate) fn build_prompt(sources: PromptSources<'_>) -> RenderedPrompt {
         messages.push(PromptMessage::text(PromptRole::User, SUMMARY_QUESTION));
         messages.push(PromptMessage::text(PromptRole::Assistant, &*summary.text));
     }
-    let mut images = files.earlier_images(past);
+    let mut images = files.earlier_images();
     for (question, reply) in &window.turns {
         let images = images.remove(&question.id).unwrap_or_default();
         messages

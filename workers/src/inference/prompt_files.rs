@@ -23,8 +23,6 @@ const EARLIER_SHARE_DIVISOR: usize = 8;
 const MARK_CHARS: usize = 8;
 /// Token cost of a picture: the most that models of this size of pictures are billed.
 const IMAGE_TOKENS: usize = 1_600;
-/// Most pictures in one prompt, the newest.
-const IMAGES_MAX: usize = 5;
 
 /// Outcome of reading a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +31,21 @@ pub(crate) enum FileContent {
     Read(FileReading),
     /// It is not shown to the model, for this reason.
     NotShown(&'static str),
+}
+
+impl FileContent {
+    /// Returns the file of which this is the content.
+    pub(crate) fn of(self, attachment: &Attachment) -> PromptFile {
+        PromptFile {
+            attachment: attachment.clone(),
+            content: self,
+        }
+    }
+
+    /// Returns true for a picture that the model sees.
+    pub(crate) const fn is_image(&self) -> bool {
+        matches!(self, Self::Read(FileReading::Image { .. }))
+    }
 }
 
 /// A file of a message, as a prompt can contain it.
@@ -88,31 +101,20 @@ impl PromptFiles {
 
     /// Returns the pictures of the new message.
     pub(crate) fn new_images(&self) -> Vec<PromptImage> {
-        images(&self.new).take(IMAGES_MAX).collect()
+        images(&self.new).collect()
     }
 
-    /// Returns the pictures of earlier messages that a prompt has room for, the newest.
-    pub(crate) fn earlier_images(&self, past: &[Message]) -> HashMap<MessageId, Vec<PromptImage>> {
-        let mut left = IMAGES_MAX.saturating_sub(self.new_images().len());
-        let mut kept = HashMap::new();
-        for message in past.iter().rev() {
-            let Some(files) = self.earlier.get(&message.id) else {
-                continue;
-            };
-            let shown: Vec<_> = images(files).take(left).collect();
-            left -= shown.len();
-            if !shown.is_empty() {
-                kept.insert(message.id.clone(), shown);
-            }
-        }
-        kept
+    /// Returns the pictures of earlier messages.
+    pub(crate) fn earlier_images(&self) -> HashMap<MessageId, Vec<PromptImage>> {
+        let earlier = self.earlier.iter();
+        let shown = earlier.map(|(message, files)| (message.clone(), images(files).collect()));
+        shown.collect()
     }
 
     /// Returns the tokens of the pictures in a prompt.
-    pub(crate) fn image_tokens(&self, past: &[Message]) -> usize {
-        let earlier = self.earlier_images(past);
-        let count = self.new_images().len() + earlier.values().map(Vec::len).sum::<usize>();
-        count * IMAGE_TOKENS
+    pub(crate) fn image_tokens(&self) -> usize {
+        let files = self.new.iter().chain(self.earlier.values().flatten());
+        files.filter(|file| file.content.is_image()).count() * IMAGE_TOKENS
     }
 }
 
@@ -123,7 +125,7 @@ fn images(files: &[PromptFile]) -> impl Iterator<Item = PromptImage> {
         }) => Some(PromptImage {
             name: quoted_name(&file.attachment),
             mime_type,
-            bytes: bytes.clone().into(),
+            bytes: bytes.clone(),
         }),
         _ => None,
     })
@@ -208,6 +210,7 @@ fn shortened(text: &str, tokens_max: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use switchboard_schemas::file::FileType;
 
     use super::*;
@@ -271,11 +274,11 @@ mod tests {
     }
 
     #[test]
-    fn newest_pictures_are_shown() {
+    fn pictures_cost_tokens() {
         let picture = || {
             FileContent::Read(FileReading::Image {
                 mime_type: "image/png",
-                bytes: vec![1],
+                bytes: Bytes::from_static(&[1]),
                 width: 1,
                 height: 1,
             })
@@ -292,6 +295,6 @@ mod tests {
             ..PromptFiles::default()
         };
         assert_eq!(files.new_images().len(), 3);
-        assert_eq!(files.image_tokens(&[]), 3 * IMAGE_TOKENS);
+        assert_eq!(files.image_tokens(), 3 * IMAGE_TOKENS);
     }
 }

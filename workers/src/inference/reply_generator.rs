@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::{
     InferenceHandler,
-    attachments::{AttachmentReader, FileAudience},
+    attachments::FileAudience,
     history::ConversationHistory,
     prompt_builder::{self, PromptFacts, PromptSources, RenderedPrompt},
     prompt_files::PromptFiles,
@@ -37,7 +37,7 @@ use crate::{
 /// nothing of the past.
 const SHORTER_PROMPTS_MAX: u32 = 3;
 
-/// Longest time for which a reply waits for files; two of them can take the time of their readers.
+/// Longest time for which a reply waits for its files.
 const FILES_WAIT_MAX: Duration = Duration::from_secs(45);
 
 /// A reply whose text is in the writer.
@@ -216,7 +216,7 @@ impl<'a> ReplyGenerator<'a> {
     }
 
     /// Reads the files of the conversation; `None` if the reply was cancelled meanwhile. The model
-    /// is told of new files that cannot be reached in time.
+    /// is told of files that cannot be read in time.
     async fn read_files(
         &self,
         agent: &Agent,
@@ -236,13 +236,10 @@ impl<'a> ReplyGenerator<'a> {
         let delays = RetryDelays::of_store(&self.inference.config);
         let attachments = &self.inference.attachments;
         let deadline = self.deadline.min(Instant::now() + FILES_WAIT_MAX);
-        let read = retry::retry_until(deadline, delays, "read files", || {
-            attachments.read_files(&audience, &history.messages)
-        });
         tokio::select! {
             biased;
             () = self.writer.cancelled().cancelled() => None,
-            files = read => Some(files.unwrap_or_else(|| AttachmentReader::unreachable_files(self.job))),
+            files = attachments.read_files(&audience, &history.messages, deadline, delays) => Some(files),
         }
     }
 

@@ -4,6 +4,7 @@
 mod agents;
 mod cancellations;
 mod deletion;
+mod files;
 mod long_conversations;
 mod metadata;
 mod playground;

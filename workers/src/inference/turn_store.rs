@@ -104,12 +104,12 @@ impl TurnStore for ConversationTurnStore<'_> {
             });
             match attached.await {
                 Some(AttachOutcome::Attached) => {}
-                // Another conversation was faster, or it was removed meanwhile.
+                // It was removed meanwhile. The ingress lets no two conversations name a file.
                 Some(outcome) => tracing::info!(file.id = %id, ?outcome, "file not attached"),
                 None => return false,
             }
         }
-        true
+        turn.attachments.is_empty() || self.remove_files_of_deleted().await.is_some()
     }
 
     async fn store_user_message(&self, turn: &PendingTurn) -> bool {
@@ -228,6 +228,26 @@ impl<'a> ConversationTurnStore<'a> {
             deadlines,
             changes: SetOnce::new(),
         }
+    }
+
+    /// Removes the files of a turn that was deleted: a worker that lost its partition may have
+    /// attached them behind the deletion. Returns `None` if that failed until the deadline.
+    async fn remove_files_of_deleted(&self) -> Option<()> {
+        let (backends, turn) = (&self.inference.backends, &self.job.turn);
+        let reply = turn.reply_id();
+        self.retry_until(self.deadlines.storage, "look for a deletion", || async {
+            let known = backends.store.known_reply(&turn.org_id, &reply).await?;
+            if !matches!(known, Some(ReplyState::Deleted)) {
+                return Ok(());
+            }
+            for file in &turn.attachments {
+                let (org, conversation) = (&turn.org_id, &turn.conversation_id);
+                let removed = backends.files.remove_file(org, conversation, &file.file_id);
+                removed.await?;
+            }
+            Ok::<_, StoreError>(())
+        })
+        .await
     }
 
     /// Returns the conversation as it was before this turn, if the message may change its metadata.

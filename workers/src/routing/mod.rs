@@ -16,6 +16,7 @@ mod playground;
 mod tests;
 
 use std::{
+    borrow::Cow,
     hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
     time::Duration,
@@ -37,6 +38,7 @@ use switchboard_schemas::{
     team::RoutingStrategy,
     time::Timestamp,
     topics::Topic,
+    turn::Turn,
     versioned::{self, DecodeError},
 };
 use tokio_util::sync::CancellationToken;
@@ -171,7 +173,7 @@ impl RoutingHandler {
         let made = match choice::choose_agent(team.routing, &candidates, last.as_ref()) {
             RoutingStep::Decided(decision) => Some(decision),
             RoutingStep::ByIntent(current) => {
-                self.decide_by_intent(&job.turn.content, &candidates, current, &past)
+                self.decide_by_intent(&routed_text(&job.turn), &candidates, current, &past)
                     .await?
             }
             RoutingStep::RoundRobin => self.decide_by_rotation(job, &candidates).await,
@@ -378,6 +380,18 @@ impl JobHandler for RoutingHandler {
         };
         routed.instrument(span).await
     }
+}
+
+/// Returns the text by which a message is routed: that of a message of files alone is their names.
+fn routed_text(turn: &Turn) -> Cow<'_, str> {
+    if !turn.content.trim().is_empty() {
+        return (&turn.content).into();
+    }
+    let files = turn.attachments.iter();
+    let names: Vec<_> = files
+        .map(|file| format!("{} ({})", file.name, file.mime_type))
+        .collect();
+    names.join(", ").into()
 }
 
 /// Returns a number that is random over messages and equal for each redelivery of one.

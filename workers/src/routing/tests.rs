@@ -16,7 +16,8 @@ use switchboard_backends::{
 };
 use switchboard_schemas::{
     agent::{ActivationStatus, Agent, AgentSettings},
-    ids::{AgentId, ConversationId, IngressId, MessageId, OrgId, RequestId, TeamId},
+    file::{Attachment, FileType},
+    ids::{AgentId, ConversationId, FileId, IngressId, MessageId, OrgId, RequestId, TeamId},
     playground::{PlaygroundMessage, PlaygroundRouting, TeamPlaygroundJob, TeamPlaygroundRun},
     reply_event::{FrameBody, IngressEnvelope, ReplyFailure, ReplySignal},
     secret::InstallationSecret,
@@ -170,6 +171,26 @@ fn job_in(session: &str, team: &str, ingress: Option<IngressId>) -> TeamMessageJ
         publish_nonce: "n".into(),
     };
     TeamMessageJob { team_id, turn }
+}
+
+#[test]
+fn message_of_files_alone_is_routed_by_their_names() {
+    let mut turn = job("front", None).turn;
+    turn.attachments = [
+        ("invoice.pdf", FileType::Pdf),
+        ("broken.png", FileType::Png),
+    ]
+    .map(|(name, mime_type)| Attachment {
+        file_id: FileId::now(),
+        name: name.into(),
+        mime_type,
+        bytes: 1,
+    })
+    .into();
+    assert_eq!(routed_text(&turn), "hi");
+    turn.content = " ".into();
+    let names = "invoice.pdf (application/pdf), broken.png (image/png)";
+    assert_eq!(routed_text(&turn), names);
 }
 
 /// Returns the first job for the inference workers, which is keyed by its conversation.

@@ -19,6 +19,8 @@ const PAGE_BYTES_MAX: usize = 8 << 20;
 const OPERATIONS_MAX: usize = 5_000_000;
 /// Forms that are read in one document.
 const FORMS_MAX: usize = 2_000;
+/// Bytes of pages and forms that are unpacked in one document; a form anew at each use.
+const UNPACKED_BYTES_MAX: usize = 64 << 20;
 /// Depth of forms within forms.
 const FORM_DEPTH_MAX: usize = 8;
 /// Depth of saved states.
@@ -74,6 +76,7 @@ pub(super) struct ContentReader<'a> {
     fonts: HashMap<ObjectId, Rc<DocumentFont<'a>>>,
     operations: usize,
     forms: usize,
+    unpacked: usize,
 }
 
 impl<'a> ContentReader<'a> {
@@ -83,20 +86,28 @@ impl<'a> ContentReader<'a> {
             fonts: HashMap::new(),
             operations: 0,
             forms: 0,
+            unpacked: 0,
         }
     }
 
     /// Returns `true` if parts were not read because the document has too many.
     pub(super) const fn is_exhausted(&self) -> bool {
-        self.operations >= OPERATIONS_MAX || self.forms >= FORMS_MAX
+        self.operations >= OPERATIONS_MAX
+            || self.forms >= FORMS_MAX
+            || self.unpacked >= UNPACKED_BYTES_MAX
     }
 
     /// Returns the text of a page. Parts that are damaged are missing.
     pub(super) fn read_page(&mut self, page: ObjectId) -> String {
         let mut text = PageText::default();
+        if self.is_exhausted() {
+            return String::new();
+        }
         let content = self
             .document
             .get_page_content_with_limit(page, PAGE_BYTES_MAX);
+        let unpacked = content.as_ref().map_or(PAGE_BYTES_MAX, Vec::len);
+        self.unpacked += unpacked;
         let resources = self.document.get_page_resources(page);
         if let (Ok(content), Ok((direct, referenced))) = (content, resources) {
             let referenced = referenced.into_iter();
@@ -179,13 +190,16 @@ impl<'a> ContentReader<'a> {
             return;
         };
         let is_form = form.dict.get(b"Subtype").and_then(Object::as_name);
-        if is_form.ok() != Some(b"Form") || depth >= FORM_DEPTH_MAX || self.forms >= FORMS_MAX {
+        if is_form.ok() != Some(b"Form") || depth >= FORM_DEPTH_MAX || self.is_exhausted() {
             return;
         }
         self.forms += 1;
         let Ok(content) = form.get_plain_content_with_limit(PAGE_BYTES_MAX) else {
+            // It was too large, or damaged, perhaps only near its end.
+            self.unpacked += PAGE_BYTES_MAX;
             return;
         };
+        self.unpacked += content.len();
         let matrix = self.form_matrix(form).then(matrix);
         let own = form.dict.get_deref(b"Resources", self.document);
         let own = own.and_then(Object::as_dict).ok();

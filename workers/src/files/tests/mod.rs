@@ -3,6 +3,7 @@
 mod hostile;
 pub(crate) mod samples;
 
+use bytes::Bytes;
 use image::{DynamicImage, GenericImageView, ImageFormat, Rgba, load_from_memory};
 use switchboard_schemas::file::FileType;
 
@@ -21,7 +22,7 @@ fn text_of(kind: FileType, bytes: &[u8]) -> String {
     }
 }
 
-fn picture_of(kind: FileType, bytes: &[u8]) -> (DynamicImage, &'static str, Vec<u8>) {
+fn picture_of(kind: FileType, bytes: &[u8]) -> (DynamicImage, &'static str, Bytes) {
     match read_document(kind, bytes) {
         FileReading::Image {
             mime_type,

@@ -94,7 +94,7 @@ impl HostileFile {
             } => {
                 let picture = image::load_from_memory(bytes).unwrap();
                 assert_eq!((picture.width(), picture.height()), (*width, *height));
-                (bytes.as_slice(), format!("picture of {width} x {height}"))
+                (&bytes[..], format!("picture of {width} x {height}"))
             }
             FileReading::Text {
                 text,

@@ -181,6 +181,13 @@ fn bombs() -> Vec<HostileFile> {
     let digits = [b"1".repeat(1_000_000), b" Tc ".to_vec(), pdf_line("fine")].concat();
     let predictor = "/Filter /FlateDecode /DecodeParms << /Predictor 12 /Columns 2147483647 >>";
     vec![
+        case("form of 8 MB that is shown 2,000 times", {
+            let form = zlib(&vec![b' '; 8_000_000]);
+            let form = stream(&format!("{FORM} /Filter /FlateDecode"), &form);
+            let page = [pdf_line("fine"), b" /X1 Do".repeat(2_000)].concat();
+            pdf_pages(&[&page], "", &[form])
+        })
+        .with("fine"),
         case("stream of 100 MB", packed("/Filter /FlateDecode", &bomb)),
         case(
             "stream of 100 MB, packed twice",
