@@ -116,7 +116,7 @@ async fn preflight_needs_no_key_and_lists_what_is_allowed() {
             .header("access-control-request-method", method)
             .header(
                 "access-control-request-headers",
-                "authorization,content-type,x-api-key,idempotency-key",
+                "authorization,content-type,x-api-key,idempotency-key,range",
             );
         let answer = Answer::read(request.send().await.unwrap()).await.unwrap();
         assert_eq!(answer.status, 204, "{path}: {}", answer.text);
@@ -139,6 +139,7 @@ async fn preflight_needs_no_key_and_lists_what_is_allowed() {
             "content-type",
             "x-api-key",
             "idempotency-key",
+            "range",
         ] {
             assert!(
                 headers.contains(header) || headers == "*",
@@ -191,6 +192,9 @@ async fn responses_and_errors_are_readable_by_pages() {
             "x-request-id",
             "retry-after",
             "ratelimit",
+            "content-disposition",
+            "content-range",
+            "accept-ranges",
         ] {
             assert!(exposed.contains(header), "{header} in {exposed}");
         }

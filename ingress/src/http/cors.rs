@@ -18,12 +18,13 @@ const ANY_ORIGIN: HeaderValue = HeaderValue::from_static("*");
 const VARY: HeaderValue = HeaderValue::from_static("Origin");
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PATCH, OPTIONS");
 const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
-    "Authorization, X-API-Key, Content-Type, Idempotency-Key, Last-Event-ID, Prefer, Accept, traceparent",
+    "Authorization, X-API-Key, Content-Type, Idempotency-Key, Last-Event-ID, Prefer, Accept, Range, \
+     traceparent",
 );
 const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
     "X-Request-Id, X-Conversation-Id, X-Message-Id, X-Agent-Id, X-Agent-Name, X-Routing-Reason, X-UI-Spec, \
      X-UI-Spec-Truncated, X-AI-Generated, X-Model, X-Reply-Generation, Retry-After, RateLimit, RateLimit-Policy, Location, \
-     Preference-Applied",
+     Preference-Applied, Content-Disposition, Content-Range, Accept-Ranges",
 );
 /// Two hours, the maximum that all browsers accept.
 const PREFLIGHT_MAX_AGE_SECONDS: HeaderValue = HeaderValue::from_static("7200");
