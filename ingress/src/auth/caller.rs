@@ -90,12 +90,13 @@ impl<P> AuthorizedCaller<P> {
     }
 
     /// Returns true if the caller may read the file: keys that read conversations reach all of
-    /// their organization, other keys and visitors what they uploaded.
+    /// their organization, other keys what they uploaded themselves, and visitors what they did.
     pub(crate) fn may_read_file(&self, file: &StoredFile) -> bool {
         let header = &file.header;
         let may_read = match &self.credential {
             CallerCredential::Key(key) => {
-                key.has_scope(KeyScope::Conversations) || header.key_id.as_ref() == Some(&key.id)
+                let is_own = header.key_id.as_ref() == Some(&key.id) && header.visitor_id.is_none();
+                key.has_scope(KeyScope::Conversations) || is_own
             }
             CallerCredential::Visitor(visitor) => {
                 let claims = &visitor.claims;

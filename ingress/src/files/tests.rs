@@ -8,7 +8,7 @@ use switchboard_schemas::{
     conversation::ReplyStatus, conversation_job::ConversationJob, topics::Topic,
 };
 
-use crate::testing::{Answer, World, reply_frames};
+use crate::testing::{Answer, World, agent_id, reply_frames};
 
 const BOUNDARY: &str = "b0undary";
 
@@ -252,15 +252,27 @@ async fn file_is_read_by_who_uploaded_it_or_reads_conversations() {
     let file = upload_with(&world, &uploader, text_form(b"a"))
         .await
         .expect(201);
-    for (key, status) in [
-        (&uploader, 200),
-        (&reader, 200),
-        (&other, 404),
-        (&stranger, 404),
+    let token = json!({ "agentId": agent_id() }).to_string();
+    let headers = [("x-api-key", uploader.as_str())];
+    let token = world.send_with("POST", "/api/widget/token", &headers, token);
+    let token = token.await.expect(200)["token"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let of_visitor = upload_with(&world, &token, text_form(b"a")).await;
+    let of_visitor = of_visitor.expect(201);
+    for (reader, key, own, visitors) in [
+        ("uploader", &uploader, 200, 404),
+        ("visitor", &token, 404, 200),
+        ("reader", &reader, 200, 200),
+        ("other", &other, 404, 404),
+        ("stranger", &stranger, 404, 404),
     ] {
-        let headers = [("x-api-key", key.as_str())];
-        let answer = world.send_with("GET", &path_of(&file), &headers, "").await;
-        assert_eq!(answer.problem().0, status);
+        for (file, status) in [(&file, own), (&of_visitor, visitors)] {
+            let headers = [("x-api-key", key.as_str())];
+            let answer = world.send_with("GET", &path_of(file), &headers, "").await;
+            assert_eq!(answer.problem().0, status, "{reader} {file}");
+        }
     }
     for unknown in [
         "/api/public/files/x",
