@@ -36,10 +36,10 @@ pub(super) async fn upload(
         key_id: None,
         visitor_id: None,
         is_playground: true,
-        accepted: FileSettings {
+        accepted: vec![FileSettings {
             max_bytes: FILE_BYTES_MAX,
             ..FileSettings::default()
-        },
+        }],
     };
     let file = receive_upload(state, target, form.0).await?;
     Ok(JsonResponse::new(file))

@@ -5,10 +5,10 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 use switchboard_schemas::{
-    conversation::ReplyStatus, conversation_job::ConversationJob, topics::Topic,
+    conversation::ReplyStatus, conversation_job::ConversationJob, file::FileType, topics::Topic,
 };
 
-use crate::testing::{Answer, World, agent_id, reply_frames};
+use crate::testing::{Answer, World, agent_id, org_path, reply_frames};
 
 const BOUNDARY: &str = "b0undary";
 
@@ -43,11 +43,13 @@ async fn upload(world: &World, body: impl Into<Body>) -> Answer {
 }
 
 async fn upload_with(world: &World, key: &str, body: impl Into<Body>) -> Answer {
+    upload_to(world, &World::agent_path("/files"), key, body).await
+}
+
+async fn upload_to(world: &World, path: &str, key: &str, body: impl Into<Body>) -> Answer {
     let media_type = format!("multipart/form-data; boundary={BOUNDARY}");
     let headers = [("content-type", media_type.as_str()), ("x-api-key", key)];
-    world
-        .send_with("POST", &World::agent_path("/files"), &headers, body)
-        .await
+    world.send_with("POST", path, &headers, body).await
 }
 
 async fn uploaded(world: &World, content: &[u8]) -> Value {
@@ -143,6 +145,42 @@ async fn too_large_file_is_refused_before_it_has_arrived() {
         (&problem["code"], &problem["details"]["max"]),
         (&json!("PAYLOAD_TOO_LARGE"), &json!(10))
     );
+}
+
+#[tokio::test]
+async fn team_takes_what_one_of_its_members_takes() {
+    let world = world().await;
+    world
+        .edit_agent(|agent| {
+            agent.settings.files.max_bytes = 2_000_000;
+            agent.settings.files.types = vec![FileType::Csv];
+        })
+        .await;
+    let texts = json!({
+        "slug": "texts", "name": "Texts", "features": { "enableFileUpload": true },
+        "files": { "maxBytes": 10, "types": ["text/plain"] },
+    });
+    let texts = world.admin("POST", &org_path("/agents"), &[], texts).await;
+    texts.expect(201);
+    let team = json!({
+        "slug": "t", "name": "T", "defaultAgent": "texts", "members": [{ "agent": "shop" }],
+    });
+    let team = world.admin("POST", &org_path("/teams"), &[], team).await;
+    let team = team.expect(201)["id"].as_str().unwrap().to_owned();
+    let path = format!("/api/public/teams/{team}/files");
+    for (name, bytes, status, max) in [
+        ("a.csv", 1000, 201, None),
+        ("a.csv", 2_000_001, 413, Some(2_000_000)),
+        ("a.txt", 10, 201, None),
+        ("a.txt", 11, 413, Some(10)),
+        ("a.txt", 2_000_000, 413, Some(10)),
+        ("a.md", 1, 415, None),
+    ] {
+        let body = form(&[file(name, "", &vec![b'x'; bytes])]);
+        let answer = upload_to(&world, &path, &world.key, body).await;
+        let answer = answer.expect(status);
+        assert_eq!(answer["details"]["max"].as_u64(), max, "{bytes} of {name}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

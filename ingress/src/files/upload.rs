@@ -63,7 +63,24 @@ pub(crate) struct UploadTarget {
     pub(crate) key_id: Option<KeyId>,
     pub(crate) visitor_id: Option<VisitorId>,
     pub(crate) is_playground: bool,
-    pub(crate) accepted: FileSettings,
+    /// The files that each possible recipient takes: one for an agent, more for a team.
+    pub(crate) accepted: Vec<FileSettings>,
+}
+
+impl UploadTarget {
+    /// Returns the size of the largest file of a type that one recipient takes; `None` if none
+    /// takes the type.
+    fn bytes_max_of(&self, kind: FileType) -> Option<u64> {
+        let accepted = self.accepted.iter();
+        let accepted = accepted.filter(|settings| settings.types.contains(&kind));
+        accepted.map(|settings| settings.max_bytes.into()).max()
+    }
+
+    /// Returns the size of the largest file of any type.
+    fn bytes_max(&self) -> u64 {
+        let sizes = self.accepted.iter().map(|settings| settings.max_bytes);
+        sizes.max().unwrap_or_default().into()
+    }
 }
 
 /// The parts of a form that were read.
@@ -129,7 +146,7 @@ async fn receive_form(
     headers: &HeaderMap,
     body: &UploadBody,
 ) -> ApiResult<ReceivedForm> {
-    let bytes_max = u64::from(target.accepted.max_bytes);
+    let bytes_max = target.bytes_max();
     let mut parts = body.parts(headers, bytes_max)?;
     if body::announced_bytes(headers).is_some_and(|bytes| bytes > bytes_max + FORM_BYTES_MAX) {
         return Err(too_large(bytes_max));
@@ -157,16 +174,13 @@ async fn receive_file(
     parts: &UploadParts,
     mut part: Field<'static>,
 ) -> ApiResult<ReceivedFile> {
-    let accepted = &target.accepted;
     let name = safe_name(part.file_name().unwrap_or_default());
     let media_type = part
         .content_type()
         .map_or("", |media_type| media_type.essence_str());
     let kind = claimed_type(&name, &media_type.to_ascii_lowercase())?;
-    if !accepted.types.contains(&kind) {
-        return Err(refused("files of this type are not accepted here"));
-    }
-    let bytes_max = u64::from(accepted.max_bytes);
+    let bytes_max = target.bytes_max_of(kind);
+    let bytes_max = bytes_max.ok_or_else(|| refused("files of this type are not accepted here"))?;
     let begun = state.backends.files.begin_upload(&target.org_id).await;
     let mut upload = begun.map_err(|error| unavailable(&error))?;
     let mut check = ContentCheck::new(kind);

@@ -47,7 +47,7 @@ pub(crate) async fn upload_agent_file(
         sites.admit_chat(&agent.id, &address, headers).await?;
     }
     let owner = ConversationOwner::Agent(agent.id.clone());
-    receive(&state, &caller, owner, accepted, request).await
+    receive(&state, &caller, owner, vec![accepted], request).await
 }
 
 /// Receives a file for a team.
@@ -69,7 +69,9 @@ pub(crate) async fn upload_team_file(
     request: Request,
 ) -> ApiResult<Response> {
     let accepted = accepted_by_members(&state, &team).await?;
-    let accepted = accepted.ok_or_else(|| feature_off("no member of the team takes files"))?;
+    if accepted.is_empty() {
+        return Err(feature_off("no member of the team takes files"));
+    }
     let owner = ConversationOwner::Team(team.id.clone());
     receive(&state, &caller, owner, accepted, request).await
 }
@@ -78,7 +80,7 @@ async fn receive<P>(
     state: &AppState,
     caller: &AuthorizedCaller<P>,
     owner: ConversationOwner,
-    accepted: FileSettings,
+    accepted: Vec<FileSettings>,
     request: Request,
 ) -> ApiResult<Response> {
     let target = UploadTarget {
@@ -93,25 +95,13 @@ async fn receive<P>(
     Ok((StatusCode::CREATED, Json(file)).into_response())
 }
 
-/// Returns what at least one member accepts; `None` if no member takes files.
-async fn accepted_by_members(state: &AppState, team: &Team) -> ApiResult<Option<FileSettings>> {
-    let mut accepted: Option<FileSettings> = None;
+/// Returns the files that each member takes which takes any.
+async fn accepted_by_members(state: &AppState, team: &Team) -> ApiResult<Vec<FileSettings>> {
+    let mut accepted = Vec::new();
     let members = team.members.iter().map(|member| &member.agent);
     for id in members.chain(&team.default_agent) {
-        let Some(agent) = state.catalog.agent(id).await? else {
-            continue;
-        };
-        let Some(own) = agent.settings.accepted_files() else {
-            continue;
-        };
-        let all = accepted.get_or_insert_with(|| FileSettings {
-            max_bytes: 0,
-            types: Vec::new(),
-        });
-        all.max_bytes = all.max_bytes.max(own.max_bytes);
-        let new = own.types.iter().filter(|kind| !all.types.contains(kind));
-        let new: Vec<_> = new.copied().collect();
-        all.types.extend(new);
+        let agent = state.catalog.agent(id).await?;
+        accepted.extend(agent.and_then(|agent| agent.settings.accepted_files().cloned()));
     }
     Ok(accepted)
 }
