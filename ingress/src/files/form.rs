@@ -28,10 +28,11 @@ use crate::http::{ApiError, ApiResult, ErrorCode, body};
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// Bytes of a form beyond its file: boundaries, headers of parts and the session.
 pub(super) const FORM_BYTES_MAX: u64 = 64 << 10;
-/// Time and bytes for which a refused body is still read, so that its sender reads the refusal
-/// before the connection is closed.
-const DRAIN_TIME: Duration = Duration::from_secs(5);
-const DRAIN_BYTES_MAX: usize = 32 << 20;
+/// Time and bytes for which a refused body is still read. Many clients read nothing before they
+/// have sent all, and see a broken connection instead of the refusal otherwise. The largest file of
+/// any agent is ten times smaller.
+const DRAIN_TIME: Duration = Duration::from_secs(10);
+const DRAIN_BYTES_MAX: usize = 256 << 20;
 
 /// Bytes that may arrive without a part or a piece of the file: headers of parts that never end
 /// would be kept otherwise.
@@ -223,4 +224,31 @@ pub(super) fn too_large(bytes_max: u64) -> ApiError {
     ApiError::new(ErrorCode::PayloadTooLarge, detail)
         .param("file")
         .details(details)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn refused_body_is_read_within_bounds() {
+        let (start, read) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
+        let pieces = |count| {
+            let read = read.clone();
+            let pieces = stream::repeat(Bytes::from_static(&[b'x'; 1 << 20])).take(count);
+            let counted = pieces.map(move |piece| {
+                read.fetch_add(1, Ordering::SeqCst);
+                Ok::<_, Infallible>(piece)
+            });
+            UploadBody::new(Body::from_stream(counted.chain(stream::pending())))
+        };
+        pieces(300).drain().await;
+        let seen = (read.load(Ordering::SeqCst), start.elapsed().as_secs());
+        assert_eq!(seen, (256, 0));
+        pieces(1).drain().await;
+        let seen = (read.load(Ordering::SeqCst), start.elapsed().as_secs());
+        assert_eq!(seen, (257, 10));
+    }
 }

@@ -109,7 +109,7 @@ pub(crate) async fn receive_upload(
     let body = UploadBody::new(body);
     let received = receive_form(state, &target, &parts.headers, &body).await;
     let form = received.inspect_err(|_| {
-        state.background.spawn(body.drain());
+        state.uploads.drain(&state.background, body.drain());
     })?;
     let Some(ReceivedFile { name, kind, upload }) = form.file else {
         return Err(ApiError::field(

@@ -56,6 +56,7 @@ use crate::{
         pending_replies::{self, PendingReplies},
         recent_uses::{self, RecentUses},
         refused_publishes::{self, RefusedPublishes},
+        upload_bounds::UploadBounds,
     },
 };
 
@@ -123,6 +124,7 @@ impl Ingress {
             provider_test: OnceLock::new(),
             demo_agent: OnceLock::new(),
             passwords: PasswordHashing::default(),
+            uploads: UploadBounds::default(),
         });
         listen_for_replies(&state, &listening, stop.clone()).await;
         watch_limiter(&state, &listening, stop.clone());

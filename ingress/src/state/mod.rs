@@ -7,6 +7,7 @@ pub(crate) mod pending_replies;
 pub(crate) mod recent_uses;
 pub(crate) mod refused_publishes;
 pub(crate) mod shared_reads;
+pub(crate) mod upload_bounds;
 
 use std::{
     ops::Deref,
@@ -25,7 +26,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
     apply_context::ApplyContext, passwords::PasswordHashing, pending_replies::PendingReplies,
-    recent_uses::RecentUses, refused_publishes::RefusedPublishes,
+    recent_uses::RecentUses, refused_publishes::RefusedPublishes, upload_bounds::UploadBounds,
 };
 use crate::{config::IngressConfig, limits::RateLimits, metrics::IngressMetrics};
 
@@ -76,6 +77,8 @@ pub(crate) struct StateFields {
     pub(crate) background: TaskTracker,
     /// Canceled when open replies are aborted at shutdown.
     pub(crate) aborting: CancellationToken,
+    /// Bounds of uploads.
+    pub(crate) uploads: UploadBounds,
     /// Hashing of passwords within bounded memory.
     pub(crate) passwords: PasswordHashing,
     /// Dependencies of catalog changes.
