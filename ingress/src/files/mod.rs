@@ -1,5 +1,6 @@
 //! Files of messages: received, named by messages and sent back.
 
+mod admission;
 mod claims;
 mod content;
 mod download;

@@ -5,10 +5,11 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 use switchboard_schemas::{
-    conversation::ReplyStatus, conversation_job::ConversationJob, file::FileType, topics::Topic,
+    conversation::ReplyStatus, conversation_job::ConversationJob, file::FileType, ids::OrgId,
+    topics::Topic,
 };
 
-use crate::testing::{Answer, World, agent_id, org_path, reply_frames};
+use crate::testing::{Answer, World, agent_id, org_id, org_path, reply_frames, secret};
 
 const BOUNDARY: &str = "b0undary";
 
@@ -410,6 +411,27 @@ async fn editor_uploads_for_the_playground_alone() {
     );
     let named = message("s", json!([{ "fileId": id }]));
     assert_eq!(refused(&world, &named).await.1, "attachments[0].fileId");
+}
+
+#[tokio::test]
+async fn uploads_at_once_are_limited_per_organization_and_in_all() {
+    let world = world().await;
+    let hold = |org: &OrgId| -> Vec<_> {
+        let places = (0..64).map(|_| world.upload_bounds().open(org));
+        places.collect::<Result<_, _>>().unwrap()
+    };
+    let own = hold(&org_id());
+    let answer = upload(&world, text_form(b"a")).await;
+    assert!(answer.headers.contains_key("retry-after"));
+    assert_eq!(answer.expect(429)["details"]["bucket"], "open_uploads");
+    drop(own);
+    assert_eq!(upload(&world, text_form(b"a")).await.status, 201);
+    let others = ["a", "b", "c", "d"].map(|org| hold(&OrgId::derive(&secret(), org)));
+    let answer = upload(&world, text_form(b"a")).await;
+    assert!(answer.headers.contains_key("retry-after"));
+    assert_eq!(answer.problem(), (503, "UNAVAILABLE".into()));
+    drop(others);
+    assert_eq!(upload(&world, text_form(b"a")).await.status, 201);
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ use switchboard_schemas::{
 use utoipa::ToSchema;
 
 use super::{
+    admission::admit_upload,
     claims::{claimed_type, refused},
     content::{ContentCheck, check_office},
     form::{FORM_BYTES_MAX, UploadBody, UploadParts, too_large},
@@ -99,7 +100,8 @@ struct ReceivedFile {
 /// Receives the file of a request and stores it.
 ///
 /// # Errors
-/// 400 for a form without one file, 408, 413 and 415 as soon as a rule is broken, 503.
+/// 400 for a form without one file, 408, 413 and 415 as soon as a rule is broken, 429 if the
+/// organization uploads too much, 503.
 pub(crate) async fn receive_upload(
     state: &AppState,
     target: UploadTarget,
@@ -107,8 +109,13 @@ pub(crate) async fn receive_upload(
 ) -> ApiResult<UploadedFile> {
     let (parts, body) = request.into_parts();
     let body = UploadBody::new(body);
-    let received = receive_form(state, &target, &parts.headers, &body).await;
-    let form = received.inspect_err(|_| {
+    let received = async {
+        let place = admit_upload(state, &target.org_id)?;
+        let form = receive_form(state, &target, &parts.headers, &body).await?;
+        Ok::<_, ApiError>((place, form))
+    };
+    let received = received.await;
+    let (_place, form) = received.inspect_err(|_| {
         state.uploads.drain(&state.background, body.drain());
     })?;
     let Some(ReceivedFile { name, kind, upload }) = form.file else {

@@ -42,7 +42,7 @@ use crate::{
         document::ApplyDocument,
     },
     http::PeerAddress,
-    state::AppState,
+    state::{AppState, upload_bounds::UploadBounds},
 };
 
 pub(crate) const ADMIN_TOKEN: &str = "administrator";
@@ -202,6 +202,11 @@ impl World {
     /// Returns true if a request waits for frames of a reply.
     pub(crate) fn replies_awaited(&self, reply: &MessageId) -> bool {
         self.state.pending_replies.is_awaited(reply)
+    }
+
+    /// Returns the bounds of uploads.
+    pub(crate) fn upload_bounds(&self) -> &UploadBounds {
+        &self.state.uploads
     }
 
     /// Waits until only the lasting background tasks run.
