@@ -355,6 +355,20 @@ async fn stored_bytes_do_not_show_the_content(subject: Subject) {
 }
 
 #[tokio::test]
+async fn upload_leaves_space_on_the_disk() {
+    let mut subject = folder_subject();
+    subject.files.free_bytes_min = u64::MAX;
+    let mut upload = subject.files.begin_upload(&subject.org).await.unwrap();
+    let refused = upload.write(&[b'x'; BLOCK_BYTES + 1]).await.unwrap_err();
+    assert!(refused.to_string().contains("bytes free"), "{refused}");
+    let small = subject.files.begin_upload(&subject.org).await.unwrap();
+    let check = Some(|_: &[u8]| Ok::<_, Infallible>(()));
+    let refused = small.finish(&subject.files, header("a", None), check).await;
+    assert!(refused.is_err());
+    assert_eq!(subject.objects().await, [""; 0]);
+}
+
+#[tokio::test]
 async fn unfinished_write_is_removed_at_the_next_start() {
     let subject = folder_subject();
     let id = subject.upload(None, b"text").await;

@@ -47,6 +47,9 @@ const FINISHING_MAX: usize = 4;
 /// Time after its expiry for which an upload can still be attached: messages that name it wait in
 /// queues.
 const EXPIRY_GRACE: Duration = Duration::from_secs(3600);
+/// Free bytes that uploads leave on the disk of their temporary files. In the embedded profile, the
+/// database is there too.
+const FREE_BYTES_MIN: u64 = 1 << 30;
 /// Timeouts of one request to S3.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -60,6 +63,7 @@ pub struct FileStore {
     objects: Option<Arc<dyn ObjectStore>>,
     vault: FileVault,
     spool_dir: PathBuf,
+    free_bytes_min: u64,
     finishing: Semaphore,
     upload_lifetime: Duration,
 }
@@ -208,6 +212,7 @@ impl FileStore {
             objects,
             vault: FileVault::new(secret),
             spool_dir,
+            free_bytes_min: FREE_BYTES_MIN,
             finishing: Semaphore::new(FINISHING_MAX),
             upload_lifetime: Duration::from_millis(config.upload_lifetime_ms),
         }

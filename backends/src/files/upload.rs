@@ -16,12 +16,17 @@ use super::{
 };
 use crate::StoreError;
 
+/// Blocks after which the free space of the disk is read again: 1 MiB. All uploads of a process
+/// together write less in between than has to be free.
+const BLOCKS_PER_DISK_CHECK: u32 = 16;
+
 /// A file that is being uploaded. Dropping it discards what has arrived.
 pub struct FileUpload {
     org: OrgId,
     id: FileId,
     /// The sealed blocks.
     spool: tokio::fs::File,
+    free_bytes_min: u64,
     seal: BlockSeal,
     /// Plain bytes that are not sealed yet: at most one block, so that the last one is known.
     pending: Vec<u8>,
@@ -42,6 +47,7 @@ impl FileUpload {
             seal: store.vault.new_seal(org, &id),
             id,
             spool: tokio::fs::File::from_std(spool),
+            free_bytes_min: store.free_bytes_min,
             pending: Vec::with_capacity(BLOCK_BYTES),
             blocks: 0,
             bytes: 0,
@@ -123,6 +129,9 @@ impl FileUpload {
     }
 
     async fn write_block(&mut self, is_last: bool) -> Result<(), StoreError> {
+        if self.blocks.is_multiple_of(BLOCKS_PER_DISK_CHECK) {
+            self.check_disk()?;
+        }
         let sealed = self
             .seal
             .seal_block(self.blocks, is_last, &self.pending)
@@ -131,6 +140,19 @@ impl FileUpload {
         self.blocks += 1;
         let written = self.spool.write_all(&sealed).await;
         written.map_err(|error| spool_error(&error))
+    }
+
+    fn check_disk(&self) -> Result<(), StoreError> {
+        let Ok(disk) = rustix::fs::fstatvfs(&self.spool) else {
+            // File systems need not count their free blocks.
+            return Ok(());
+        };
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        if free >= self.free_bytes_min {
+            return Ok(());
+        }
+        let detail = format!("uploads are refused: the local disk has only {free} bytes free");
+        Err(StoreError::Unavailable(detail))
     }
 
     /// Returns the object: the sealed header, then the blocks.
