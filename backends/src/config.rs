@@ -125,6 +125,9 @@ pub struct FilesConfig {
     pub secret_access_key: Option<SecretString>,
     /// Time after which an upload that no message names is removed, in milliseconds.
     pub upload_lifetime_ms: u64,
+    /// Bytes of the uploads of an organization that no message has named; beyond, uploads are
+    /// refused.
+    pub waiting_bytes_max: u64,
     /// Interval at which expired uploads are looked for, in milliseconds.
     pub sweep_interval_ms: u64,
 }
@@ -138,6 +141,7 @@ impl Default for FilesConfig {
             access_key_id: String::new(),
             secret_access_key: None,
             upload_lifetime_ms: 86_400_000,
+            waiting_bytes_max: 5_000_000_000,
             sweep_interval_ms: 3_600_000,
         }
     }

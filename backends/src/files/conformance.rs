@@ -90,6 +90,7 @@ file_tests! {
     removed_visitor_takes_waiting_uploads_along,
     removed_organization_leaves_nothing,
     expired_upload_is_swept,
+    waiting_uploads_are_limited_per_organization,
     stored_bytes_do_not_show_the_content,
 }
 
@@ -341,6 +342,23 @@ async fn expired_upload_is_swept(subject: Subject) {
     assert_eq!(subject.files.sweep(later).await.unwrap(), 1);
     assert!(subject.find(&id).await.is_none());
     assert_eq!(subject.objects().await, [""; 0]);
+}
+
+async fn waiting_uploads_are_limited_per_organization(mut subject: Subject) {
+    subject.upload(None, b"before the first sum").await;
+    subject.files.waiting_bytes_max = 100_000;
+    assert!(subject.files.has_room(&subject.org).await.unwrap());
+    let id = subject.upload(None, &content(100_000)).await;
+    assert!(!subject.files.has_room(&subject.org).await.unwrap());
+    assert!(subject.files.has_room(&org("another")).await.unwrap());
+    // A sum is used for a while, and then listed again.
+    subject.attach("s", &id).await;
+    assert!(!subject.files.has_room(&subject.org).await.unwrap());
+    subject.files.waiting = WaitingBytes::new();
+    assert!(subject.files.has_room(&subject.org).await.unwrap());
+    subject.upload(None, &content(100_000)).await;
+    subject.files.waiting = WaitingBytes::new();
+    assert!(!subject.files.has_room(&subject.org).await.unwrap());
 }
 
 async fn stored_bytes_do_not_show_the_content(subject: Subject) {

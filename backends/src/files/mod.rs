@@ -12,6 +12,7 @@ mod content;
 mod removal;
 mod seal;
 mod upload;
+mod waiting;
 
 use std::{
     fs, io,
@@ -38,8 +39,11 @@ use switchboard_schemas::{
 };
 use tokio::sync::Semaphore;
 
-use self::seal::{BlockLayout, BlockSeal, FileVault, PREFIX_BYTES};
 pub use self::upload::FileUpload;
+use self::{
+    seal::{BlockLayout, BlockSeal, FileVault, PREFIX_BYTES},
+    waiting::WaitingBytes,
+};
 use crate::{StoreError, config::FilesConfig};
 
 /// Uploads that are written to the store at the same time, by one process; each is in memory then.
@@ -66,6 +70,8 @@ pub struct FileStore {
     free_bytes_min: u64,
     finishing: Semaphore,
     upload_lifetime: Duration,
+    waiting: WaitingBytes,
+    waiting_bytes_max: u64,
 }
 
 /// Facts about a file that are sealed with its content.
@@ -215,6 +221,8 @@ impl FileStore {
             free_bytes_min: FREE_BYTES_MIN,
             finishing: Semaphore::new(FINISHING_MAX),
             upload_lifetime: Duration::from_millis(config.upload_lifetime_ms),
+            waiting: WaitingBytes::new(),
+            waiting_bytes_max: config.waiting_bytes_max,
         }
     }
 
@@ -330,8 +338,9 @@ impl FileStore {
         id: &FileId,
         sealed: Bytes,
     ) -> Result<(), StoreError> {
-        let path = upload_path(org, id);
+        let (path, bytes) = (upload_path(org, id), sealed.len() as u64);
         self.objects()?.put(&path, sealed.into()).await?;
+        self.waiting.add(org, bytes).await;
         Ok(())
     }
 

@@ -110,7 +110,7 @@ pub(crate) async fn receive_upload(
     let (parts, body) = request.into_parts();
     let body = UploadBody::new(body);
     let received = async {
-        let place = admit_upload(state, &target.org_id)?;
+        let place = admit_upload(state, &target.org_id).await?;
         let form = receive_form(state, &target, &parts.headers, &body).await?;
         Ok::<_, ApiError>((place, form))
     };

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{chat, download_path, gallery, message, send_form, taking_files, upload};
+use super::{chat, download_path, form, gallery, message, send_form, taking_files, upload};
 use crate::support::{
     Client, Organization, OrganizationDocument, PATIENCE, Script, TestService, eventually, send,
 };
@@ -162,4 +162,26 @@ async fn upload_that_no_message_names_expires() {
         .await
         .assert_problem(400, Some("INVALID_REQUEST_DATA"));
     assert_eq!(client.get(&download_path(&sent)).await.text, "sent");
+}
+
+#[tokio::test]
+async fn uploads_that_wait_are_limited() {
+    let limit = ("SWITCHBOARD__FILES__WAITING_BYTES_MAX", "20000");
+    let service = TestService::start_with(&[limit]).await;
+    let taking = || OrganizationDocument::new().shop(taking_files());
+    let organization = taking().apply(&service).await;
+    let url = service.public_urls()[0].clone();
+    let client = organization.client_at(&url);
+    let body = || form("a.txt", "text/plain", &[b'x'; 20_000], None);
+    let first = send_form(&client, &organization.path("/files"), body()).await;
+    first.assert_status(201);
+    let second = send_form(&client, &organization.path("/files"), body()).await;
+    second.assert_problem(429, Some("RATE_LIMITED"));
+    assert_eq!(second.header("retry-after"), Some("10"));
+    assert_eq!(second.json()["details"]["bucket"], "waiting_uploads");
+    let other = taking().apply(&service).await;
+    let path = other.path("/files");
+    send_form(&other.client_at(&url), &path, body())
+        .await
+        .assert_status(201);
 }
