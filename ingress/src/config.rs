@@ -54,6 +54,9 @@ pub struct IngressConfig {
     pub sign_ins_per_address: u32,
     /// Playground runs per person and minute; 0: unlimited.
     pub trials_per_minute: u32,
+    /// Requests of one signed-in person to the admin API per minute; 0: unlimited. The admin token
+    /// is not counted.
+    pub admin_requests_per_minute: u32,
     /// Base URL of the public API, for a dashboard on its own port; set from another section.
     #[serde(skip)]
     pub public_url: String,
@@ -133,6 +136,7 @@ impl Default for IngressConfig {
             sign_ins_per_account: 20,
             sign_ins_per_address: 100,
             trials_per_minute: 60,
+            admin_requests_per_minute: 1200,
             public_url: String::new(),
             is_demo: false,
             header_timeout_ms: 10_000,

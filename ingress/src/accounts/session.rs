@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     http::{ApiError, ApiResult, ErrorCode},
+    limits::RateLimitHeaders,
     state::AppState,
 };
 
@@ -40,6 +41,20 @@ impl FromRequestParts<AppState> for SignedIn {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
+        let found = Self::find(parts, state).await?;
+        let limit_headers = RateLimitHeaders::from_extensions(&parts.extensions);
+        let person = found.account.user.id.as_str();
+        state
+            .limits
+            .admit_administrator(person, &limit_headers)
+            .await?;
+        Ok(found)
+    }
+}
+
+impl SignedIn {
+    /// Finds the user of a request without counting it, so that signing out is never limited.
+    pub(super) async fn find(parts: &Parts, state: &AppState) -> ApiResult<Self> {
         if !has_session_cookie(&parts.headers) {
             return Err(ApiError::new(
                 ErrorCode::MissingApiKey,
@@ -60,9 +75,7 @@ impl FromRequestParts<AppState> for SignedIn {
             "the session has ended: sign in again",
         ))
     }
-}
 
-impl SignedIn {
     async fn find_session(token: &RandomToken, state: &AppState) -> ApiResult<Option<Self>> {
         let (hash, now) = (
             token.hash(&state.secret, TokenPurpose::Session),

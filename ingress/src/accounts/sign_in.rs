@@ -110,12 +110,9 @@ async fn sign_out(
     trail: AuditTrail,
     request: Request,
 ) -> ApiResult<Response> {
-    let (mut parts, _) = request.into_parts();
+    let (parts, _) = request.into_parts();
     check_same_site(&parts.method, &parts.uri, &parts.headers, &state.config)?;
-    let signed_in = <SignedIn as axum::extract::FromRequestParts<AppState>>::from_request_parts(
-        &mut parts, &state,
-    )
-    .await;
+    let signed_in = SignedIn::find(&parts, &state).await;
     end_held(&state, &parts.headers).await?;
     if let Ok(SignedIn { account, .. }) = signed_in {
         record_own(&state, &trail, &account, AuditAction::SignOut, &[]).await;

@@ -101,7 +101,10 @@ fn describe_password_change(description: &mut OperationDescription) {
 fn require_session(description: &mut OperationDescription) {
     let session = SecurityRequirement::new("session", [] as [&str; 0]);
     description.operation.security = Some(vec![session]);
-    description.problems.push(Coded(ErrorCode::MissingApiKey));
+    description.problems.extend([
+        Coded(ErrorCode::MissingApiKey),
+        Coded(ErrorCode::RateLimited),
+    ]);
 }
 
 fn describe_body<B: ToSchema>(description: &mut OperationDescription) {

@@ -42,6 +42,7 @@ use crate::{
 const WINDOW: Duration = Duration::from_secs(60);
 const VISITOR: &str = "visitor";
 const PLAYGROUND: &str = "trial";
+const ADMIN: &str = "admin";
 const FAILED_AUTHENTICATION: &str = "failed_authentication";
 const UNKNOWN_SESSION: &str = "unknown_session";
 const SIGN_IN_ACCOUNT: &str = "sign_in_account";
@@ -86,6 +87,8 @@ pub(crate) struct RateLimits {
     limiter: Arc<SharedLimiter>,
     /// Playground runs per person.
     playground: SubjectLimiter,
+    /// Requests of signed-in persons to the admin API.
+    admin: SubjectLimiter,
     secret: InstallationSecret,
     metrics: IngressMetrics,
 }
@@ -148,6 +151,7 @@ impl RateLimits {
             sign_ins_by_address: sign_ins(SIGN_IN_ADDRESS, config.sign_ins_per_address),
             sites: SiteLimiter::new(config, &limiter, &metrics.rate_limited),
             playground: subjects(PLAYGROUND, per_minute(config.trials_per_minute)),
+            admin: subjects(ADMIN, per_minute(config.admin_requests_per_minute)),
             limiter,
             secret,
             metrics,
@@ -240,6 +244,18 @@ impl RateLimits {
         self.playground
             .admit_request(Some(person), &RateLimitHeaders::default())
             .await
+    }
+
+    /// Counts a request of a signed-in person to the admin API.
+    ///
+    /// # Errors
+    /// Returns `RATE_LIMITED` if the person's quota is exceeded.
+    pub(crate) async fn admit_administrator(
+        &self,
+        person: &str,
+        limit_headers: &RateLimitHeaders,
+    ) -> ApiResult<()> {
+        self.admin.admit_request(Some(person), limit_headers).await
     }
 
     /// Looks up the conversation of a session and counts unknown sessions. Within an organization

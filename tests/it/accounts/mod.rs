@@ -3,6 +3,7 @@
 
 mod audit_log;
 mod cross_site;
+mod limits;
 mod provider_addresses;
 mod roles;
 mod sessions;

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use http::header;
 use serde_json::{Value, json};
 use switchboard_backends::catalog::CatalogEntry;
 
-use super::{admin, invited, of, person, unthrottled};
+use super::{Browser, admin, invited, of, person, unthrottled};
 use crate::{
     IngressConfig,
     testing::{World, agent_id},
@@ -49,6 +50,44 @@ async fn playground_needs_edit_permission_and_is_limited_by_person() {
             );
         }
     }
+}
+
+#[tokio::test]
+async fn admin_requests_are_limited_by_person() {
+    let config = IngressConfig {
+        // The invitation's answer is not counted, because it creates the session.
+        admin_requests_per_minute: 2,
+        ..unthrottled()
+    };
+    let world = World::with(config).await;
+    let (ada, _) = person(&world, "ada@example.org", "viewer").await;
+    let (bob, _) = person(&world, "bob@example.org", "viewer").await;
+    let read = async |browser: &Browser<'_>| browser.send("GET", &of("/agents"), Value::Null).await;
+    assert_eq!(read(&ada).await.status, 200);
+    assert!(ada.is_signed_in().await, "the session counts as well");
+    let refused = read(&ada).await;
+    assert_eq!(refused.problem(), (429, "RATE_LIMITED".into()));
+    let details = json!({ "bucket": "admin", "limit": 2 });
+    assert_eq!(refused.json()["details"], details);
+    let headers = &refused.headers;
+    let wait: u64 = headers[header::RETRY_AFTER]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
+    assert_eq!(headers["ratelimit-policy"], "\"admin\";q=2;w=60");
+    // The limit comes before the permission.
+    let forbidden = ada.send("GET", &of("/users"), Value::Null).await;
+    assert_eq!(forbidden.status, 429);
+    assert_eq!(read(&bob).await.status, 200, "another person");
+    for _ in 0..3 {
+        let answer = admin(&world, "GET", "/agents", Value::Null).await;
+        assert_eq!(answer.status, 200, "the admin token");
+    }
+    let out = ada.send("DELETE", super::SESSION, Value::Null).await;
+    assert_eq!(out.status, 204, "signing out is never limited");
+    assert_eq!(read(&ada).await.status, 401);
 }
 
 #[tokio::test]
