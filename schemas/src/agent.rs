@@ -12,6 +12,9 @@ use crate::{
     price,
 };
 
+/// Number of allowed domains in the summary of an agent.
+pub const SUMMARY_DOMAINS_MAX: usize = 3;
+
 /// A configured agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -80,6 +83,33 @@ pub struct AgentSettings {
 }
 
 impl AgentSettings {
+    /// Returns the settings without long texts, for lists: what is left out has its default.
+    #[must_use]
+    pub fn summary(&self) -> Self {
+        let domains = self.allowed_domains.iter().take(SUMMARY_DOMAINS_MAX);
+        Self {
+            description: self.description.clone(),
+            model: self.model.clone(),
+            temperature: self.temperature,
+            reasoning_effort: self.reasoning_effort,
+            max_output_tokens: self.max_output_tokens,
+            status: self.status,
+            public: self.public,
+            allowed_domains: domains.cloned().collect(),
+            theme: self.theme.clone(),
+            features: self.features.clone(),
+            limits: self.limits.clone(),
+            ecommerce: EcommerceSettings {
+                enabled: self.ecommerce.enabled,
+                products: Vec::new(),
+                feed: self.ecommerce.feed.clone(),
+            },
+            on_disconnect: self.on_disconnect,
+            lead_form: self.lead_form.as_ref().map(LeadForm::summary),
+            ..Self::default()
+        }
+    }
+
     /// Returns the files that the agent takes; `None` if it takes none.
     #[must_use]
     pub fn accepted_files(&self) -> Option<&FileSettings> {

@@ -196,6 +196,26 @@ impl LeadForm {
         }
     }
 
+    /// Returns the form without texts and options, for lists: only its fields have names.
+    #[must_use]
+    pub fn summary(&self) -> Self {
+        let fields = self.fields.iter().map(|field| LeadField {
+            options: Vec::new(),
+            ..field.clone()
+        });
+        Self {
+            title: String::new(),
+            text: String::new(),
+            consent: LeadConsent {
+                text: String::new(),
+                link: None,
+            },
+            fields: fields.collect(),
+            trigger: self.trigger,
+            after_replies: self.after_replies,
+        }
+    }
+
     /// Returns a digest of the form, the same in every process.
     #[must_use]
     pub fn version(&self) -> String {

@@ -26,7 +26,7 @@ mod page_sightings;
 pub mod scylla;
 
 pub use self::{
-    entries::CatalogEntryStore,
+    entries::{CatalogEntryStore, EntryPage},
     key_uses::{KeyUse, KeyUseStore},
     page_sightings::{PageSighting, PageSightingStore},
 };
@@ -134,6 +134,39 @@ impl CatalogEntry {
             Self::Team(team) => team.id.as_str(),
             Self::Key { key, .. } => key.id.as_str(),
             Self::User(account) => account.user.id.as_str(),
+        }
+    }
+
+    /// Returns the name that users know the entry by: its slug, a key's name or a user's e-mail
+    /// address. Lists are in order of labels.
+    pub fn label(&self) -> &str {
+        match self {
+            Self::Organization(organization) => &organization.slug,
+            Self::Provider { provider, .. } => &provider.slug,
+            Self::Agent(agent) => &agent.slug,
+            Self::Team(team) => &team.slug,
+            Self::Key { key, .. } => &key.name,
+            Self::User(account) => account.user.email.as_str(),
+        }
+    }
+
+    /// Returns the entry without its long texts, as lists contain it. Only agents and teams differ
+    /// from their summary.
+    #[must_use]
+    pub fn summary(&self) -> Self {
+        match self {
+            Self::Agent(agent) => Self::Agent(Box::new(Agent {
+                settings: agent.settings.summary(),
+                ..Agent::clone(agent)
+            })),
+            Self::Team(team) => {
+                let mut team = team.clone();
+                for member in &mut team.members {
+                    member.specialization.clear();
+                }
+                Self::Team(team)
+            }
+            _ => self.clone(),
         }
     }
 

@@ -1,5 +1,8 @@
 //! The catalog on ScyllaDB or Cassandra. Each change writes all tables in one logged batch with one
-//! timestamp and one text, so that two simultaneous changes end the same everywhere.
+//! timestamp, so that two simultaneous changes end the same everywhere.
+//!
+//! The table that lists are read from contains summaries. Rows that an older version wrote are
+//! whole entries until their next change; both are parsed into the same type.
 //!
 //! The timestamp is greater than that of the replaced entry, because the next command of an admin
 //! may reach a process whose clock is behind. A removal writes an empty text: its timestamp can be
@@ -23,7 +26,7 @@ use super::{
 };
 use crate::{
     error::StoreError,
-    json::{decode, encode},
+    json::{decode, decode_all, encode},
     scylla_link::{ScyllaLink, statements},
 };
 
@@ -102,11 +105,11 @@ impl ScyllaCatalog {
         })
     }
 
-    /// Writes `body` for an entry, or [`REMOVED`].
+    /// Writes `body` for an entry and `summary` for its list, or [`REMOVED`] for both.
     async fn write(
         &self,
         entry: &CatalogEntry,
-        body: &str,
+        (body, summary): (&str, &str),
         current: &StoredEntry,
     ) -> Result<(), StoreError> {
         let prepared = self.prepared_statements().await?;
@@ -119,7 +122,7 @@ impl ScyllaCatalog {
             list_owner(kind, entry.org_id()),
             kind.name(),
             id,
-            body,
+            summary,
             stamp,
         );
         let mut statements = vec![&prepared.put, &prepared.put_by_org];
@@ -178,13 +181,16 @@ impl CatalogEntryStore for ScyllaCatalog {
 
     async fn put(&self, entry: &CatalogEntry) -> Result<(), StoreError> {
         let current = self.read_current(entry.kind(), entry.id()).await?;
-        self.write(entry, &encode(entry)?, &current).await
+        let texts = (&*encode(entry)?, &*encode(&entry.summary())?);
+        self.write(entry, texts, &current).await
     }
 
     async fn remove(&self, kind: EntryKind, org: &OrgId, id: &str) -> Result<(), StoreError> {
         let current = self.read_current(kind, id).await?;
         match &current.entry {
-            Some(entry) if entry.org_id() == org => self.write(entry, REMOVED, &current).await?,
+            Some(entry) if entry.org_id() == org => {
+                self.write(entry, (REMOVED, REMOVED), &current).await?;
+            }
             _ => return Ok(()),
         }
         if kind == EntryKind::Key {
@@ -212,9 +218,9 @@ impl CatalogEntryStore for ScyllaCatalog {
             .link
             .query_rows::<(String,)>(&self.prepared_statements().await?.list, values)
             .await?;
-        rows.iter()
-            .filter_map(|(body,)| read(body).transpose())
-            .collect()
+        let texts = rows.into_iter().map(|(summary,)| summary);
+        // A removed entry has an empty text.
+        decode_all(texts.filter(|text| text != REMOVED).collect()).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {
@@ -333,7 +339,7 @@ mod real_tests {
             written_at: Some(Timestamp::now().micros() + AHEAD_MICROS),
         };
         for body in [encode(&old).unwrap(), REMOVED.to_owned()] {
-            catalog.write(&old, &body, &ahead).await.unwrap();
+            catalog.write(&old, (&body, &body), &ahead).await.unwrap();
             catalog.put(&new).await.unwrap();
             assert_eq!(
                 catalog
@@ -345,7 +351,7 @@ mod real_tests {
             );
             assert_eq!(
                 catalog.list(EntryKind::Agent, Some(&org)).await.unwrap(),
-                std::slice::from_ref(&new)
+                [new.summary()]
             );
         }
     }

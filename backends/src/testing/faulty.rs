@@ -24,7 +24,7 @@ use crate::{
     accounts::{AccountActivityStore, DashboardSession},
     bus::{BusConsumer, BusError, MessageBus, OutgoingRecord},
     catalog::{
-        CatalogEntry, CatalogEntryStore, EntryKind, KeyUse, KeyUseStore, PageSighting,
+        CatalogEntry, CatalogEntryStore, EntryKind, EntryPage, KeyUse, KeyUseStore, PageSighting,
         PageSightingStore, VersionedEntry,
     },
     error::StoreError,
@@ -168,6 +168,7 @@ faulty!(CatalogEntryStore {
     put(entry: &CatalogEntry) -> Result<(), StoreError>;
     remove(kind: EntryKind, org: &OrgId, id: &str) -> Result<(), StoreError>;
     list(kind: EntryKind, org: Option<&OrgId>) -> Result<Vec<CatalogEntry>, StoreError>;
+    page(kind: EntryKind, org: Option<&OrgId>, offset: u64, limit: u32) -> Result<EntryPage, StoreError>;
     check() -> Result<(), StoreError>;
 });
 

@@ -15,6 +15,7 @@ use super::{
     audit_log::AuditEntryView,
     conversations::{LeadView, ListedConversationView},
     operations::{AdminOperation, OperationDescription, PATCH_SUFFIX},
+    resources::{agents::AgentItem, teams::TeamItem},
     routes::admin_routes,
 };
 use crate::{
@@ -90,6 +91,8 @@ pub(crate) fn admin_document() -> Value {
     register::<AuditEntryView>(&mut schemas);
     register::<ListedConversationView>(&mut schemas);
     register::<LeadView>(&mut schemas);
+    register::<AgentItem>(&mut schemas);
+    register::<TeamItem>(&mut schemas);
     let mut document = json!({
         "openapi": "3.1.0",
         "info": {

@@ -19,7 +19,7 @@ use super::{
     authorization::{Admin, InstallationSubject},
     bodies::JsonBody,
     document::{ApplyDocument, OrganizationDocument},
-    entries::{WrittenEntry, label},
+    entries::WrittenEntry,
     errors::ValidateFields,
     mistakes::{all_mistakes, mistakes_error},
     permissions::ManageOrganizations,
@@ -236,7 +236,7 @@ async fn write_if_changed(
 fn applied_entries(entries: &[CatalogEntry], kind: EntryKind) -> Vec<AppliedEntry> {
     let of_kind = entries.iter().filter(|entry| entry.kind() == kind);
     let applied = of_kind.map(|entry| AppliedEntry {
-        slug: label(entry).to_owned(),
+        slug: entry.label().to_owned(),
         id: entry.id().to_owned(),
     });
     applied.collect()

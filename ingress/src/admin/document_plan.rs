@@ -17,7 +17,6 @@ use super::{
     authorization::{Admin, InstallationSubject},
     bodies::{JsonBody, JsonObject, fields_of},
     document::{ApplyDocument, OrganizationDocument},
-    entries::label,
     permissions::ManageOrganizations,
     resources::references::ResourceReferences,
 };
@@ -90,7 +89,7 @@ impl DocumentPlan {
             }
             let before = before.map(|before| compared(&before, &references));
             let fields = (before, compared(after, &references));
-            self.add(slug, after.kind(), label(after), fields);
+            self.add(slug, after.kind(), after.label(), fields);
         }
         let stored = context.catalog.list(EntryKind::Key, Some(&org)).await?;
         for fields in &document.keys {

@@ -34,28 +34,19 @@ pub(super) async fn find(
     found.ok_or_else(|| not_found(kind.name(), id))
 }
 
-/// Returns a page of `entries`, sorted by label and converted by `show`.
-pub(super) fn list_entries<T>(
-    mut entries: Vec<CatalogEntry>,
+/// Returns a page of a list whose entries `show` converts.
+pub(super) async fn list_entries<T>(
+    state: &AppState,
+    kind: EntryKind,
+    org: Option<&OrgId>,
     page: &PageQuery,
     show: impl Fn(&CatalogEntry) -> ApiResult<T>,
 ) -> ApiResult<Json<Page<T>>> {
-    entries.sort_by(|left, right| (label(left), left.id()).cmp(&(label(right), right.id())));
-    let shown = page.slice(&entries).iter().map(show);
+    let (offset, limit) = page.range();
+    let found = state.apply.catalog.page(kind, org, offset, limit).await?;
+    let shown = found.entries.iter().map(show);
     let shown = shown.collect::<ApiResult<_>>()?;
-    Ok(Json(page.page(shown, entries.len())))
-}
-
-/// Returns the name that users know an entry by: its slug, a key's name or a user's e-mail address.
-pub(super) fn label(entry: &CatalogEntry) -> &str {
-    match entry {
-        CatalogEntry::Organization(organization) => &organization.slug,
-        CatalogEntry::Provider { provider, .. } => &provider.slug,
-        CatalogEntry::Agent(agent) => &agent.slug,
-        CatalogEntry::Team(team) => &team.slug,
-        CatalogEntry::Key { key, .. } => &key.name,
-        CatalogEntry::User(account) => account.user.email.as_str(),
-    }
+    Ok(Json(page.page(shown, found.total)))
 }
 
 /// Returns the path of a resource of this collection.

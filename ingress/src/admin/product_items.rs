@@ -2,10 +2,13 @@
 //! returned as they were read from their file with the price that is valid now, so that editors can
 //! check it; a playground run shows them as visitors see them.
 
+use std::{ops::Range, sync::Arc};
+
 use axum::{Json, extract::Query};
 use serde::{Deserialize, Serialize};
-use switchboard_backends::products::{
-    ProductReader, ProductsVersion, PublishedProducts, reader::products_of,
+use switchboard_backends::{
+    StoreError,
+    products::{ProductReader, ProductsVersion, PublishedProducts, reader::products_of},
 };
 use switchboard_schemas::{agent::Agent, catalog_product::CatalogProduct, time::Timestamp};
 use utoipa::{IntoParams, ToSchema};
@@ -48,13 +51,36 @@ struct FoundProducts {
     total: usize,
 }
 
+impl FoundProducts {
+    /// Adds the matches of a chunk.
+    fn with_chunk(
+        mut self,
+        chunk: &[u8],
+        words: &[String],
+        shown: &Range<usize>,
+        now: Timestamp,
+    ) -> Result<Self, StoreError> {
+        for product in products_of(chunk) {
+            let product = product?.priced_at(now);
+            if !has_all(&product, words) {
+                continue;
+            }
+            if shown.contains(&self.total) {
+                self.items.push(product);
+            }
+            self.total += 1;
+        }
+        Ok(self)
+    }
+}
+
 /// Lists a page of the stored products, in the order of their file.
 pub(super) async fn list(
     admin: Admin<ReadConfiguration, Agent>,
     Query(page): Query<PageQuery>,
     Query(search): Query<ProductSearch>,
 ) -> ApiResult<Json<ProductPage>> {
-    let (words, agent) = (words(&search.search), &admin.subject);
+    let (words, agent) = (words(&search.search).into(), &admin.subject);
     let products = admin.state.backends.products.as_ref();
     for _ in 0..READS_MAX {
         let kept = products.read_status(&agent.org_id, &agent.id).await?.kept;
@@ -73,12 +99,12 @@ pub(super) async fn list(
 }
 
 /// Reads a version chunk by chunk, so that memory does not depend on its size; `None` if it was
-/// replaced meanwhile.
+/// replaced meanwhile. Chunks are parsed on threads for blocking work.
 async fn read(
     products: &dyn ProductReader,
     agent: &Agent,
     kept: &PublishedProducts,
-    words: &[String],
+    words: &Arc<[String]>,
     (offset, limit): (u64, u32),
 ) -> ApiResult<Option<FoundProducts>> {
     let offset = usize::try_from(offset).unwrap_or(usize::MAX);
@@ -89,16 +115,10 @@ async fn read(
         let Some(chunk) = chunk.await? else {
             return Ok(None);
         };
-        for product in products_of(&chunk) {
-            let product = product?.priced_at(now);
-            if !has_all(&product, words) {
-                continue;
-            }
-            if shown.contains(&found.total) {
-                found.items.push(product);
-            }
-            found.total += 1;
-        }
+        let (searched, page) = (Arc::clone(words), shown.clone());
+        let parse = move || found.with_chunk(&chunk, &searched, &page, now);
+        let parsed = tokio::task::spawn_blocking(parse).await;
+        found = parsed.map_err(|error| ApiError::internal(&error))??;
         // Without a search, the total is known.
         if words.is_empty() && found.total >= shown.end {
             break;

@@ -252,6 +252,67 @@ async fn lists_are_pages_by_slug() {
 }
 
 #[tokio::test]
+async fn list_item_has_no_instructions_and_no_products() {
+    let world = World::new().await;
+    let products = json!([{ "title": "Tea", "price": "3 EUR" }]);
+    let agent = json!({
+        "slug": "large", "name": "Large", "instructions": "x".repeat(100_000), "temperature": 0.5,
+        "allowedDomains": ["a.example", "b.example", "c.example", "d.example"],
+        "ecommerce": { "enabled": true, "products": products },
+        "leadForm": {
+            "consent": { "text": "I agree." }, "trigger": "tool",
+            "fields": [{ "name": "mail", "label": "Mail", "type": "email" }],
+        },
+    });
+    let agent = create(&world, "agents", agent).await;
+    let members = json!([{ "agent": "shop", "specialization": "tea" }]);
+    let team = json!({ "slug": "t", "name": "T", "defaultAgent": "large", "members": members });
+    let team = create(&world, "teams", team).await;
+    let list = async |kind: &str| {
+        let list = admin(&world, "GET", &of(kind), Value::Null).await.json();
+        list["items"][0].clone()
+    };
+    let item = list("/agents").await;
+    for field in ["instructions", "ecommerce", "widget", "leadForm"] {
+        assert_eq!(
+            (item.get(field), agent[field].is_null()),
+            (None, false),
+            "{field}"
+        );
+    }
+    for field in [
+        "id",
+        "slug",
+        "name",
+        "status",
+        "theme",
+        "limits",
+        "temperature",
+    ] {
+        assert_eq!(item[field], agent[field], "{field}");
+    }
+    let domains = json!(["a.example", "b.example", "c.example"]);
+    assert_eq!(item["allowedDomains"], domains);
+    let fields = json!([{ "name": "mail", "label": "Mail" }]);
+    assert_eq!(item["leadFields"], fields);
+    let item = list("/teams").await;
+    assert_eq!(item["members"], json!([{ "agent": "shop" }]));
+    for field in [
+        "id",
+        "slug",
+        "defaultAgent",
+        "routing",
+        "status",
+        "answerable",
+    ] {
+        assert_eq!(item[field], team[field], "{field}");
+    }
+    let path = of(&format!("/teams/{}", team["id"].as_str().unwrap()));
+    let read = admin(&world, "GET", &path, Value::Null).await.json();
+    assert_eq!(read["members"], members);
+}
+
+#[tokio::test]
 async fn changes_are_announced_and_store_outages_reported() {
     let world = World::new().await;
     admin(&world, "PATCH", &shop(), json!({ "name": "New" })).await;

@@ -118,9 +118,15 @@ pub(super) async fn list(
     admin: Admin<ManageUsers>,
     Query(page): Query<PageQuery>,
 ) -> ApiResult<Json<Page<UserView>>> {
-    let catalog = &admin.state.apply.catalog;
-    let entries = catalog.list(EntryKind::User, Some(admin.org())).await?;
-    list_entries(entries, &page, |entry| UserView::new(entry, None))
+    let show = |entry: &_| UserView::new(entry, None);
+    list_entries(
+        &admin.state,
+        EntryKind::User,
+        Some(admin.org()),
+        &page,
+        show,
+    )
+    .await
 }
 
 pub(super) async fn read(

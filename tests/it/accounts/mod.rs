@@ -4,6 +4,7 @@
 mod audit_log;
 mod cross_site;
 mod limits;
+mod lists;
 mod provider_addresses;
 mod roles;
 mod sessions;

@@ -4,8 +4,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_backends::catalog::{CatalogEntry, EntryKind};
 use switchboard_schemas::{
-    agent::{Agent, AgentSettings},
+    agent::{
+        ActivationStatus, Agent, AgentFeatures, AgentLimits, AgentSettings, OnDisconnect,
+        ReasoningEffort, WidgetTheme,
+    },
     ids::{AgentId, ProviderId},
+    lead::LeadField,
 };
 use utoipa::ToSchema;
 
@@ -17,6 +21,7 @@ use crate::{
     admin::{
         authorization::Admin,
         bodies::{JsonObject, RequestBody, parse_value},
+        entries::other_kind,
         errors::{ValidateFields, ValidationError},
         permissions::Configure,
         planner::{ApplyError, EntryPlanner},
@@ -63,6 +68,96 @@ pub(in crate::admin) struct AgentView {
     fields: AgentFields,
 }
 
+/// An agent in a list, without its long texts: a read of the agent has them.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::admin) struct AgentItem {
+    #[serde(flatten)]
+    identity: ResourceIdentity,
+    #[serde(flatten)]
+    names: AgentNames,
+    /// The purpose of the agent.
+    description: String,
+    /// The model; that of the provider if absent.
+    #[schema(required)]
+    model: Option<String>,
+    /// The sampling temperature; that of the provider if absent.
+    #[schema(required)]
+    temperature: Option<f32>,
+    /// The thoroughness of the model's thoughts; that of the provider if absent.
+    #[schema(required)]
+    reasoning_effort: Option<ReasoningEffort>,
+    /// The maximum length of a reply, in tokens.
+    max_output_tokens: u32,
+    /// Only active agents reply.
+    status: ActivationStatus,
+    /// `true` if the public API can reach the agent.
+    public: bool,
+    /// The first three origins that may use the widget; empty means any.
+    allowed_domains: Vec<String>,
+    /// Colors and shapes of the widget.
+    theme: WidgetTheme,
+    /// Features that are switched on or off in the widget.
+    features: AgentFeatures,
+    /// Limits of messages.
+    limits: AgentLimits,
+    /// The treatment of a running reply whose client disconnects.
+    on_disconnect: OnDisconnect,
+    /// The fields of the lead form, if there is one.
+    lead_fields: Vec<LeadFieldName>,
+}
+
+/// A field of a lead form in a list.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::admin) struct LeadFieldName {
+    /// The key of the value in a lead.
+    name: String,
+    /// The text beside the field.
+    label: String,
+}
+
+impl AgentItem {
+    fn new(agent: &Agent, names: AgentNames, identity: ResourceIdentity) -> Self {
+        let settings = agent.settings.summary();
+        let fields = settings.lead_form.map(|form| form.fields);
+        let fields = fields.unwrap_or_default().into_iter();
+        let lead_field = |field: LeadField| LeadFieldName {
+            name: field.name,
+            label: field.label,
+        };
+        Self {
+            identity,
+            names,
+            description: settings.description,
+            model: settings.model,
+            temperature: settings.temperature,
+            reasoning_effort: settings.reasoning_effort,
+            max_output_tokens: settings.max_output_tokens,
+            status: settings.status,
+            public: settings.public,
+            allowed_domains: settings.allowed_domains,
+            theme: settings.theme,
+            features: settings.features,
+            limits: settings.limits,
+            on_disconnect: settings.on_disconnect,
+            lead_fields: fields.map(lead_field).collect(),
+        }
+    }
+}
+
+impl AgentNames {
+    fn new(agent: &Agent, references: &ResourceReferences) -> Self {
+        let slug_of = |provider: &Option<ProviderId>| references.slug(provider.as_ref()?.as_str());
+        Self {
+            slug: agent.slug.clone(),
+            name: agent.name.clone(),
+            provider: slug_of(&agent.provider),
+            fallback_provider: slug_of(&agent.fallback_provider),
+        }
+    }
+}
+
 impl AgentFields {
     /// Parses an agent. Names and settings are parsed one after the other, because errors of
     /// flattened fields have no path.
@@ -104,21 +199,27 @@ impl Resource for AgentResource {
     type Delete = Configure;
     type Fields = AgentFields;
     type View = AgentView;
+    type Item = AgentItem;
 
     fn fields(entry: &CatalogEntry, references: &ResourceReferences) -> Option<AgentFields> {
         let CatalogEntry::Agent(agent) = entry else {
             return None;
         };
-        let slug_of = |provider: &Option<ProviderId>| references.slug(provider.as_ref()?.as_str());
         Some(AgentFields {
-            names: AgentNames {
-                slug: agent.slug.clone(),
-                name: agent.name.clone(),
-                provider: slug_of(&agent.provider),
-                fallback_provider: slug_of(&agent.fallback_provider),
-            },
+            names: AgentNames::new(agent, references),
             settings: agent.settings.clone(),
         })
+    }
+
+    fn item(entry: &CatalogEntry, references: &ResourceReferences) -> ApiResult<AgentItem> {
+        let CatalogEntry::Agent(agent) = entry else {
+            return Err(other_kind(Self::KIND));
+        };
+        let (names, identity) = (
+            AgentNames::new(agent, references),
+            ResourceIdentity::new(entry, None),
+        );
+        Ok(AgentItem::new(agent, names, identity))
     }
 
     fn view(

@@ -32,11 +32,11 @@ use crate::{
 pub(in crate::admin) async fn list<R: Resource>(
     admin: Admin<ReadConfiguration>,
     Query(page): Query<PageQuery>,
-) -> ApiResult<Json<Page<R::View>>> {
-    let context = &admin.state.apply;
-    let entries = context.catalog.list(R::KIND, Some(admin.org())).await?;
-    let references = ResourceReferences::load(context, admin.org(), R::KIND).await?;
-    list_entries(entries, &page, |entry| R::show(entry, None, &references))
+) -> ApiResult<Json<Page<R::Item>>> {
+    let (state, org) = (&admin.state, admin.org());
+    let references = ResourceReferences::load(&state.apply, org, R::KIND).await?;
+    let show = |entry: &_| R::item(entry, &references);
+    list_entries(state, R::KIND, Some(org), &page, show).await
 }
 
 pub(in crate::admin) async fn read<R: Resource>(

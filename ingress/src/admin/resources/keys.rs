@@ -15,12 +15,14 @@ use super::{
     references::ResourceReferences,
     resource::{Resource, ResourceIdentity},
 };
-use crate::admin::{
-    entries::label,
-    errors::{ValidateFields, ValidationError},
-    permissions::ManageKeys,
-    planner::{ApplyError, EntryPlanner},
-    validation::{check_at_least_one, check_name},
+use crate::{
+    admin::{
+        errors::{ValidateFields, ValidationError},
+        permissions::ManageKeys,
+        planner::{ApplyError, EntryPlanner},
+        validation::{check_at_least_one, check_name},
+    },
+    http::ApiResult,
 };
 
 pub(in crate::admin) struct KeyResource;
@@ -81,6 +83,7 @@ impl Resource for KeyResource {
     type Delete = ManageKeys;
     type Fields = KeyFields;
     type View = KeyView;
+    type Item = KeyView;
 
     fn fields(entry: &CatalogEntry, _: &ResourceReferences) -> Option<KeyFields> {
         let CatalogEntry::Key { key, .. } = entry else {
@@ -92,6 +95,10 @@ impl Resource for KeyResource {
             expires_at: key.expires_at,
             limits: Some(key.limits.clone()),
         })
+    }
+
+    fn item(entry: &CatalogEntry, references: &ResourceReferences) -> ApiResult<KeyView> {
+        Self::show(entry, None, references)
     }
 
     fn view(
@@ -142,7 +149,7 @@ pub(super) async fn refuse_taken_name(
 ) -> Result<(), ApplyError> {
     let catalog = &planner.context.catalog;
     let keys = catalog.list(EntryKind::Key, Some(planner.org)).await?;
-    match keys.iter().find(|entry| label(entry) == name) {
+    match keys.iter().find(|entry| entry.label() == name) {
         Some(taken) => Err(ApplyError::NameTaken(taken.id().to_owned())),
         None => Ok(()),
     }

@@ -27,11 +27,9 @@ pub(in crate::admin) async fn list(
     admin: Admin<ReadConfiguration, PermittedOrganizations>,
     Query(page): Query<PageQuery>,
 ) -> ApiResult<Json<Page<OrganizationView>>> {
-    let catalog = &admin.state.apply.catalog;
-    let mut entries = catalog.list(EntryKind::Organization, None).await?;
-    entries.retain(|entry| admin.subject.contains(entry.org_id()));
-    let show = |entry: &_| OrganizationResource::show(entry, None, &ResourceReferences::default());
-    list_entries(entries, &page, show)
+    let show = |entry: &_| OrganizationResource::item(entry, &ResourceReferences::default());
+    let (kind, only) = (EntryKind::Organization, admin.subject.only());
+    list_entries(&admin.state, kind, only, &page, show).await
 }
 
 pub(in crate::admin) async fn create(

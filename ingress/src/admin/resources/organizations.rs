@@ -66,6 +66,7 @@ impl Resource for OrganizationResource {
     type Delete = ManageOrganizations;
     type Fields = OrganizationFields;
     type View = OrganizationView;
+    type Item = OrganizationView;
 
     fn fields(entry: &CatalogEntry, _: &ResourceReferences) -> Option<OrganizationFields> {
         let CatalogEntry::Organization(organization) = entry else {
@@ -75,6 +76,10 @@ impl Resource for OrganizationResource {
             slug: organization.slug.clone(),
             name: organization.name.clone(),
         })
+    }
+
+    fn item(entry: &CatalogEntry, references: &ResourceReferences) -> ApiResult<OrganizationView> {
+        Self::show(entry, None, references)
     }
 
     fn view(

@@ -27,6 +27,7 @@ use crate::{
         planner::{ApplyError, ChangeAuthor, EntryPlanner},
         validation::{WEB_ADDRESS_RULE, check_slug, has_credentials, is_web_address},
     },
+    http::ApiResult,
     state::AddressUsage,
 };
 
@@ -121,6 +122,7 @@ impl Resource for ProviderResource {
     type Delete = Configure;
     type Fields = ProviderFields;
     type View = ProviderView;
+    type Item = ProviderView;
 
     fn fields(entry: &CatalogEntry, _: &ResourceReferences) -> Option<ProviderFields> {
         let CatalogEntry::Provider { provider, .. } = entry else {
@@ -137,6 +139,10 @@ impl Resource for ProviderResource {
             vision: provider.vision,
             first_token_timeout_ms: provider.first_token_timeout_ms,
         })
+    }
+
+    fn item(entry: &CatalogEntry, references: &ResourceReferences) -> ApiResult<ProviderView> {
+        Self::show(entry, None, references)
     }
 
     fn view(

@@ -11,7 +11,6 @@ use switchboard_schemas::{
 };
 
 use crate::{
-    admin::entries::label,
     http::{ApiError, ApiResult, ErrorCode},
     state::apply_context::ApplyContext,
 };
@@ -59,7 +58,7 @@ impl ResourceReferences {
 
     /// Adds the slugs of resources that others may refer to.
     pub(in crate::admin) fn add_slugs(&mut self, entries: &[CatalogEntry]) {
-        let slug = |entry: &CatalogEntry| (entry.id().to_owned(), label(entry).to_owned());
+        let slug = |entry: &CatalogEntry| (entry.id().to_owned(), entry.label().to_owned());
         self.slugs.extend(entries.iter().map(slug));
     }
 
@@ -107,7 +106,7 @@ pub(in crate::admin) fn refuse_if_referenced(references: &[CatalogEntry]) -> Api
     }
     let shown = references.iter().take(SHOWN_REFERENCES_MAX);
     let shown = shown.map(
-        |entry| json!({ "kind": entry.kind().name(), "id": entry.id(), "slug": label(entry) }),
+        |entry| json!({ "kind": entry.kind().name(), "id": entry.id(), "slug": entry.label() }),
     );
     let details = json!({ "usedBy": shown.collect::<Vec<_>>(), "total": references.len() });
     Err(ApiError::new(ErrorCode::Conflict, "other resources refer to this one").details(details))

@@ -36,6 +36,8 @@ pub(in crate::admin) trait Resource: Send + Sync + 'static {
     type Fields: RequestBody + Serialize + ToSchema + Send + Sync + 'static;
     /// The fields of a response.
     type View: Serialize + ToSchema + Send + Sync + 'static;
+    /// The fields of an item of a list: those of the view without long texts.
+    type Item: Serialize + ToSchema + Send + Sync + 'static;
 
     /// Returns the fields of an entry in the form of a request; `None` for another kind.
     fn fields(entry: &CatalogEntry, references: &ResourceReferences) -> Option<Self::Fields>;
@@ -47,6 +49,9 @@ pub(in crate::admin) trait Resource: Send + Sync + 'static {
         entry: &CatalogEntry,
         references: &ResourceReferences,
     ) -> Option<Self::View>;
+
+    /// Returns the item of a list that shows the summary of an entry.
+    fn item(entry: &CatalogEntry, references: &ResourceReferences) -> ApiResult<Self::Item>;
 
     /// Changes a merge patch before it is applied.
     fn prepare_patch(_patch: &mut JsonObject) {}

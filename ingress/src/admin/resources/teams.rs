@@ -13,11 +13,15 @@ use super::{
     references::ResourceReferences,
     resource::{Resource, ResourceIdentity},
 };
-use crate::admin::{
-    errors::{ValidateFields, ValidationError},
-    permissions::Configure,
-    planner::{ApplyError, EntryPlanner},
-    validation::{MEMBERS_MAX, check_at_most, check_name, check_slug, check_unique},
+use crate::{
+    admin::{
+        entries::other_kind,
+        errors::{ValidateFields, ValidationError},
+        permissions::Configure,
+        planner::{ApplyError, EntryPlanner},
+        validation::{MEMBERS_MAX, check_at_most, check_name, check_slug, check_unique},
+    },
+    http::ApiResult,
 };
 
 pub(in crate::admin) struct TeamResource;
@@ -75,6 +79,40 @@ pub(in crate::admin) struct TeamView {
     answerable: bool,
 }
 
+/// A team in a list, without the specializations of its members: a read of the team has them.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::admin) struct TeamItem {
+    #[serde(flatten)]
+    identity: ResourceIdentity,
+    /// The name in references.
+    slug: String,
+    /// The name that users see.
+    name: String,
+    /// The purpose of the team.
+    description: String,
+    /// The strategy by which a member is chosen.
+    routing: RoutingStrategy,
+    /// The slug of the agent that replies when no member matches.
+    #[schema(required)]
+    default_agent: Option<String>,
+    /// The members.
+    members: Vec<MemberName>,
+    /// `true` if API keys may chat with it.
+    public: bool,
+    /// Only active teams reply.
+    status: ActivationStatus,
+    /// `true` if an agent can reply: an active and public member, or an active default agent.
+    answerable: bool,
+}
+
+/// A member of a team in a list.
+#[derive(Serialize, ToSchema)]
+pub(in crate::admin) struct MemberName {
+    /// The slug of the agent.
+    agent: String,
+}
+
 const fn default_routing() -> RoutingStrategy {
     RoutingStrategy::Intent
 }
@@ -105,6 +143,7 @@ impl Resource for TeamResource {
     type Delete = Configure;
     type Fields = TeamFields;
     type View = TeamView;
+    type Item = TeamItem;
 
     fn fields(entry: &CatalogEntry, references: &ResourceReferences) -> Option<TeamFields> {
         let CatalogEntry::Team(team) = entry else {
@@ -138,15 +177,33 @@ impl Resource for TeamResource {
         let CatalogEntry::Team(team) = entry else {
             return None;
         };
-        let settings = |id: &AgentId| references.agent(id);
-        let mut members = team.members.iter();
-        let default_agent = team.default_agent.as_ref().and_then(settings);
-        let answerable = default_agent.is_some_and(can_reply_by_default)
-            || members.any(|member| settings(&member.agent).is_some_and(can_reply_as_member));
         Some(TeamView {
             identity,
             fields,
-            answerable,
+            answerable: can_reply(team, references),
+        })
+    }
+
+    fn item(entry: &CatalogEntry, references: &ResourceReferences) -> ApiResult<TeamItem> {
+        let CatalogEntry::Team(team) = entry else {
+            return Err(other_kind(Self::KIND));
+        };
+        let slug_of = |agent: &AgentId| references.slug(agent.as_str());
+        let members = team.members.iter().filter_map(|member| {
+            let agent = slug_of(&member.agent)?;
+            Some(MemberName { agent })
+        });
+        Ok(TeamItem {
+            identity: ResourceIdentity::new(entry, None),
+            slug: team.slug.clone(),
+            name: team.name.clone(),
+            description: team.description.clone(),
+            routing: team.routing,
+            default_agent: team.default_agent.as_ref().and_then(slug_of),
+            members: members.collect(),
+            public: team.public,
+            status: team.status,
+            answerable: can_reply(team, references),
         })
     }
 
@@ -193,6 +250,15 @@ impl Resource for TeamResource {
         }
         Ok(CatalogEntry::Team(team))
     }
+}
+
+/// Returns true if an agent of the team can reply.
+fn can_reply(team: &Team, references: &ResourceReferences) -> bool {
+    let settings = |id: &AgentId| references.agent(id);
+    let mut members = team.members.iter();
+    let default_agent = team.default_agent.as_ref().and_then(settings);
+    default_agent.is_some_and(can_reply_by_default)
+        || members.any(|member| settings(&member.agent).is_some_and(can_reply_as_member))
 }
 
 /// Members are skipped by the routing unless they are public as well.

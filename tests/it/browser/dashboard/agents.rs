@@ -9,18 +9,19 @@ use crate::support::{
     shop_with,
 };
 
-/// Returns the organization's agents from the admin API.
+/// Returns an agent of the organization from the admin API.
 async fn agent(organization: &Organization, slug: &str) -> Value {
     let path = organization.admin_path("/agents");
-    let agents = organization.service().admin().get(&path).await.json();
+    let admin = organization.service().admin();
+    let agents = admin.get(&path).await.json();
     let found = agents["items"]
         .as_array()
         .unwrap()
         .iter()
         .find(|agent| agent["slug"] == slug);
-    found
-        .unwrap_or_else(|| panic!("no {slug} in {agents}"))
-        .clone()
+    let found = found.unwrap_or_else(|| panic!("no {slug} in {agents}"));
+    let id = found["id"].as_str().unwrap();
+    admin.get(&format!("{path}/{id}")).await.json()
 }
 
 async fn patch(service: &TestService, organization: &Organization, changes: Value) {

@@ -1,5 +1,6 @@
 //! From a new agent to one on a page: names, templates, publication and code to copy.
 
+use futures::future::join_all;
 use serde_json::{Value, json};
 
 use super::Person;
@@ -11,8 +12,14 @@ const CREATES: &str = "
 
 async fn agents(organization: &Organization) -> Vec<Value> {
     let path = organization.admin_path("/agents");
-    let list = organization.service().admin().get(&path).await.json();
-    list["items"].as_array().unwrap().clone()
+    let admin = organization.service().admin();
+    let list = admin.get(&path).await.json();
+    let items = list["items"].as_array().unwrap().iter();
+    let whole = items.map(async |item| {
+        let id = item["id"].as_str().unwrap();
+        admin.get(&format!("{path}/{id}")).await.json()
+    });
+    join_all(whole).await
 }
 
 #[tokio::test]

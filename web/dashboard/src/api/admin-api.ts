@@ -394,6 +394,54 @@ export interface components {
          * @example agt_77777777777777777777777777
          */
         AgentId: string;
+        /** @description An agent in a list, without its long texts: a read of the agent has them. */
+        AgentItem: {
+            /** @description The first three origins that may use the widget; empty means any. */
+            allowedDomains: string[];
+            /** @description The purpose of the agent. */
+            description: string;
+            /** @description The slug of the provider that is used when the first one fails. */
+            fallbackProvider: string | null;
+            /** @description Features that are switched on or off in the widget. */
+            features: components["schemas"]["Features"];
+            /** @description The id of the resource. */
+            id: string;
+            /** @description The fields of the lead form, if there is one. */
+            leadFields: components["schemas"]["LeadFieldName"][];
+            /** @description Limits of messages. */
+            limits: components["schemas"]["AgentLimits"];
+            /**
+             * Format: int32
+             * @description The maximum length of a reply, in tokens.
+             */
+            maxOutputTokens: number;
+            /** @description The model; that of the provider if absent. */
+            model: string | null;
+            /** @description The name that visitors see. */
+            name: string;
+            /** @description The treatment of a running reply whose client disconnects. */
+            onDisconnect: components["schemas"]["OnDisconnect"];
+            /** @description The id of the organization that it belongs to. */
+            organizationId: components["schemas"]["OrgId"];
+            /** @description The slug of its provider. */
+            provider: string | null;
+            /** @description `true` if the public API can reach the agent. */
+            public: boolean;
+            reasoningEffort: components["schemas"]["ReasoningEffort"] | null;
+            /** @description The name in references, from which the id is derived; never changes. */
+            slug: string;
+            /** @description Only active agents reply. */
+            status: components["schemas"]["ActivationStatus"];
+            /**
+             * Format: float
+             * @description The sampling temperature; that of the provider if absent.
+             */
+            temperature: number | null;
+            /** @description Colors and shapes of the widget. */
+            theme: components["schemas"]["Theme"];
+            /** @description The version of the resource, also in `ETag`; absent in lists. */
+            version?: string;
+        };
         /** @description Limits of an agent's messages. */
         AgentLimits: {
             /**
@@ -1504,6 +1552,13 @@ export interface components {
          * @enum {string}
          */
         LeadFieldKind: "name" | "email" | "phone" | "company" | "select" | "text";
+        /** @description A field of a lead form in a list. */
+        LeadFieldName: {
+            /** @description The text beside the field. */
+            label: string;
+            /** @description The key of the value in a lead. */
+            name: string;
+        };
         /** @description Contact data that an agent asks visitors for. */
         LeadForm: {
             /**
@@ -1610,6 +1665,11 @@ export interface components {
             agent: string;
             /** @description The subjects of the agent, in a few words. */
             specialization?: string;
+        };
+        /** @description A member of a team in a list. */
+        MemberName: {
+            /** @description The slug of the agent. */
+            agent: string;
         };
         /** @description The probability that one member was meant. */
         MemberScore: {
@@ -1725,11 +1785,11 @@ export interface components {
             version?: string;
         };
         /** @description A page of a list. */
-        Page_AgentView: {
+        Page_AgentItem: {
             /** @description `true` if a later page has items. */
             hasMore: boolean;
             /** @description The items of this page. */
-            items: components["schemas"]["AgentView"][];
+            items: components["schemas"]["AgentItem"][];
             /** @description The largest number of items of a page. */
             limit: number;
             /** @description The number of items before this page. */
@@ -1827,11 +1887,11 @@ export interface components {
             total: number;
         };
         /** @description A page of a list. */
-        Page_TeamView: {
+        Page_TeamItem: {
             /** @description `true` if a later page has items. */
             hasMore: boolean;
             /** @description The items of this page. */
-            items: components["schemas"]["TeamView"][];
+            items: components["schemas"]["TeamItem"][];
             /** @description The largest number of items of a page. */
             limit: number;
             /** @description The number of items before this page. */
@@ -2485,6 +2545,33 @@ export interface components {
          * @example team_77777777777777777777777777
          */
         TeamId: string;
+        /** @description A team in a list, without the specializations of its members: a read of the team has them. */
+        TeamItem: {
+            /** @description `true` if an agent can reply: an active and public member, or an active default agent. */
+            answerable: boolean;
+            /** @description The slug of the agent that replies when no member matches. */
+            defaultAgent: string | null;
+            /** @description The purpose of the team. */
+            description: string;
+            /** @description The id of the resource. */
+            id: string;
+            /** @description The members. */
+            members: components["schemas"]["MemberName"][];
+            /** @description The name that users see. */
+            name: string;
+            /** @description The id of the organization that it belongs to. */
+            organizationId: components["schemas"]["OrgId"];
+            /** @description `true` if API keys may chat with it. */
+            public: boolean;
+            /** @description The strategy by which a member is chosen. */
+            routing: components["schemas"]["RoutingStrategy"];
+            /** @description The name in references. */
+            slug: string;
+            /** @description Only active teams reply. */
+            status: components["schemas"]["ActivationStatus"];
+            /** @description The version of the resource, also in `ETag`; absent in lists. */
+            version?: string;
+        };
         /** @description The totals of one team. */
         TeamTotals: {
             /**

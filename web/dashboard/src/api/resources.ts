@@ -1,13 +1,30 @@
 // Agents, teams, providers and keys: lists, single resources, and changes that are rejected if the version is stale.
 import { queryOptions } from '@tanstack/react-query';
 import { call } from './client';
-import type { Agent, ApiKey, KeyFields, NewKey, Page, Provider, ProviderTestReport, Team } from './types';
+import type {
+  Agent,
+  AgentItem,
+  ApiKey,
+  KeyFields,
+  NewKey,
+  Page,
+  Provider,
+  ProviderTestReport,
+  Team,
+  TeamItem,
+} from './types';
 
 interface ResourceKinds {
   agents: Agent;
   teams: Team;
   providers: Provider;
   keys: ApiKey;
+}
+
+/** Items of lists. */
+interface ListedKinds extends Omit<ResourceKinds, 'agents' | 'teams'> {
+  agents: AgentItem;
+  teams: TeamItem;
 }
 
 export type ResourceKind = keyof ResourceKinds;
@@ -24,11 +41,11 @@ function path(org: string, kind: ResourceKind, id?: string): string {
 export function listQuery<K extends ResourceKind>(org: string, kind: K) {
   return queryOptions({
     queryKey: [org, kind, 'list'] as const,
-    queryFn: async ({ signal }): Promise<ResourceKinds[K][]> => {
-      const items: ResourceKinds[K][] = [];
+    queryFn: async ({ signal }): Promise<ListedKinds[K][]> => {
+      const items: ListedKinds[K][] = [];
       for (;;) {
         const query = { limit: PAGE_MAX, offset: items.length };
-        const page = await call<Page<ResourceKinds[K]>>('GET', path(org, kind), { query, signal });
+        const page = await call<Page<ListedKinds[K]>>('GET', path(org, kind), { query, signal });
         items.push(...page.items);
         if (!page.hasMore) return items;
       }

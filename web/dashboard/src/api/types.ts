@@ -67,6 +67,9 @@ export type Agent = Omit<Schemas['AgentView'], 'leadForm' | 'disclosure'> & {
     disclosure?: Disclosure;
   };
 export type Team = Schemas['TeamView'];
+/** Agents and teams in lists, without their long texts. */
+export type AgentItem = Schemas['AgentItem'];
+export type TeamItem = Schemas['TeamItem'];
 export type Provider = Schemas['ProviderView'];
 export type ProviderTestReport = Schemas['ProviderTestReport'];
 export type ApiKey = Schemas['KeyView'];

@@ -7,7 +7,7 @@ import { createColumnHelper } from '@tanstack/react-table';
 import { useState } from 'react';
 import { listQuery } from '../../api/resources';
 import { useMay, useSession } from '../../api/session';
-import type { Agent } from '../../api/types';
+import type { AgentItem } from '../../api/types';
 import { DataTable } from '../../components/DataTable';
 import { EmptyState } from '../../components/EmptyState';
 import { ErrorAlert } from '../../components/ErrorAlert';
@@ -18,7 +18,9 @@ import { AgentAvatar } from './AgentAvatar';
 import { NewAgent } from './NewAgent';
 
 const SEARCH_FROM_AGENTS = 6;
-const column = createColumnHelper<Agent>();
+/** Domains that the list of agents contains at most. */
+const LISTED_DOMAINS = 3;
+const column = createColumnHelper<AgentItem>();
 
 const columns = [
   column.accessor('name', {
@@ -67,7 +69,7 @@ function Domains({ domains }: { domains: string[] }) {
   return (
     <Group gap={6} wrap="nowrap">
       <Text size="sm">{domains[0]}</Text>
-      {domains.length > 1 && <Badge color="gray">+{domains.length - 1}</Badge>}
+      {domains.length > 1 && <Badge color="gray">{domains.length < LISTED_DOMAINS ? '+1' : 'and more'}</Badge>}
     </Group>
   );
 }

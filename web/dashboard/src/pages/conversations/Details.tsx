@@ -79,13 +79,13 @@ function Lead({ conversation: { agentId, metadata } }: { conversation: Conversat
   const agents = useQuery(listQuery(useSession().organization.id, 'agents'));
   const lead = leadOf(metadata);
   if (lead === undefined) return null;
-  const form = agents.data?.find((agent) => agent.id === agentId)?.leadForm;
+  const fields = agents.data?.find((agent) => agent.id === agentId)?.leadFields;
   return (
     <Paper className="panel" p="md" component="section">
       <Title order={2} mb="sm">
         Lead
       </Title>
-      {leadValues(lead, form).map(({ name, label, text }) => (
+      {leadValues(lead, fields).map(({ name, label, text }) => (
         <Fact key={name} label={label}>
           <span className="text-block">{text}</span>
         </Fact>

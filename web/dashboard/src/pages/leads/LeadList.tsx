@@ -87,7 +87,7 @@ export function LeadList() {
       const team = teams.find(({ id }) => id === item.teamId);
       return {
         ...item,
-        values: leadValues(item.lead, agent?.leadForm),
+        values: leadValues(item.lead, agent?.leadFields),
         owner: agent?.name ?? (team === undefined ? 'Deleted' : `${team.name} (team)`),
       };
     }),

@@ -1,5 +1,5 @@
 // The lead of a conversation, and its values with the labels of the form.
-import type { CapturedLead, LeadForm } from '../../api/types';
+import type { AgentItem, CapturedLead } from '../../api/types';
 import { fieldName } from '../../field-names';
 
 export interface LeadValue {
@@ -16,8 +16,8 @@ export function leadOf(metadata: Record<string, unknown>): CapturedLead | undefi
 }
 
 /** Labels are those of the form; fields that it no longer has are shown by name, after the others. */
-export function leadValues({ values }: CapturedLead, form: LeadForm | null | undefined): LeadValue[] {
-  const labels = new Map(form?.fields.map(({ name, label }) => [name, label]));
+export function leadValues({ values }: CapturedLead, fields: AgentItem['leadFields'] = []): LeadValue[] {
+  const labels = new Map(fields.map(({ name, label }) => [name, label]));
   const names = new Set([...labels.keys(), ...Object.keys(values)]);
   return [...names].flatMap((name) => {
     if (!Object.hasOwn(values, name)) return [];

@@ -5,7 +5,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { listQuery } from '../../api/resources';
 import { useSession } from '../../api/session';
-import type { Agent } from '../../api/types';
+import type { AgentItem } from '../../api/types';
 import { Card } from '../../components/Card';
 import { StatusBadge } from '../../components/formats';
 import { AgentAvatar } from '../agents/AgentAvatar';
@@ -60,7 +60,7 @@ export function Members({ form, isReadOnly, fieldError }: TeamSectionProps) {
 
 interface MemberRowProps {
   slug: string;
-  agent: Agent | undefined;
+  agent: AgentItem | undefined;
   specialization: string;
   error: string | undefined;
   isReadOnly: boolean;

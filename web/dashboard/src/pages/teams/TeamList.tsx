@@ -7,7 +7,7 @@ import { createColumnHelper } from '@tanstack/react-table';
 import { useMemo, useState } from 'react';
 import { create, listQuery } from '../../api/resources';
 import { useMay, useSession } from '../../api/session';
-import type { Agent, Team } from '../../api/types';
+import type { AgentItem, TeamItem } from '../../api/types';
 import { CreateResource } from '../../components/CreateResource';
 import { DataTable } from '../../components/DataTable';
 import { EmptyState } from '../../components/EmptyState';
@@ -18,10 +18,10 @@ import { RIGHTS } from '../../rights';
 import { AgentAvatar } from '../agents/AgentAvatar';
 import { STRATEGIES } from './strategies';
 
-const column = createColumnHelper<Team>();
+const column = createColumnHelper<TeamItem>();
 const FACES_MAX = 4;
 
-function columnsFor(agentOf: (slug: string) => Agent | undefined) {
+function columnsFor(agentOf: (slug: string) => AgentItem | undefined) {
   return [
     column.accessor('name', {
       header: 'Team',
@@ -53,7 +53,7 @@ function columnsFor(agentOf: (slug: string) => Agent | undefined) {
 }
 
 /** Initials of the first members and names of all. */
-function TeamMembers({ team, agentOf }: { team: Team; agentOf: (slug: string) => Agent | undefined }) {
+function TeamMembers({ team, agentOf }: { team: TeamItem; agentOf: (slug: string) => AgentItem | undefined }) {
   const agents = team.members.map((member) => agentOf(member.agent));
   const names = team.members.map((member, index) => agents[index]?.name ?? member.agent).join(', ');
   if (team.members.length === 0) {
