@@ -10,6 +10,7 @@ use crate::{
     ids::{AgentId, OrgId, ProviderId},
     lead::LeadForm,
     price,
+    text_schemas::AllowedDomain,
 };
 
 /// Number of allowed domains in the summary of an agent.
@@ -41,26 +42,34 @@ pub struct Agent {
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentSettings {
     /// Public description of the agent's purpose.
+    #[schema(max_length = 2_000)]
     pub description: String,
     /// System prompt; never shown to the public.
+    #[schema(max_length = 200_000)]
     pub instructions: String,
     /// Model; the default model of the provider if absent.
+    #[schema(max_length = 200)]
     pub model: Option<String>,
     /// Sampling temperature; that of the provider if absent.
+    #[schema(minimum = 0, maximum = 2)]
     pub temperature: Option<f32>,
     /// Thoroughness of the model's thoughts before it answers; that of the provider if absent.
     pub reasoning_effort: Option<ReasoningEffort>,
     /// Maximum length of a reply, in tokens.
+    #[schema(minimum = 1, maximum = 1_000_000)]
     pub max_output_tokens: u32,
     /// Activation status; only an active agent answers.
     pub status: ActivationStatus,
     /// `true` if the public API can reach the agent.
     pub public: bool,
     /// Origins that may use the widget; empty means any.
+    #[schema(max_items = 100, value_type = Vec<AllowedDomain>)]
     pub allowed_domains: Vec<String>,
     /// Greeting shown before the first message.
+    #[schema(max_length = 2_000)]
     pub welcome_message: String,
     /// Placeholder of the input field.
+    #[schema(max_length = 200)]
     pub placeholder_text: String,
     /// Colors and shapes of the widget.
     pub theme: WidgetTheme,
@@ -206,24 +215,34 @@ impl ReasoningEffort {
 #[schema(as = Theme)]
 pub struct WidgetTheme {
     /// Primary color of the brand.
+    #[schema(max_length = 80)]
     pub primary_color: String,
     /// Background color of the chat.
+    #[schema(max_length = 80)]
     pub background_color: String,
     /// Default color of text.
+    #[schema(max_length = 80)]
     pub text_color: String,
     /// Border radius of the widget's elements.
+    #[schema(max_length = 20)]
     pub border_radius: String,
     /// CSS font family of the widget.
+    #[schema(max_length = 200)]
     pub font_family: String,
     /// Background color of the header.
+    #[schema(max_length = 80)]
     pub chat_header_color: String,
     /// Color of a visitor's messages.
+    #[schema(max_length = 80)]
     pub user_message_color: String,
     /// Color of an agent's messages.
+    #[schema(max_length = 80)]
     pub bot_message_color: String,
     /// Background color of the input field.
+    #[schema(max_length = 80)]
     pub input_background_color: String,
     /// Color of the send button.
+    #[schema(max_length = 80)]
     pub send_button_color: String,
 }
 
@@ -303,8 +322,10 @@ impl Default for DisclosureSettings {
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentLimits {
     /// Maximum length of a message, in Unicode scalar values.
+    #[schema(minimum = 1, maximum = 1_000_000)]
     pub max_message_length: u32,
     /// Messages that a visitor may send in any rolling minute.
+    #[schema(minimum = 1, maximum = 1_000_000)]
     pub rate_limit_per_minute: u32,
 }
 
@@ -334,10 +355,13 @@ pub struct WidgetSettings {
     /// Opens the widget without a click.
     pub auto_open: bool,
     /// Delay before the widget opens by itself, in milliseconds.
+    #[schema(maximum = 600_000)]
     pub auto_open_delay: u32,
     /// Text of the button that opens the widget.
+    #[schema(max_length = 200)]
     pub trigger_text: String,
     /// Text shown while the agent is not active.
+    #[schema(max_length = 2_000)]
     pub offline_message: String,
 }
 
@@ -390,6 +414,7 @@ pub struct EcommerceSettings {
     /// `true` if the agent has the product tools.
     pub enabled: bool,
     /// Products that are part of the configuration.
+    #[schema(max_items = 1_000)]
     pub products: Vec<Product>,
     /// Feed from which more products are fetched at regular intervals.
     pub feed: Option<ProductFeed>,
@@ -400,9 +425,11 @@ pub struct EcommerceSettings {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProductFeed {
     /// URL of the feed.
+    #[schema(max_length = 2_048)]
     pub url: String,
     /// Interval between two fetches, in minutes.
     #[serde(default = "default_every_minutes")]
+    #[schema(minimum = 1, maximum = 10_080)]
     pub every_minutes: u32,
     /// File format of the feed.
     #[serde(default)]
@@ -433,15 +460,19 @@ pub enum FeedFormat {
 #[serde(rename_all = "camelCase")]
 pub struct Product {
     /// Name of the product.
+    #[schema(max_length = 500)]
     pub title: String,
     /// Displayed price; a number is converted to text.
     #[serde(default, deserialize_with = "price::text_or_number")]
+    #[schema(max_length = 60)]
     pub price: String,
     /// URL of the product's picture.
     #[serde(default)]
+    #[schema(max_length = 2_048)]
     pub image: String,
     /// URL of the product's page.
     #[serde(default)]
+    #[schema(max_length = 2_048)]
     pub url: String,
 }
 

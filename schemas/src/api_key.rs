@@ -86,10 +86,13 @@ pub struct ApiKey {
 #[serde(rename_all = "camelCase", default)]
 pub struct KeyLimits {
     /// Requests per minute of agent and team chat together.
+    #[schema(minimum = 1, maximum = 1_000_000)]
     pub chat_per_minute: Option<u32>,
     /// Requests per minute of both configuration reads together.
+    #[schema(minimum = 1, maximum = 1_000_000)]
     pub config_per_minute: Option<u32>,
     /// Requests per minute of conversation reads and updates together.
+    #[schema(minimum = 1, maximum = 1_000_000)]
     pub conversations_per_minute: Option<u32>,
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
-use crate::{email::is_email, time::Timestamp};
+use crate::{email::is_email, text_schemas::LeadOption, time::Timestamp};
 
 /// Metadata key of a conversation's lead.
 pub const LEAD_KEY: &str = "lead";
@@ -89,7 +89,7 @@ pub struct LeadField {
     pub required: bool,
     /// Possible values, 1 to 20; for the type `select` only.
     #[serde(default)]
-    #[schema(max_items = 20)]
+    #[schema(max_items = 20, value_type = Vec<LeadOption>)]
     pub options: Vec<String>,
 }
 

@@ -43,6 +43,7 @@ pub mod routing;
 pub mod routing_job;
 pub mod secret;
 pub mod team;
+pub mod text_schemas;
 pub mod time;
 pub mod topics;
 pub mod turn;

@@ -78,8 +78,9 @@ async fn measure(profile: Profile, report: &mut Report) {
 }
 
 async fn organization(service: &TestService) -> Organization {
-    let limits = serde_json::json!({"limits": {"chatPerMinute": 100_000_000}});
-    let agent = serde_json::json!({"limits": {"maxMessageLength": 4000, "rateLimitPerMinute": 100_000_000}});
+    let limits = serde_json::json!({"limits": {"chatPerMinute": 1_000_000}});
+    let agent =
+        serde_json::json!({"limits": {"maxMessageLength": 4000, "rateLimitPerMinute": 1_000_000}});
     OrganizationDocument::new()
         .agent("shop", agent)
         .key_with("load", limits)

@@ -117,7 +117,7 @@ pub(super) async fn parse_document(
     state: &AppState,
     body: JsonBody<ApplyDocument>,
 ) -> ApiResult<PlannedDocument> {
-    let document = Value::from(body.fields(state).await?);
+    let document = Value::from(body.document(state).await?);
     match check_document(&state.apply, document.clone(), ReferenceChecks::All).await {
         Err(ApplyError::Invalid(_)) => {
             Err(mistakes_error(&all_mistakes(&state.apply, document).await))

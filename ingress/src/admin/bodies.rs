@@ -8,6 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use super::{
+    document::ApplyDocument,
     errors::{ValidateFields, ValidationError},
     preconditions::VersionPrecondition,
 };
@@ -106,12 +107,24 @@ impl<F, const IS_PATCH: bool> JsonBody<ChangeBody<F, IS_PATCH>> {
     }
 }
 
+impl JsonBody<ApplyDocument> {
+    /// Reads a document, which may be larger than a resource, without parsing its fields.
+    pub(super) async fn document(self, state: &AppState) -> ApiResult<JsonObject> {
+        self.fields_within(BodyLimits::admin(&state.config)).await
+    }
+}
+
 impl<T> JsonBody<T> {
     /// Reads the body without parsing its fields.
-    pub(super) async fn fields(self, state: &AppState) -> ApiResult<JsonObject> {
+    async fn fields(self, state: &AppState) -> ApiResult<JsonObject> {
+        let limits = BodyLimits::resource(&state.config);
+        self.fields_within(limits).await
+    }
+
+    async fn fields_within(self, limits: BodyLimits) -> ApiResult<JsonObject> {
         let (parts, body) = self.request.into_parts();
-        let limits = BodyLimits::admin(&state.config);
-        body::parse_object(&body::read_body(&parts.headers, body, limits).await?)
+        let body = body::read_body(&parts.headers, body, limits).await?;
+        body::parse_large_object(body).await
     }
 }
 

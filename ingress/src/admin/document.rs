@@ -7,12 +7,13 @@ use utoipa::ToSchema;
 
 use super::{
     bodies::parse_value,
+    bounds::{AGENTS_MAX, KEYS_MAX, ORGANIZATIONS_MAX, PROVIDERS_MAX, TEAMS_MAX},
     errors::{ValidateFields, ValidationError},
     planner::{DeclaredAgent, DeclaredSlugs},
     resources::{
         agents::AgentFields, keys::KeyFields, providers::ProviderFields, teams::TeamFields,
     },
-    validation::{check_name, check_slug, check_unique},
+    validation::{check_at_most, check_name, check_slug, check_unique},
 };
 
 /// The desired configuration of organizations. Resources that are not in the document stay
@@ -20,6 +21,7 @@ use super::{
 #[derive(Debug, ToSchema)]
 pub struct ApplyDocument {
     /// The organizations to create or update.
+    #[schema(max_items = 1_000)]
     pub(super) organizations: Vec<OrganizationDocument>,
 }
 
@@ -29,20 +31,26 @@ pub struct ApplyDocument {
 #[serde(deny_unknown_fields)]
 pub(super) struct OrganizationDocument<A = AgentFields> {
     /// The name from which its id is derived.
+    #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9-]*$")]
     pub(super) slug: String,
     /// The name that users see.
+    #[schema(min_length = 1, max_length = 200)]
     pub(super) name: String,
     /// Model providers to create or update.
     #[serde(default = "Vec::new")]
+    #[schema(max_items = 100)]
     pub(super) providers: Vec<ProviderFields>,
     /// Agents to create or update.
     #[serde(default = "Vec::new")]
+    #[schema(max_items = 1_000)]
     pub(super) agents: Vec<A>,
     /// Teams to create or update.
     #[serde(default = "Vec::new")]
+    #[schema(max_items = 200)]
     pub(super) teams: Vec<TeamFields>,
     /// API keys to create or update.
     #[serde(default = "Vec::new")]
+    #[schema(max_items = 1_000)]
     pub(super) keys: Vec<KeyFields>,
 }
 
@@ -87,6 +95,8 @@ impl OrganizationDocument<Value> {
 
 impl ValidateFields for ApplyDocument {
     fn validate(&self) -> Result<(), ValidationError> {
+        let count = self.organizations.len();
+        check_at_most(count, ORGANIZATIONS_MAX, "organizations")?;
         let slugs = self.organizations.iter().map(|it| it.slug.as_str());
         check_unique(slugs, "organizations", "slug")?;
         validate_each(&self.organizations, "organizations")
@@ -104,6 +114,10 @@ impl ValidateFields for OrganizationDocument {
             keys,
             ..
         } = self;
+        check_at_most(providers.len(), PROVIDERS_MAX, "providers")?;
+        check_at_most(agents.len(), AGENTS_MAX, "agents")?;
+        check_at_most(teams.len(), TEAMS_MAX, "teams")?;
+        check_at_most(keys.len(), KEYS_MAX, "keys")?;
         let declared = self.declared_slugs();
         check_unique(declared.providers.into_iter(), "providers", "slug")?;
         check_unique(

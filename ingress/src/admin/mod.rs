@@ -19,6 +19,7 @@ mod audit_entries;
 mod audit_log;
 mod authorization;
 mod bodies;
+mod bounds;
 mod conversations;
 mod csv;
 mod document_plan;

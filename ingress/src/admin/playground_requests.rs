@@ -12,7 +12,11 @@ use switchboard_schemas::{
 };
 use utoipa::ToSchema;
 
-use super::bodies::{JsonObject, RequestBody, check_field, parse_checked, parse_value};
+use super::{
+    bodies::{JsonObject, RequestBody, check_field, parse_checked, parse_value},
+    bounds::EARLIER_MESSAGE_CHARS_MAX,
+    validation::check_chars,
+};
 use crate::{
     files::references::{ATTACHMENTS, AttachmentReference, parse_references},
     http::{ApiError, ApiResult, fields},
@@ -33,7 +37,7 @@ const EARLIER_FILES_MAX: usize = 10;
 pub(super) struct PlaygroundRunRequest {
     /// The message; may be empty beside attachments.
     #[serde(default)]
-    #[schema(required = true)]
+    #[schema(required = true, max_length = 65_536)]
     pub(super) message: String,
     /// Files that were uploaded for the playground.
     #[serde(default)]
@@ -57,6 +61,7 @@ pub(super) struct EarlierMessage {
     /// The author of the message.
     role: EarlierMessageRole,
     /// The text of the message.
+    #[schema(max_length = 262_144)]
     content: String,
     /// The id of the agent that replied; required in runs of a team.
     #[serde(default)]
@@ -111,6 +116,11 @@ fn check_history(body: &mut JsonObject) -> ApiResult<()> {
     }
     let rule = "must have `role`, `content`, and nothing but `agentId`, `attachments` and `uiSpec` beside them";
     let is_valid = |message| parse_value::<EarlierMessage>(message).is_ok();
+    for (index, message) in messages.iter().enumerate() {
+        let content = message["content"].as_str().unwrap_or_default();
+        let path = format!("{HISTORY}[{index}].content");
+        check_chars(content, EARLIER_MESSAGE_CHARS_MAX, &path)?;
+    }
     match messages.into_iter().position(|message| !is_valid(message)) {
         Some(index) => Err(ApiError::field(format!("{HISTORY}[{index}]"), rule)),
         None => Ok(()),

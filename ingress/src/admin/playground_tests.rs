@@ -4,6 +4,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 use switchboard_schemas::{
+    agent::Product,
     conversation::ReplyStatus,
     conversation_job::{ConversationJob, ReplyJob},
     ids::AgentId,
@@ -120,8 +121,17 @@ async fn unavailable_relay_or_bus_is_503_and_publishes_no_job() {
 #[tokio::test]
 async fn oversized_draft_is_rejected() {
     let world = World::new().await;
-    let product = json!({"title": "t".repeat(3_000), "price": "", "image": "", "url": ""});
-    let draft = json!({"ecommerce": {"enabled": true, "products": vec![product; 900]}});
+    let address = format!("https://shop.example/{}", "x".repeat(2_000));
+    let product = Product {
+        title: "Tea".into(),
+        image: address.clone(),
+        url: address,
+        ..Product::default()
+    };
+    world
+        .edit_agent(|agent| agent.settings.ecommerce.products = vec![product; 900])
+        .await;
+    let draft = json!({"name": "Other"});
     let refused = admin(&world, &shop(), &json!({"message": "m", "draft": draft})).await;
     assert_eq!(
         refused.problem(),

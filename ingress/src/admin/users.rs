@@ -46,6 +46,7 @@ pub(super) struct NewUser {
     role: UserRole,
     /// The name that other users see; the address by default.
     #[serde(default)]
+    #[schema(min_length = 1, max_length = 200)]
     name: Option<String>,
 }
 
@@ -55,6 +56,7 @@ pub(super) struct NewUser {
 pub(super) struct UserFields {
     /// The name that other users see.
     #[serde(default)]
+    #[schema(min_length = 1, max_length = 200)]
     name: Option<String>,
     /// The role of the user.
     #[serde(default)]

@@ -1,6 +1,6 @@
 //! Validation of the values of an admin request, before anything is written.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, ops::RangeInclusive};
 
 use switchboard_schemas::{
     agent::{AgentSettings, DisclosureSettings, ProductFeed},
@@ -8,32 +8,25 @@ use switchboard_schemas::{
     lead::LeadForm,
 };
 
-use super::{errors::ValidationError, themes};
+use super::{
+    bounds::{
+        ALLOWED_DOMAINS_MAX, AUTO_OPEN_DELAY_MS_MAX, DESCRIPTION_CHARS_MAX, DISCLOSURE_CHARS_MAX,
+        FEED_MINUTES_MAX, INSTRUCTIONS_CHARS_MAX, LABEL_CHARS_MAX, LINK_BYTES_MAX,
+        MESSAGE_LENGTH_MAX, MODEL_CHARS_MAX, NAME_CHARS_MAX, OUTPUT_TOKENS_MAX,
+        PRODUCT_PRICE_CHARS_MAX, PRODUCT_TITLE_CHARS_MAX, PRODUCTS_MAX, REQUESTS_PER_MINUTE_MAX,
+        SLUG_BYTES_MAX, TEMPERATURE_MAX, VISITOR_TEXT_CHARS_MAX,
+    },
+    errors::ValidationError,
+    themes,
+};
 use crate::http::origin::OriginPattern;
 
-/// The largest number of members of a team.
-pub(super) const MEMBERS_MAX: usize = 100;
-const SLUG_BYTES_MAX: usize = 63;
-const NAME_CHARS_MAX: usize = 200;
-const PRODUCTS_MAX: usize = 1000;
-const FEED_URL_BYTES_MAX: usize = 2048;
-const LINK_BYTES_MAX: usize = 2048;
-const DISCLOSURE_CHARS_MAX: usize = 500;
-const FEED_MINUTES_MAX: u32 = 7 * 24 * 60;
-const ALLOWED_DOMAINS_MAX: usize = 100;
-const TEMPERATURE_MAX: f32 = 2.0;
 /// The rule for addresses that [`is_web_address`] checks.
 pub(super) const WEB_ADDRESS_RULE: &str = "must be an http or https address";
 
 pub(super) fn check_settings(settings: &AgentSettings) -> Result<(), ValidationError> {
-    let limits = &settings.limits;
-    check_at_least_one(settings.max_output_tokens, "maxOutputTokens")?;
-    check_at_least_one(limits.max_message_length, "limits.maxMessageLength")?;
-    check_at_least_one(limits.rate_limit_per_minute, "limits.rateLimitPerMinute")?;
-    let in_range = |temperature| (0.0..=TEMPERATURE_MAX).contains(&temperature);
-    if !settings.temperature.is_none_or(in_range) {
-        return Err(ValidationError::new("temperature", "must be from 0 to 2"));
-    }
+    check_texts(settings)?;
+    check_numbers(settings)?;
     themes::check_theme(&settings.theme).map_err(|error| error.below("theme"))?;
     let domains = &settings.allowed_domains;
     check_at_most(domains.len(), ALLOWED_DOMAINS_MAX, "allowedDomains")?;
@@ -54,6 +47,53 @@ pub(super) fn check_settings(settings: &AgentSettings) -> Result<(), ValidationE
     })
 }
 
+fn check_texts(settings: &AgentSettings) -> Result<(), ValidationError> {
+    let (widget, visitor_text) = (&settings.widget, VISITOR_TEXT_CHARS_MAX);
+    for (text, max, path) in [
+        (&settings.description, DESCRIPTION_CHARS_MAX, "description"),
+        (
+            &settings.instructions,
+            INSTRUCTIONS_CHARS_MAX,
+            "instructions",
+        ),
+        (&settings.welcome_message, visitor_text, "welcomeMessage"),
+        (
+            &settings.placeholder_text,
+            LABEL_CHARS_MAX,
+            "placeholderText",
+        ),
+        (&widget.trigger_text, LABEL_CHARS_MAX, "widget.triggerText"),
+        (
+            &widget.offline_message,
+            visitor_text,
+            "widget.offlineMessage",
+        ),
+    ] {
+        check_chars(text, max, path)?;
+    }
+    match &settings.model {
+        Some(model) => check_model_name("model", model),
+        None => Ok(()),
+    }
+}
+
+fn check_numbers(settings: &AgentSettings) -> Result<(), ValidationError> {
+    let (limits, rate) = (&settings.limits, REQUESTS_PER_MINUTE_MAX);
+    let tokens = settings.max_output_tokens;
+    check_range(tokens, 1..=OUTPUT_TOKENS_MAX, "maxOutputTokens")?;
+    let length = limits.max_message_length;
+    check_range(length, 1..=MESSAGE_LENGTH_MAX, "limits.maxMessageLength")?;
+    let path = "limits.rateLimitPerMinute";
+    check_range(limits.rate_limit_per_minute, 1..=rate, path)?;
+    let delay = settings.widget.auto_open_delay;
+    check_range(delay, 0..=AUTO_OPEN_DELAY_MS_MAX, "widget.autoOpenDelay")?;
+    let in_range = |temperature| (0.0..=TEMPERATURE_MAX).contains(&temperature);
+    if settings.temperature.is_none_or(in_range) {
+        return Ok(());
+    }
+    Err(ValidationError::new("temperature", "must be from 0 to 2"))
+}
+
 fn check_lead_form(form: &LeadForm) -> Result<(), ValidationError> {
     form.check()
         .map_err(|error| ValidationError::new(error.path, error.reason))?;
@@ -61,10 +101,7 @@ fn check_lead_form(form: &LeadForm) -> Result<(), ValidationError> {
 }
 
 fn check_disclosure(disclosure: &DisclosureSettings) -> Result<(), ValidationError> {
-    if disclosure.text.chars().count() > DISCLOSURE_CHARS_MAX {
-        let reason = format!("must have at most {DISCLOSURE_CHARS_MAX} characters");
-        return Err(ValidationError::new("text", reason));
-    }
+    check_chars(&disclosure.text, DISCLOSURE_CHARS_MAX, "text")?;
     let text = &disclosure.text;
     if !text.is_empty() && !text.chars().any(char::is_alphanumeric) {
         // Only `enabled` switches the notice off.
@@ -104,11 +141,7 @@ fn check_link(link: Option<&str>, path: &str) -> Result<(), ValidationError> {
             "must not contain a user or a password",
         ));
     }
-    if link.len() > LINK_BYTES_MAX {
-        let reason = format!("must have at most {LINK_BYTES_MAX} bytes");
-        return Err(ValidationError::new(path, reason));
-    }
-    Ok(())
+    check_chars(link, LINK_BYTES_MAX, path)
 }
 
 /// Checks only the form of the URL, because a worker checks its network address with each fetch.
@@ -116,10 +149,7 @@ fn check_feed(feed: &ProductFeed) -> Result<(), ValidationError> {
     if !is_web_address(&feed.url) {
         return Err(ValidationError::new("url", WEB_ADDRESS_RULE));
     }
-    if feed.url.len() > FEED_URL_BYTES_MAX {
-        let reason = format!("must have at most {FEED_URL_BYTES_MAX} bytes");
-        return Err(ValidationError::new("url", reason));
-    }
+    check_chars(&feed.url, LINK_BYTES_MAX, "url")?;
     if has_credentials(&feed.url) {
         let reason = "must not contain a user or a password, because responses show it";
         return Err(ValidationError::new("url", reason));
@@ -138,6 +168,14 @@ fn check_products(settings: &AgentSettings) -> Result<(), ValidationError> {
         if product.title.trim().is_empty() {
             let path = format!("[{index}].title");
             return Err(ValidationError::new(path, "must not be blank"));
+        }
+        for (text, max, field) in [
+            (&product.title, PRODUCT_TITLE_CHARS_MAX, "title"),
+            (&product.price, PRODUCT_PRICE_CHARS_MAX, "price"),
+            (&product.image, LINK_BYTES_MAX, "image"),
+            (&product.url, LINK_BYTES_MAX, "url"),
+        ] {
+            check_chars(text, max, field).map_err(|error| error.below(&format!("[{index}]")))?;
         }
         // Other schemes, for instance `javascript:`, could run code in the visitor's page.
         for (field, address) in [("image", &product.image), ("url", &product.url)] {
@@ -162,6 +200,11 @@ pub(super) fn check_slug(slug: &str) -> Result<(), ValidationError> {
     }
     let reason = "must have 1 to 63 characters of a-z, 0-9 and -, and not begin with -";
     Err(ValidationError::new("slug", reason))
+}
+
+/// Checks the slug of another resource, before it is looked up.
+pub(super) fn check_reference(slug: Option<&str>, path: &str) -> Result<(), ValidationError> {
+    check_chars(slug.unwrap_or_default(), SLUG_BYTES_MAX, path)
 }
 
 /// Checks the field `name`.
@@ -195,12 +238,40 @@ pub(super) fn check_unique<'a>(
     Ok(())
 }
 
-/// Checks a limit that must not be zero.
-pub(super) fn check_at_least_one(value: u32, path: &str) -> Result<(), ValidationError> {
-    match value {
-        0 => Err(ValidationError::new(path, "must be at least 1")),
-        _ => Ok(()),
+/// Checks the length of a text, in characters as JSON Schema counts them.
+pub(super) fn check_chars(text: &str, max: usize, path: &str) -> Result<(), ValidationError> {
+    // Most texts have fewer bytes than the bound.
+    if text.len() <= max || text.chars().count() <= max {
+        return Ok(());
     }
+    let reason = format!("must have at most {max} characters");
+    Err(ValidationError::new(path, reason))
+}
+
+/// Checks a number.
+pub(super) fn check_range(
+    value: u32,
+    range: RangeInclusive<u32>,
+    path: &str,
+) -> Result<(), ValidationError> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    let reason = format!("must be from {} to {}", range.start(), range.end());
+    Err(ValidationError::new(path, reason))
+}
+
+/// Checks the name of a model.
+pub(super) fn check_model_name(path: &str, name: &str) -> Result<(), ValidationError> {
+    check_chars(name, MODEL_CHARS_MAX, path)?;
+    let reason = if name.trim().is_empty() {
+        "must not be blank"
+    } else if name.trim().contains(char::is_control) {
+        "must not contain line breaks or other control characters"
+    } else {
+        return Ok(());
+    };
+    Err(ValidationError::new(path, reason))
 }
 
 /// Checks the length of a list.
@@ -304,6 +375,36 @@ mod tests {
             (
                 ("teams", json!({ "slug": "", "name": "T" })),
                 "teams[0].slug",
+            ),
+        ] {
+            assert_eq!(
+                path_of_error(kind, entry),
+                Some(format!("organizations[0].{path}"))
+            );
+        }
+    }
+
+    #[test]
+    fn value_above_its_bound_names_the_field() {
+        let agent = |field: &str, value: Value| {
+            ("agents", json!({ "slug": "a", "name": "A", field: value }))
+        };
+        for ((kind, entry), path) in [
+            (agent("model", json!(" ")), "agents[0].model"),
+            (
+                agent("instructions", json!("x".repeat(200_001))),
+                "agents[0].instructions",
+            ),
+            (
+                agent("widget", json!({ "autoOpenDelay": 600_001 })),
+                "agents[0].widget.autoOpenDelay",
+            ),
+            (
+                (
+                    "keys",
+                    json!({ "name": "k", "limits": { "configPerMinute": 4_000_000_000_u32 } }),
+                ),
+                "keys[0].limits.configPerMinute",
             ),
         ] {
             assert_eq!(

@@ -27,6 +27,11 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Maximum size of a body with credentials, in bytes: everybody can send one.
 const CREDENTIALS_BYTES_MAX: usize = 4 << 10;
 
+/// Maximum size of a body with one resource, in bytes.
+const RESOURCE_BYTES_MAX: usize = 2 << 20;
+/// Size from which a body is parsed on a thread for blocking work, in bytes.
+const LARGE_BODY_BYTES: usize = 64 << 10;
+
 impl BodyLimits {
     /// Returns the limits of sign-in, one-time links, passwords and visitor tokens.
     pub(crate) fn credentials(config: &IngressConfig) -> Self {
@@ -44,7 +49,15 @@ impl BodyLimits {
         }
     }
 
-    /// Returns the limits of the admin API.
+    /// Returns the limits of one resource in the admin API.
+    pub(crate) fn resource(config: &IngressConfig) -> Self {
+        Self {
+            bytes_max: RESOURCE_BYTES_MAX.min(config.admin_body_bytes_max),
+            timeout: config.body_timeout(),
+        }
+    }
+
+    /// Returns the limits of documents in the admin API.
     pub(crate) const fn admin(config: &IngressConfig) -> Self {
         Self {
             bytes_max: config.admin_body_bytes_max,
@@ -86,6 +99,15 @@ pub(crate) async fn read_body(
 pub(crate) fn parse_body<T: DeserializeOwned>(body: &[u8]) -> ApiResult<T> {
     let fields = parse_object(body)?;
     T::deserialize(StrictValue(fields.into())).map_err(|error| ApiError::internal(&error))
+}
+
+/// Parses a JSON object as [`parse_object`], a large one on a thread for blocking work.
+pub(crate) async fn parse_large_object(body: Bytes) -> ApiResult<Map<String, Value>> {
+    if body.len() < LARGE_BODY_BYTES {
+        return parse_object(&body);
+    }
+    let parsed = tokio::task::spawn_blocking(move || parse_object(&body)).await;
+    parsed.map_err(|error| ApiError::internal(&error))?
 }
 
 /// Parses a JSON object. Other JSON values are `INVALID_REQUEST_DATA`, malformed text is

@@ -159,8 +159,8 @@ async fn instructions(chats: usize) -> u64 {
 
 async fn start(extra: &[(&str, &str)]) -> (TestService, Organization) {
     let service = TestService::start_as(Profile::Embedded, extra).await;
-    let key = serde_json::json!({"limits": {"chatPerMinute": 100_000_000}});
-    let agent = serde_json::json!({"limits": {"rateLimitPerMinute": 100_000_000}});
+    let key = serde_json::json!({"limits": {"chatPerMinute": 1_000_000}});
+    let agent = serde_json::json!({"limits": {"rateLimitPerMinute": 1_000_000}});
     let document = OrganizationDocument::new().agent("shop", agent);
     let organization = document.key_with("load", key).apply(&service).await;
     (service, organization)

@@ -2,6 +2,7 @@
 
 mod admin_port;
 mod api_keys;
+mod bounds;
 mod conversations;
 mod deletion;
 mod erasures;

@@ -51,8 +51,10 @@ const VISITOR_BYTES_MAX: usize = 1024;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::admin) struct ErasedVisitor {
     /// The id of the visitor that the widget sent.
+    #[schema(max_length = 1_024)]
     visitor_id: Option<String>,
     /// The visitor's e-mail address, regardless of case.
+    #[schema(max_length = 1_024)]
     visitor_email: Option<String>,
 }
 

@@ -26,7 +26,7 @@ use crate::{
         permissions::Configure,
         planner::{ApplyError, EntryPlanner},
         unknown_fields::unknown_field,
-        validation::{check_name, check_settings, check_slug},
+        validation::{check_name, check_reference, check_settings, check_slug},
     },
     http::ApiResult,
     state::AddressUsage,
@@ -48,14 +48,18 @@ pub(in crate::admin) struct AgentFields {
 #[serde(rename_all = "camelCase")]
 pub(in crate::admin) struct AgentNames {
     /// The name in references, from which the id is derived; never changes.
+    #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9-]*$")]
     pub(in crate::admin) slug: String,
     /// The name that visitors see.
+    #[schema(min_length = 1, max_length = 200)]
     pub(in crate::admin) name: String,
     /// The slug of its provider.
     #[serde(default)]
+    #[schema(max_length = 63)]
     pub(in crate::admin) provider: Option<String>,
     /// The slug of the provider that is used when the first one fails.
     #[serde(default)]
+    #[schema(max_length = 63)]
     pub(in crate::admin) fallback_provider: Option<String>,
 }
 
@@ -184,8 +188,11 @@ impl RequestBody for AgentFields {
 
 impl ValidateFields for AgentFields {
     fn validate(&self) -> Result<(), ValidationError> {
-        check_slug(&self.names.slug)?;
-        check_name(&self.names.name)?;
+        let names = &self.names;
+        check_slug(&names.slug)?;
+        check_name(&names.name)?;
+        check_reference(names.provider.as_deref(), "provider")?;
+        check_reference(names.fallback_provider.as_deref(), "fallbackProvider")?;
         check_settings(&self.settings)
     }
 }

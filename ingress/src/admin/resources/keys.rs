@@ -17,10 +17,11 @@ use super::{
 };
 use crate::{
     admin::{
+        bounds::{REQUESTS_PER_MINUTE_MAX, SCOPES_MAX},
         errors::{ValidateFields, ValidationError},
         permissions::ManageKeys,
         planner::{ApplyError, EntryPlanner},
-        validation::{check_at_least_one, check_name},
+        validation::{check_at_most, check_name, check_range},
     },
     http::ApiResult,
 };
@@ -32,9 +33,11 @@ pub(in crate::admin) struct KeyResource;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::admin) struct KeyFields {
     /// The name, which no other key of the organization has.
+    #[schema(min_length = 1, max_length = 200)]
     pub(in crate::admin) name: String,
     /// The parts of the public API that it gives access to; an empty list means all.
     #[serde(default)]
+    #[schema(max_items = 3)]
     pub(in crate::admin) scopes: Vec<KeyScope>,
     /// The time from which it is rejected; `null` for never.
     #[serde(default)]
@@ -65,8 +68,11 @@ pub(in crate::admin) struct KeyView {
 impl ValidateFields for KeyFields {
     fn validate(&self) -> Result<(), ValidationError> {
         check_name(&self.name)?;
+        check_at_most(self.scopes.len(), SCOPES_MAX, "scopes")?;
         let limits = self.limits.clone().unwrap_or_default();
-        let check = |limit: Option<u32>, name| check_at_least_one(limit.unwrap_or(1), name);
+        let check = |limit: Option<u32>, name| {
+            check_range(limit.unwrap_or(1), 1..=REQUESTS_PER_MINUTE_MAX, name)
+        };
         check(limits.chat_per_minute, "limits.chatPerMinute")?;
         check(limits.config_per_minute, "limits.configPerMinute")?;
         let path = "limits.conversationsPerMinute";

@@ -27,8 +27,10 @@ pub(in crate::admin) struct OrganizationResource;
 #[serde(deny_unknown_fields)]
 pub(in crate::admin) struct OrganizationFields {
     /// The name from which its id is derived; never changes.
+    #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9-]*$")]
     pub(in crate::admin) slug: String,
     /// The name that users see.
+    #[schema(min_length = 1, max_length = 200)]
     pub(in crate::admin) name: String,
 }
 

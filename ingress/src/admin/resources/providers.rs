@@ -22,10 +22,14 @@ use super::{
 use crate::{
     admin::{
         bodies::JsonObject,
+        bounds::{LINK_BYTES_MAX, PROVIDER_KEY_CHARS_MAX},
         errors::{ValidateFields, ValidationError},
         permissions::Configure,
         planner::{ApplyError, ChangeAuthor, EntryPlanner},
-        validation::{WEB_ADDRESS_RULE, check_slug, has_credentials, is_web_address},
+        validation::{
+            WEB_ADDRESS_RULE, check_chars, check_model_name, check_range, check_slug,
+            has_credentials, is_web_address,
+        },
     },
     http::ApiResult,
     state::AddressUsage,
@@ -41,9 +45,11 @@ pub(in crate::admin) struct ProviderResource;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::admin) struct ProviderFields {
     /// The name in references, from which the id is derived; never changes.
+    #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9-]*$")]
     pub(in crate::admin) slug: String,
     /// The base URL of an OpenAI-compatible API.
     #[serde(default = "default_base_url")]
+    #[schema(max_length = 2_048)]
     pub(in crate::admin) base_url: String,
     /// The dialect of the API.
     #[serde(default)]
@@ -51,13 +57,15 @@ pub(in crate::admin) struct ProviderFields {
     /// The provider's key. Absent, the stored key stays, unless `baseUrl` changes to another
     /// scheme, host or port; empty, it is removed. Never shown.
     #[serde(default, skip_serializing)]
-    #[schema(value_type = Option<String>, write_only)]
+    #[schema(value_type = Option<String>, write_only, max_length = 8_192)]
     pub(in crate::admin) api_key: Option<SecretString>,
     /// The model of agents without a model of their own.
     #[serde(default = "default_model")]
+    #[schema(max_length = 200)]
     pub(in crate::admin) model: String,
     /// The model that computes embeddings.
     #[serde(default)]
+    #[schema(max_length = 200)]
     pub(in crate::admin) embedding_model: Option<String>,
     /// `true` if the model can continue the beginning of a reply.
     #[serde(default)]
@@ -68,6 +76,7 @@ pub(in crate::admin) struct ProviderFields {
     /// The longest time that the model may stay silent before its first token, in milliseconds from
     /// 1000 to 90000; that of the installation if absent.
     #[serde(default)]
+    #[schema(minimum = 1_000, maximum = 90_000)]
     pub(in crate::admin) first_token_timeout_ms: Option<u32>,
 }
 
@@ -94,22 +103,22 @@ fn default_model() -> String {
 impl ValidateFields for ProviderFields {
     fn validate(&self) -> Result<(), ValidationError> {
         check_slug(&self.slug)?;
+        check_chars(&self.base_url, LINK_BYTES_MAX, "baseUrl")?;
         check_base_url(self.base_url.trim())?;
         check_model_name("model", &self.model)?;
         if let Some(model) = &self.embedding_model {
             check_model_name("embeddingModel", model)?;
         }
         let key = self.api_key.as_ref().map(ExposeSecret::expose_secret);
+        check_chars(key.unwrap_or_default(), PROVIDER_KEY_CHARS_MAX, "apiKey")?;
         if !key.is_none_or(is_sendable_key) {
             let reason = "must be one word of printable ASCII characters";
             return Err(ValidationError::new("apiKey", reason));
         }
         let timeout = self.first_token_timeout_ms;
-        if timeout.is_some_and(|millis| !FIRST_TOKEN_TIMEOUT_MS.contains(&millis)) {
-            let reason = "must be from 1000 to 90000";
-            return Err(ValidationError::new("firstTokenTimeoutMs", reason));
-        }
-        Ok(())
+        timeout.map_or(Ok(()), |millis| {
+            check_range(millis, FIRST_TOKEN_TIMEOUT_MS, "firstTokenTimeoutMs")
+        })
     }
 }
 
@@ -244,17 +253,6 @@ fn check_base_url(base_url: &str) -> Result<(), ValidationError> {
 fn has_other_query(base_url: &str) -> bool {
     let query = base_url.split_once('?').map(|(_, query)| query);
     query.is_some_and(|query| !query.starts_with("api-version=") || query.contains('&'))
-}
-
-fn check_model_name(field: &'static str, name: &str) -> Result<(), ValidationError> {
-    let reason = if name.trim().is_empty() {
-        "must not be blank"
-    } else if name.trim().contains(char::is_control) {
-        "must not contain line breaks or other control characters"
-    } else {
-        return Ok(());
-    };
-    Err(ValidationError::new(field, reason))
 }
 
 /// Returns true if both addresses have the same scheme, host and port.

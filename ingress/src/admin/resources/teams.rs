@@ -15,11 +15,14 @@ use super::{
 };
 use crate::{
     admin::{
+        bounds::{DESCRIPTION_CHARS_MAX, MEMBERS_MAX, SPECIALIZATION_CHARS_MAX},
         entries::other_kind,
         errors::{ValidateFields, ValidationError},
         permissions::Configure,
         planner::{ApplyError, EntryPlanner},
-        validation::{MEMBERS_MAX, check_at_most, check_name, check_slug, check_unique},
+        validation::{
+            check_at_most, check_chars, check_name, check_reference, check_slug, check_unique,
+        },
     },
     http::ApiResult,
 };
@@ -31,20 +34,25 @@ pub(in crate::admin) struct TeamResource;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::admin) struct TeamFields {
     /// The name in references, from which the id is derived; never changes.
+    #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9-]*$")]
     pub(in crate::admin) slug: String,
     /// The name that users see.
+    #[schema(min_length = 1, max_length = 200)]
     pub(in crate::admin) name: String,
     /// The purpose of the team; not shown to visitors.
     #[serde(default)]
+    #[schema(max_length = 2_000)]
     pub(in crate::admin) description: String,
     /// The strategy by which a member is chosen.
     #[serde(default = "default_routing")]
     pub(in crate::admin) routing: RoutingStrategy,
     /// The slug of the agent that replies when no member matches.
     #[serde(default)]
+    #[schema(max_length = 63)]
     pub(in crate::admin) default_agent: Option<String>,
     /// The members, at most 100.
     #[serde(default)]
+    #[schema(max_items = 100)]
     pub(in crate::admin) members: Vec<MemberFields>,
     /// `true` if API keys may chat with it.
     #[serde(default = "default_public")]
@@ -61,9 +69,11 @@ pub(in crate::admin) struct TeamFields {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::admin) struct MemberFields {
     /// The slug of the agent.
+    #[schema(max_length = 63)]
     pub(in crate::admin) agent: String,
     /// The subjects of the agent, in a few words.
     #[serde(default)]
+    #[schema(max_length = 1_000)]
     pub(in crate::admin) specialization: String,
 }
 
@@ -125,7 +135,15 @@ impl ValidateFields for TeamFields {
     fn validate(&self) -> Result<(), ValidationError> {
         check_slug(&self.slug)?;
         check_name(&self.name)?;
+        check_chars(&self.description, DESCRIPTION_CHARS_MAX, "description")?;
+        check_reference(self.default_agent.as_deref(), "defaultAgent")?;
         check_at_most(self.members.len(), MEMBERS_MAX, "members")?;
+        for (index, member) in self.members.iter().enumerate() {
+            let below = |error: ValidationError| error.below(&format!("members[{index}]"));
+            let text = &member.specialization;
+            check_reference(Some(&member.agent), "agent").map_err(below)?;
+            check_chars(text, SPECIALIZATION_CHARS_MAX, "specialization").map_err(below)?;
+        }
         check_unique(
             self.members.iter().map(|member| member.agent.as_str()),
             "members",

@@ -25,7 +25,7 @@ export interface components {
              * @description Origins that may use the widget; empty means any.
              * @default []
              */
-            allowedDomains: string[];
+            allowedDomains: components["schemas"]["AllowedDomain"][];
             /**
              * @description Public description of the agent's purpose.
              * @default
@@ -185,7 +185,7 @@ export interface components {
              * @description Origins that may use the widget; empty means any.
              * @default []
              */
-            allowedDomains: string[];
+            allowedDomains: components["schemas"]["AllowedDomain"][];
             /**
              * @description Public description of the agent's purpose.
              * @default
@@ -344,7 +344,7 @@ export interface components {
         /** @description The fields of a change, and the version that it applies to. */
         AgentFieldsPatch: {
             /** @description Origins that may use the widget; empty means any. */
-            allowedDomains?: string[] | null;
+            allowedDomains?: components["schemas"]["AllowedDomain"][] | null;
             /** @description Public description of the agent's purpose. */
             description?: string | null;
             disclosure?: null | components["schemas"]["DisclosureSettings"];
@@ -483,7 +483,7 @@ export interface components {
              * @description Origins that may use the widget; empty means any.
              * @default []
              */
-            allowedDomains: string[];
+            allowedDomains: components["schemas"]["AllowedDomain"][];
             /**
              * @description Public description of the agent's purpose.
              * @default
@@ -667,7 +667,7 @@ export interface components {
              * @description Origins that may use the widget; empty means any.
              * @default []
              */
-            allowedDomains: string[];
+            allowedDomains: components["schemas"]["AllowedDomain"][];
             /**
              * @description Public description of the agent's purpose.
              * @default
@@ -827,6 +827,7 @@ export interface components {
              */
             widget: components["schemas"]["WidgetSettings"];
         };
+        AllowedDomain: string;
         /** @description Analytics of a range of days. */
         AnalyticsReport: {
             /** @description The totals of each agent, sorted by the number of messages. */
@@ -1541,7 +1542,7 @@ export interface components {
             /** @description Key of the value in a submitted lead: a lower-case letter, then letters, digits and `_`. */
             name: string;
             /** @description Possible values, 1 to 20; for the type `select` only. */
-            options: string[];
+            options: components["schemas"]["LeadOption"][];
             /** @description `true` if a lead without this field is refused. */
             required: boolean;
             /** @description Kind of the value. */
@@ -1577,6 +1578,7 @@ export interface components {
             /** @description Moment at which the form is shown. */
             trigger: components["schemas"]["LeadTrigger"];
         };
+        LeadOption: string;
         /**
          * @description The moment at which a lead form is shown.
          * @enum {string}
