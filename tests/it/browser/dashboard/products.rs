@@ -175,7 +175,7 @@ async fn feed_is_added_refreshed_and_explains_its_failures() {
         await shows('Products: the address of the feed is invalid');
         await type('Address', 'https://shop.example/' + 'x'.repeat(2100)); await press('Save');
         const address = await field('Address');
-        await until('what the service says, beside the field', () => address.getAttribute('aria-invalid') === 'true' && address.closest('.mantine-TextInput-root').innerText.includes('must have at most 2048 bytes'));";
+        await until('what the service says, beside the field', () => address.getAttribute('aria-invalid') === 'true' && address.closest('.mantine-TextInput-root').innerText.includes('must have at most 2048 characters'));";
     person.does(mistakes).await;
     let fetched = "await type('Address', input); await choose('Interval', 'Every day'); await press('Save'); await shows('1 product'); await shows('Fetched');
         await shows('From the feed'); return all('button', 'Replace with a file').length + all('button', 'Delete all').length;";
