@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use switchboard_backends::products::config::ProductsConfig;
 use switchboard_schemas::network::IpNetwork;
 
+use crate::ceilings::MemberCeilings;
+
 /// Section `[ingress]` of the configuration file: the HTTP server and its limits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -108,6 +110,9 @@ pub struct IngressConfig {
     pub patch_timeout_ms: u64,
     /// Time that open replies have to finish at shutdown.
     pub drain_ms: u64,
+    /// Settings of section `[ceilings]`, copied here.
+    #[serde(skip)]
+    pub ceilings: MemberCeilings,
     /// Settings of section `[products]`, copied here.
     #[serde(skip)]
     pub products: ProductsConfig,
@@ -159,6 +164,7 @@ impl Default for IngressConfig {
             reply_queue_frames_max: 64,
             patch_timeout_ms: 3000,
             drain_ms: 30_000,
+            ceilings: MemberCeilings::default(),
             products: ProductsConfig::default(),
         }
     }

@@ -24,6 +24,7 @@ mod state;
 
 pub mod accounts;
 pub mod admin;
+pub mod ceilings;
 pub mod config;
 
 #[cfg(fuzzing)]

@@ -16,7 +16,7 @@ use switchboard_backends::{
     config::{BackendProfile, BackendsConfig, BusConfig, FilesConfig, RedisConfig, ScyllaConfig},
     products::config::ProductsConfig,
 };
-use switchboard_ingress::config::IngressConfig;
+use switchboard_ingress::{ceilings::MemberCeilings, config::IngressConfig};
 use switchboard_schemas::provider::ProviderApi;
 use switchboard_workers::config::WorkersConfig;
 use toml::{Table, Value};
@@ -196,6 +196,7 @@ impl ServiceConfig {
         let model = parse_named_section::<ModelConfig>(&table, "model", errors);
         let workers = parse_named_section::<WorkersConfig>(&table, "workers", errors);
         let products = parse_named_section::<ProductsConfig>(&table, "products", errors);
+        let ceilings = parse_named_section::<MemberCeilings>(&table, "ceilings", errors);
         let runtime = parse_named_section(&table, "runtime", errors);
         let telemetry = parse_named_section(&table, "telemetry", errors);
         checks::check_bus(bus.as_ref(), errors);
@@ -205,6 +206,12 @@ impl ServiceConfig {
             products
                 .as_ref()
                 .map(ProductsConfig::validation_errors)
+                .unwrap_or_default(),
+        );
+        errors.extend(
+            ceilings
+                .as_ref()
+                .map(MemberCeilings::validation_errors)
                 .unwrap_or_default(),
         );
         let (top, products) = (top?, products?);
@@ -229,6 +236,7 @@ impl ServiceConfig {
             demo: top.demo,
             secret: top.secret,
             ingress: IngressConfig {
+                ceilings: ceilings?,
                 products: products.clone(),
                 ..ingress?
             },

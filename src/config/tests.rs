@@ -26,6 +26,7 @@ fn shipped_file_has_every_key_with_its_default() {
     assert_eq!(shipped("ingress"), json(IngressConfig::default()));
     assert_eq!(shipped("workers"), json(WorkersConfig::default()));
     assert_eq!(shipped("products"), json(ProductsConfig::default()));
+    assert_eq!(shipped("ceilings"), json(MemberCeilings::default()));
     assert!(loaded(&[]).is_ok());
 }
 
@@ -70,6 +71,19 @@ fn values_out_of_bounds_are_rejected_with_their_keys() {
     ] {
         assert!(errors.contains(key), "{key} is missing in {errors}");
     }
+}
+
+#[test]
+fn ceiling_of_zero_is_rejected_with_its_key() {
+    for key in ["AGENTS_MAX", "REQUESTS_PER_MINUTE_MAX", "OUTPUT_TOKENS_MAX"] {
+        let variable = format!("SWITCHBOARD__CEILINGS__{key}");
+        let errors = loaded(&[(&variable, "0")]).unwrap_err().to_string();
+        let expected = format!("ceilings.{} must not be 0", key.to_lowercase());
+        assert!(errors.contains(&expected), "{errors}");
+    }
+    let models = [("SWITCHBOARD__CEILINGS__INSTALLATION_MODELS", "small,large")];
+    let ceilings = loaded(&models).unwrap().ingress.ceilings;
+    assert_eq!(ceilings.installation_models, ["small", "large"]);
 }
 
 #[test]

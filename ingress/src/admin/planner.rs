@@ -170,6 +170,24 @@ impl<'a> EntryPlanner<'a> {
         })
     }
 
+    /// Fails if a member sets a number above a ceiling of the operator; `current` is the stored
+    /// number, which may stay.
+    pub(super) fn check_ceiling(
+        &self,
+        value: u32,
+        current: Option<u32>,
+        ceiling: u32,
+        path: &str,
+    ) -> Result<(), ValidationError> {
+        let may_stay = self.author == ChangeAuthor::Operator || current == Some(value);
+        if may_stay || value <= ceiling {
+            return Ok(());
+        }
+        let reason =
+            format!("must be at most {ceiling}, which the operator of this installation has set");
+        Err(ValidationError::new(path, reason))
+    }
+
     /// Fails if the workers may not connect to an address; `path` is its field.
     pub(super) async fn check_address(
         &self,

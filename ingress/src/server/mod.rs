@@ -102,7 +102,8 @@ impl Ingress {
         let metrics = IngressMetrics::register(registry)?;
         let (listening, stop) = (TaskTracker::new(), CancellationToken::new());
         let state = AppState::new(StateFields {
-            apply: ApplyContext::new(&backends, secret.clone()),
+            apply: ApplyContext::new(&backends, secret.clone())
+                .with_ceilings(config.ceilings.clone()),
             limits: RateLimits::new(
                 Arc::clone(&backends.limiter),
                 secret.clone(),

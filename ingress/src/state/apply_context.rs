@@ -9,6 +9,7 @@ use switchboard_schemas::secret::InstallationSecret;
 use tokio::sync::Mutex;
 
 use super::AddressCheck;
+use crate::ceilings::MemberCeilings;
 
 /// Dependencies of a change to the catalog, and the lock that serializes changes within a process.
 pub struct ApplyContext {
@@ -17,6 +18,8 @@ pub struct ApplyContext {
     pub(crate) relay: Arc<dyn KeyValueMemory>,
     pub(crate) secret: InstallationSecret,
     pub(crate) vault: SecretVault,
+    /// MemberCeilings that the operator sets for members.
+    pub(crate) ceilings: MemberCeilings,
     /// Checks addresses of providers and feeds; none in commands and tests.
     pub(crate) address_check: OnceLock<AddressCheck>,
     /// Serializes changes within a process: otherwise two requests could both create the same new
@@ -40,8 +43,15 @@ impl ApplyContext {
             relay,
             vault: SecretVault::new(&secret),
             secret,
+            ceilings: MemberCeilings::default(),
             address_check: OnceLock::new(),
             write_lock: Mutex::new(()),
         }
+    }
+
+    /// Sets the ceilings of members.
+    #[must_use]
+    pub fn with_ceilings(self, ceilings: MemberCeilings) -> Self {
+        Self { ceilings, ..self }
     }
 }

@@ -232,3 +232,33 @@ async fn last_owner_stays_under_concurrent_demotions() {
         }
     }
 }
+
+#[tokio::test]
+async fn editor_meets_the_ceilings_of_the_operator() {
+    let organization = shop_with_settings(json!({})).await;
+    let person = Person::new(organization.service(), &organization, "editor").await;
+    let path = organization.admin_path(&format!("/agents/{}", organization.shop()));
+    for (change, param) in [
+        (json!({"maxOutputTokens": 32_769}), "maxOutputTokens"),
+        (
+            json!({"limits": {"rateLimitPerMinute": 6001}}),
+            "limits.rateLimitPerMinute",
+        ),
+    ] {
+        let refused = person.browser.send(Method::PATCH, &path, Some(&change));
+        let problem = refused
+            .await
+            .assert_problem(400, Some("INVALID_REQUEST_DATA"));
+        assert_eq!(problem["param"], param);
+        let admin = organization.service().admin();
+        assert_eq!(
+            admin.patch(&path, &change).await.status,
+            200,
+            "the operator"
+        );
+    }
+    // The operator's values stay.
+    let rename = json!({"name": "Renamed"});
+    let renamed = person.browser.send(Method::PATCH, &path, Some(&rename));
+    assert_eq!(renamed.await.status, 200);
+}

@@ -9,6 +9,7 @@ use switchboard_backends::catalog::CatalogEntry;
 use super::{Browser, admin, invited, of, person, unthrottled};
 use crate::{
     IngressConfig,
+    ceilings::MemberCeilings,
     testing::{World, agent_id},
 };
 
@@ -242,4 +243,126 @@ async fn session_tells_that_no_model_is_configured() {
     let created = editor.send("POST", &of("/providers"), provider).await;
     created.expect(201);
     assert_eq!(has_model().await, true);
+}
+
+#[tokio::test]
+async fn member_obeys_ceilings_but_keeps_the_operators_values() {
+    let ceilings = MemberCeilings {
+        output_tokens_max: 100,
+        requests_per_minute_max: 10,
+        installation_models: vec!["small".into()],
+        ..MemberCeilings::default()
+    };
+    let world = World::with(IngressConfig {
+        ceilings,
+        ..unthrottled()
+    })
+    .await;
+    let (owner, _) = person(&world, "owner@example.org", "owner").await;
+    let own = |fields: Value| {
+        let mut agent = json!({ "slug": "own", "name": "Own", "maxOutputTokens": 100,
+            "limits": { "rateLimitPerMinute": 10 } });
+        agent
+            .as_object_mut()
+            .unwrap()
+            .extend(fields.as_object().unwrap().clone());
+        agent
+    };
+    let key = json!({ "name": "k", "limits": { "chatPerMinute": 11 } });
+    for (list, body, param) in [
+        (
+            "/agents",
+            own(json!({ "maxOutputTokens": 101 })),
+            "maxOutputTokens",
+        ),
+        (
+            "/agents",
+            own(json!({ "limits": { "rateLimitPerMinute": 11 } })),
+            "limits.rateLimitPerMinute",
+        ),
+        ("/agents", own(json!({ "model": "large" })), "model"),
+        ("/keys", key.clone(), "limits.chatPerMinute"),
+    ] {
+        let refused = owner.send("POST", &of(list), body).await;
+        let refused = refused.expect(400);
+        assert_eq!(refused["param"], param, "{refused}");
+        assert!(
+            refused["detail"].as_str().unwrap().contains("operator"),
+            "{refused}"
+        );
+    }
+    let created = owner
+        .send("POST", &of("/agents"), own(json!({ "model": "small" })))
+        .await;
+    created.expect(201);
+    // What the operator set stays, and only a change of it is refused.
+    let large =
+        json!({ "slug": "large", "name": "Large", "maxOutputTokens": 500, "model": "large" });
+    let large = admin(&world, "POST", "/agents", large).await.expect(201);
+    let path = of(&format!("/agents/{}", large["id"].as_str().unwrap()));
+    for (change, status) in [
+        (json!({ "name": "Larger" }), 200),
+        (json!({ "maxOutputTokens": 499 }), 400),
+        (json!({ "maxOutputTokens": 100 }), 200),
+        (json!({ "model": "larger" }), 400),
+    ] {
+        let answer = owner.send("PATCH", &path, change.clone()).await;
+        assert_eq!(answer.status, status, "{change} {}", answer.text);
+    }
+    let key = admin(&world, "POST", "/keys", key).await.expect(201);
+    let path = of(&format!("/keys/{}", key["id"].as_str().unwrap()));
+    for (change, status) in [
+        (json!({ "name": "other" }), 200),
+        (json!({ "limits": { "chatPerMinute": 12 } }), 400),
+    ] {
+        let answer = owner.send("PATCH", &path, change.clone()).await;
+        assert_eq!(answer.status, status, "{change} {}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn organization_has_at_most_its_agents_and_keys() {
+    let ceilings = MemberCeilings {
+        agents_max: 2,
+        keys_max: 2,
+        ..MemberCeilings::default()
+    };
+    let world = World::with(IngressConfig {
+        ceilings,
+        ..unthrottled()
+    })
+    .await;
+    let (owner, _) = person(&world, "owner@example.org", "owner").await;
+    let agent = |slug: &str| json!({ "slug": slug, "name": slug });
+    let key = |name: &str| json!({ "name": name });
+    // The world has an agent and a key.
+    owner
+        .send("POST", &of("/agents"), agent("second"))
+        .await
+        .expect(201);
+    let second = owner
+        .send("POST", &of("/keys"), key("second"))
+        .await
+        .expect(201);
+    let rotate = format!("/keys/{}/rotate", second["id"].as_str().unwrap());
+    for (path, body) in [
+        ("/agents", agent("third")),
+        ("/keys", key("third")),
+        (rotate.as_str(), json!({})),
+    ] {
+        let refused = owner.send("POST", &of(path), body.clone()).await;
+        assert_eq!(
+            refused.problem(),
+            (409, "CONFLICT".into()),
+            "{}",
+            refused.text
+        );
+        assert_eq!(refused.json()["details"], json!({ "max": 2 }));
+        let allowed = admin(&world, "POST", path, body).await;
+        assert_eq!(allowed.status, 201, "the operator: {}", allowed.text);
+    }
+    owner
+        .send("POST", &of("/teams"), agent("team"))
+        .await
+        .expect(201);
 }

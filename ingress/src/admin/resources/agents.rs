@@ -24,7 +24,7 @@ use crate::{
         entries::other_kind,
         errors::{ValidateFields, ValidationError},
         permissions::Configure,
-        planner::{ApplyError, EntryPlanner},
+        planner::{ApplyError, ChangeAuthor, EntryPlanner},
         unknown_fields::unknown_field,
         validation::{check_name, check_reference, check_settings, check_slug},
     },
@@ -241,8 +241,13 @@ impl Resource for AgentResource {
     async fn plan(
         planner: &EntryPlanner<'_>,
         AgentFields { names, settings }: &AgentFields,
-        _: Option<&CatalogEntry>,
+        current: Option<&CatalogEntry>,
     ) -> Result<CatalogEntry, ApplyError> {
+        let current = match current {
+            Some(CatalogEntry::Agent(agent)) => Some(&**agent),
+            _ => None,
+        };
+        check_ceilings(planner, names, settings, current)?;
         let id = AgentId::derive(&planner.context.secret, planner.org, &names.slug);
         if let Some(feed) = &settings.ecommerce.feed
             && !has_feed(planner, &id, &feed.url).await?
@@ -278,6 +283,50 @@ impl Resource for AgentResource {
         }
         Ok(Vec::new())
     }
+}
+
+/// Fails if a member sets a value above a ceiling of the operator.
+fn check_ceilings(
+    planner: &EntryPlanner<'_>,
+    names: &AgentNames,
+    settings: &AgentSettings,
+    current: Option<&Agent>,
+) -> Result<(), ValidationError> {
+    let (ceilings, stored) = (
+        &planner.context.ceilings,
+        current.map(|agent| &agent.settings),
+    );
+    planner.check_ceiling(
+        settings.max_output_tokens,
+        stored.map(|stored| stored.max_output_tokens),
+        ceilings.output_tokens_max,
+        "maxOutputTokens",
+    )?;
+    planner.check_ceiling(
+        settings.limits.rate_limit_per_minute,
+        stored.map(|stored| stored.limits.rate_limit_per_minute),
+        ceilings.requests_per_minute_max,
+        "limits.rateLimitPerMinute",
+    )?;
+    let (Some(model), None) = (&settings.model, &names.provider) else {
+        return Ok(());
+    };
+    let models = &ceilings.installation_models;
+    let is_stored = current.is_some_and(|agent| {
+        agent.provider.is_none() && agent.settings.model.as_ref() == Some(model)
+    });
+    if planner.author == ChangeAuthor::Operator
+        || is_stored
+        || models.is_empty()
+        || models.contains(model)
+    {
+        return Ok(());
+    }
+    let reason = format!(
+        "must be one of {}, which the operator of this installation has set, or needs a provider",
+        models.join(", ")
+    );
+    Err(ValidationError::new("model", reason))
 }
 
 /// Returns true if the stored agent has this feed already: the networks that may be reached can

@@ -2,7 +2,7 @@
 //! applied document.
 
 use axum::{Json, extract::Query};
-use switchboard_backends::catalog::VersionedEntry;
+use switchboard_backends::catalog::{EntryKind, VersionedEntry};
 use switchboard_schemas::{audit::AuditAction, ids::OrgId, time::Timestamp};
 
 use super::{
@@ -17,7 +17,7 @@ use crate::{
         entries::{find, list_entries, path_of},
         pages::{Page, PageQuery},
         permissions::{Permission, ReadConfiguration},
-        planner::EntryPlanner,
+        planner::{ChangeAuthor, EntryPlanner},
         preconditions::VersionPrecondition,
         responses::{JsonResponse, NoContent},
     },
@@ -55,6 +55,34 @@ pub(in crate::admin) async fn create<R: Resource>(
     create_in::<R, _>(&admin, admin.org(), &fields).await
 }
 
+/// Fails with 409 if a member would exceed the number of resources that the operator allows. Two
+/// processes at once can exceed it by one.
+pub(super) async fn refuse_further(planner: &EntryPlanner<'_>, kind: EntryKind) -> ApiResult<()> {
+    let ceilings = &planner.context.ceilings;
+    let max = match kind {
+        EntryKind::Agent => ceilings.agents_max,
+        EntryKind::Team => ceilings.teams_max,
+        EntryKind::Provider => ceilings.providers_max,
+        EntryKind::Key => ceilings.keys_max,
+        _ => return Ok(()),
+    };
+    if planner.author == ChangeAuthor::Operator {
+        return Ok(());
+    }
+    let catalog = &planner.context.catalog;
+    let page = catalog.page(kind, Some(planner.org), 0, 0).await?;
+    if page.total < max {
+        return Ok(());
+    }
+    let detail = format!(
+        "the organization has {} {}s, and may have at most {max}",
+        page.total,
+        kind.name()
+    );
+    let details = serde_json::json!({ "max": max });
+    Err(ApiError::new(ErrorCode::Conflict, detail).details(details))
+}
+
 const MINUTE_MICROS: i64 = 60_000_000;
 
 /// Writes a new entry of an organization and returns its view.
@@ -71,6 +99,7 @@ pub(in crate::admin) async fn create_in<R: Resource, S: PermissionSubject>(
         {
             let _write_lock = state.apply.write_lock.lock().await;
             let planner = EntryPlanner::of_one(&state.apply, org, admin.administrator.author());
+            refuse_further(&planner, R::KIND).await?;
             let entry = R::plan(&planner, fields, None).await?;
             if let Some(taken) = state.apply.catalog.get(R::KIND, entry.id()).await? {
                 let detail = "a resource with this slug exists already";

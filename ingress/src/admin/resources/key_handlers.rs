@@ -14,7 +14,8 @@ use switchboard_schemas::{
 use utoipa::ToSchema;
 
 use super::{
-    keys::{KeyFields, KeyResource, KeyView, refuse_taken_name},
+    handlers::refuse_further,
+    keys::{KeyFields, KeyResource, KeyView, check_key_ceilings, refuse_taken_name},
     references::ResourceReferences,
     resource::Resource,
 };
@@ -31,7 +32,7 @@ use crate::{
         preconditions::VersionPrecondition,
         responses::JsonResponse,
     },
-    http::ApiResult,
+    http::{ApiError, ApiResult},
     state::AppState,
 };
 
@@ -82,6 +83,8 @@ pub(in crate::admin) async fn create(
     let context = &admin.state.apply;
     let _write_lock = context.write_lock.lock().await;
     let planner = EntryPlanner::of_one(context, admin.org(), admin.administrator.author());
+    check_key_ceilings(&planner, &fields, None).map_err(ApiError::from)?;
+    refuse_further(&planner, EntryKind::Key).await?;
     refuse_taken_name(&planner, &fields.name).await?;
     let text = ApiKeyText::generate();
     let key = new_key(context, admin.org(), fields, &text);
@@ -108,6 +111,8 @@ pub(in crate::admin) async fn rotate(
     let (fields, precondition) = body.read_change(state, precondition).await?;
     let rotation = KeyRotation::from_fields(fields)?;
     let _write_lock = state.apply.write_lock.lock().await;
+    let planner = EntryPlanner::of_one(&state.apply, org, admin.administrator.author());
+    refuse_further(&planner, EntryKind::Key).await?;
     let old = find(state, org, EntryKind::Key, &id).await?;
     precondition.check(old.version)?;
     let CatalogEntry::Key { key, hash } = &old.entry else {

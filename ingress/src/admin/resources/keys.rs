@@ -134,6 +134,7 @@ impl Resource for KeyResource {
         let Some(CatalogEntry::Key { key, hash }) = current else {
             return Err(StoreError::Malformed("an entry of another kind is no key".into()).into());
         };
+        check_key_ceilings(planner, fields, Some(&key.limits))?;
         if fields.name != key.name {
             refuse_taken_name(planner, &fields.name).await?;
         }
@@ -146,6 +147,29 @@ impl Resource for KeyResource {
         };
         Ok(CatalogEntry::Key { key, hash: *hash })
     }
+}
+
+/// Fails if a member sets a rate limit above the ceiling of the operator.
+pub(super) fn check_key_ceilings(
+    planner: &EntryPlanner<'_>,
+    fields: &KeyFields,
+    current: Option<&KeyLimits>,
+) -> Result<(), ValidationError> {
+    type RateLimit = fn(&KeyLimits) -> Option<u32>;
+    let limits = fields.limits.clone().unwrap_or_default();
+    let rates: [(RateLimit, &str); 3] = [
+        (|limits| limits.chat_per_minute, "limits.chatPerMinute"),
+        (|limits| limits.config_per_minute, "limits.configPerMinute"),
+        (
+            |limits| limits.conversations_per_minute,
+            "limits.conversationsPerMinute",
+        ),
+    ];
+    let ceiling = planner.context.ceilings.requests_per_minute_max;
+    rates.into_iter().try_for_each(|(rate, path)| {
+        let value = rate(&limits).unwrap_or_default();
+        planner.check_ceiling(value, current.and_then(rate), ceiling, path)
+    })
 }
 
 /// Fails with 409 if a key has this name, because documents identify keys by name.
