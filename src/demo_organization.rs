@@ -47,7 +47,8 @@ pub(crate) async fn prepare(
     else {
         return Ok(None);
     };
-    let org = OrgId::derive(&installation.secret, ORGANIZATION);
+    let context = ApplyContext::new(&installation.backends, installation.secret.clone());
+    let org = context.organization_id(ORGANIZATION).await?;
     let organizations = installation
         .backends
         .catalog
@@ -60,7 +61,7 @@ pub(crate) async fn prepare(
     let key = match data_dir.demo_key().filter(|_| exists) {
         Some(key) => key,
         None => {
-            let key = create(installation, &org).await?;
+            let key = create(installation, &context, &org).await?;
             data_dir.store_demo_key(&key)?;
             key
         }
@@ -104,7 +105,11 @@ async fn sign_in_link(
     Ok(Some(maker.sign_in_link(org, &email).await?))
 }
 
-async fn create(installation: &OpenInstallation, org: &OrgId) -> anyhow::Result<String> {
+async fn create(
+    installation: &OpenInstallation,
+    context: &ApplyContext,
+    org: &OrgId,
+) -> anyhow::Result<String> {
     let catalog = &installation.backends.catalog;
     for entry in catalog.list(EntryKind::Key, Some(org)).await? {
         if matches!(&entry, CatalogEntry::Key { key, .. } if key.name == KEY) {
@@ -113,8 +118,7 @@ async fn create(installation: &OpenInstallation, org: &OrgId) -> anyhow::Result<
     }
     let document =
         ApplyDocument::from_json(serde_json::from_str(DOCUMENT)?).context("the demo document")?;
-    let context = ApplyContext::new(&installation.backends, installation.secret.clone());
-    let applied = apply(&context, document)
+    let applied = apply(context, document)
         .await
         .context("cannot create the demo organization")?;
     let mut keys = applied

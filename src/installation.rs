@@ -13,6 +13,7 @@ use switchboard_backends::{
     config::BackendProfile,
     files::FileStore,
     limiter::{embedded::EmbeddedLimiter, redis::RedisLimiter},
+    organization_eraser::EmbeddedEraser,
     products::{embedded::EmbeddedProducts, scylla::ScyllaProducts},
     relay::{embedded::EmbeddedRelay, redis::RedisRelay},
     scylla_link::{self, ScyllaLink},
@@ -60,20 +61,25 @@ fn open_embedded(config: &ServiceConfig) -> anyhow::Result<OpenInstallation> {
         None => data_dir.load_or_create_secret()?,
     };
     let store = Arc::new(EmbeddedStore::open(&data_dir.file_path(STORE_FILE))?);
+    let catalog = Arc::new(EmbeddedCatalog::open(&data_dir.file_path(CATALOG_FILE))?);
+    let products = Arc::new(EmbeddedProducts::open(&data_dir.file_path(PRODUCTS_FILE))?);
+    let accounts = Arc::new(EmbeddedAccounts::open(&data_dir.file_path(ACCOUNTS_FILE))?);
+    let eraser = EmbeddedEraser::new(&store, &catalog, &products, &accounts);
     let backends = Backends {
         bus: embedded_bus(config)?,
         relay: Arc::new(EmbeddedRelay::open(Some(&data_dir.file_path(CLAIMS_FILE)))?),
         store: store.clone(),
         analytics: store,
-        catalog: Arc::new(EmbeddedCatalog::open(&data_dir.file_path(CATALOG_FILE))?),
-        products: Arc::new(EmbeddedProducts::open(&data_dir.file_path(PRODUCTS_FILE))?),
+        catalog,
+        products,
         limiter: Arc::new(EmbeddedLimiter::new()),
-        accounts: Arc::new(EmbeddedAccounts::open(&data_dir.file_path(ACCOUNTS_FILE))?),
+        accounts,
         files: Arc::new(FileStore::open_folder(
             &data_dir.file_path(FILES_FOLDER),
             &config.backends.files,
             &secret,
         )?),
+        eraser: Arc::new(eraser),
     };
     Ok(OpenInstallation {
         backends,
@@ -103,7 +109,8 @@ async fn open_cluster(config: &ServiceConfig, role: &str) -> anyhow::Result<Open
         analytics: store,
         catalog: Arc::new(ScyllaCatalog::connect(scylla.clone())),
         products: Arc::new(ScyllaProducts::connect(scylla.clone())),
-        accounts: Arc::new(ScyllaAccounts::connect(scylla)),
+        accounts: Arc::new(ScyllaAccounts::connect(scylla.clone())),
+        eraser: scylla,
         limiter: Arc::new(RedisLimiter::connect(&parts.redis, namespace).await?),
         files: Arc::new(FileStore::open_bucket(&parts.files, namespace, &secret)?),
     };

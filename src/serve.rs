@@ -331,6 +331,12 @@ impl ServiceBuilder {
             });
             let (backends, files) = (context.backends.clone(), &self.config.backends.files);
             let interval = Duration::from_millis(files.sweep_interval_ms);
+            let removing = context.backends.clone();
+            let delay = Duration::from_millis(self.config.workers.removal_delay_ms);
+            self.supervisor
+                .start_role("removals", Duration::ZERO, move |stop| {
+                    switchboard_workers::run_removals(removing, delay, stop)
+                });
             self.supervisor.start_role("files", Duration::ZERO, |stop| {
                 switchboard_workers::run_file_sweep(backends, interval, stop)
             });

@@ -5,8 +5,9 @@
 //! [`relay`] carries replies to waiting connections, [`store`] stores conversations and
 //! [`analytics`] counts them. [`catalog`] stores the configuration of organizations, [`products`]
 //! the products of their agents. [`limiter`] enforces rate limits, [`accounts`] stores sessions and
-//! the audit log, [`files`] stores what visitors send with their messages, and [`vault`] encrypts
-//! secrets. No crate above this one knows which implementation runs.
+//! the audit log, [`files`] stores what visitors send with their messages, [`organization_eraser`]
+//! erases an organization from all of them, and [`vault`] encrypts secrets. No crate above this one
+//! knows which implementation runs.
 
 #[cfg(test)]
 #[macro_use]
@@ -21,6 +22,7 @@ mod error;
 pub mod files;
 mod json;
 pub mod limiter;
+pub mod organization_eraser;
 pub mod products;
 mod redis_link;
 pub mod relay;
@@ -57,4 +59,6 @@ pub struct Backends {
     pub accounts: Arc<dyn accounts::AccountActivityStore>,
     /// Files of messages.
     pub files: Arc<files::FileStore>,
+    /// Erasure of all rows of an organization.
+    pub eraser: Arc<dyn organization_eraser::OrganizationEraser>,
 }

@@ -6,6 +6,7 @@
 
 mod keyspace;
 mod migration;
+mod organization;
 mod server;
 mod statements;
 #[cfg(test)]
@@ -151,29 +152,46 @@ impl ScyllaLink {
     where
         R: for<'frame> DeserializeRow<'frame, 'frame> + Send,
     {
-        let session = self.connected_session(self.config.read_timeout_ms).await?;
         let (mut rows, mut page) = (Vec::new(), PagingState::start());
         loop {
-            let reading = Box::pin(session.execute_single_page(statement, &values, page));
-            let (response, next) = reading
-                .await
-                .map_err(|error| final_or_unavailable(&error, statement.get_statement()))?;
-            let response = response
-                .into_rows_result()
-                .map_err(|error| malformed(&error))?;
-            #[cfg(test)]
-            self.work.fetch_add(
-                1 + response.rows_num() as u64,
-                std::sync::atomic::Ordering::Relaxed,
-            );
-            for row in response.rows::<R>().map_err(|error| malformed(&error))? {
-                rows.push(row.map_err(|error| malformed(&error))?);
-            }
-            match next.into_paging_control_flow() {
+            let (found, next) = self.query_page(statement, &values, page).await?;
+            rows.extend(found);
+            match next {
                 ControlFlow::Break(()) => return Ok(rows),
                 ControlFlow::Continue(next) => page = next,
             }
         }
+    }
+
+    /// Returns a page of the rows of a statement, and the state of the next one.
+    async fn query_page<R>(
+        &self,
+        statement: &PreparedStatement,
+        values: &(impl SerializeRow + Sync),
+        page: PagingState,
+    ) -> Result<(Vec<R>, ControlFlow<(), PagingState>), StoreError>
+    where
+        R: for<'frame> DeserializeRow<'frame, 'frame> + Send,
+    {
+        let session = self.connected_session(self.config.read_timeout_ms).await?;
+        let reading = Box::pin(session.execute_single_page(statement, values, page));
+        let (response, next) = reading
+            .await
+            .map_err(|error| final_or_unavailable(&error, statement.get_statement()))?;
+        let response = response
+            .into_rows_result()
+            .map_err(|error| malformed(&error))?;
+        #[cfg(test)]
+        self.work.fetch_add(
+            1 + response.rows_num() as u64,
+            std::sync::atomic::Ordering::Relaxed,
+        );
+        let rows = response.rows::<R>().map_err(|error| malformed(&error))?;
+        let rows = rows.map(|row| row.map_err(|error| malformed(&error)));
+        Ok((
+            rows.collect::<Result<_, _>>()?,
+            next.into_paging_control_flow(),
+        ))
     }
 
     async fn prepare(

@@ -15,6 +15,7 @@ use std::{
 
 use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags};
+use switchboard_schemas::ids::OrgId;
 use tokio::{
     sync::{Semaphore, mpsc, oneshot},
     task::{self, JoinSet},
@@ -47,6 +48,14 @@ const STATEMENTS_MAX: usize = 48;
 /// Size that the write-ahead log keeps between checkpoints, in bytes. It is overwritten: the sync
 /// of a file that does not grow takes a third of the time.
 pub(crate) const LOG_KEPT_BYTES: u32 = 4 << 20;
+/// Rows of an organization that are deleted in one write.
+const ROWS_PER_STEP: usize = 500;
+/// Tables with the columns of their primary keys, which begin with the organization.
+pub(crate) const TABLES_WITH_ORGANIZATIONS: &str =
+    "SELECT name, (SELECT group_concat(name, ', ') FROM
+        (SELECT name FROM pragma_table_info(tables.name) WHERE pk > 0 ORDER BY pk))
+    FROM sqlite_schema AS tables WHERE type = 'table'
+        AND (SELECT pk FROM pragma_table_info(tables.name) WHERE name = 'org_id') = 1";
 /// Locks of files that one process opens. They are taken once, and the index of the log is in its
 /// memory.
 const ONE_PROCESS: &CStr = c"unix-excl";
@@ -199,6 +208,38 @@ impl SqliteDatabase {
             }
             time::sleep(RESIDUE_PAUSE).await;
         }
+    }
+}
+
+impl SqliteDatabase {
+    /// Deletes all rows of an organization, in steps after which other writes have their turn, and
+    /// then what they leave in the file. Entries of the catalog are deleted one by one instead.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`]; another call goes on.
+    pub(crate) async fn erase_organization(&self, org: &OrgId) -> Result<(), StoreError> {
+        let tables = self.read(|connection| {
+            let mut select = connection.prepare(TABLES_WITH_ORGANIZATIONS)?;
+            let tables = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(tables.collect::<rusqlite::Result<Vec<(String, String)>>>()?)
+        });
+        for (table, key) in tables.await? {
+            let delete = format!(
+                "DELETE FROM {table} WHERE ({key}) IN
+                     (SELECT {key} FROM {table} WHERE org_id = ?1 LIMIT {ROWS_PER_STEP})"
+            );
+            loop {
+                let (delete, org) = (delete.clone(), org.clone());
+                let step = self.write(move |connection| {
+                    let mut delete = connection.prepare_cached(&delete)?;
+                    Ok(delete.execute([org.as_str()])?)
+                });
+                if step.await? < ROWS_PER_STEP {
+                    break;
+                }
+            }
+        }
+        self.erase_residue().await
     }
 }
 

@@ -161,6 +161,11 @@ impl OrgId {
             keyed_bits(secret, "organization", &[slug]),
         ))
     }
+
+    /// Generates the id of an organization whose slug another one had before.
+    pub fn random() -> Self {
+        Self(encode_id(Self::PREFIX, Uuid::new_v4().as_u128()))
+    }
 }
 
 impl AgentId {

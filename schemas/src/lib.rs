@@ -38,6 +38,7 @@ pub mod provider;
 pub mod random_token;
 #[cfg(test)]
 mod record_properties;
+pub mod removal;
 pub mod reply_event;
 pub mod routing;
 pub mod routing_job;

@@ -82,6 +82,9 @@ pub struct WorkersConfig {
     pub summaries_at_once_max: usize,
     /// Time after the deadline of a turn in which storing and announcing its end is still retried.
     pub store_grace_ms: u64,
+    /// Time from the deletion of an organization to the erasure of its data; longer than
+    /// `job_deadline_ms` and `store_grace_ms` together and a minute, so that no reply is running.
+    pub removal_delay_ms: u64,
     /// Shortest pause between two attempts to reach the store or the bus.
     pub store_retry_delay_min_ms: u64,
     /// Longest pause between two attempts to reach the store or the bus.
@@ -150,6 +153,7 @@ impl Default for WorkersConfig {
             summary_timeout_ms: 30_000,
             summaries_at_once_max: 8,
             store_grace_ms: 300_000,
+            removal_delay_ms: 600_000,
             store_retry_delay_min_ms: 100,
             store_retry_delay_max_ms: 5_000,
             routing_budget_ms: 1_500,

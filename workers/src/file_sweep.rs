@@ -1,8 +1,8 @@
-//! Removes expired uploads, and the files of deleted organizations that a crash left.
+//! Removes expired uploads.
 
 use std::time::Duration;
 
-use switchboard_backends::{Backends, StoreError, catalog::EntryKind};
+use switchboard_backends::Backends;
 use switchboard_schemas::time::Timestamp;
 use tokio_util::sync::CancellationToken;
 
@@ -23,24 +23,10 @@ pub(crate) async fn sweep_until(
             () = tokio::time::sleep(delay) => {}
         }
         delay = interval;
-        match sweep(backends).await {
+        match backends.files.sweep(Timestamp::now()).await {
             Ok(0) => {}
             Ok(uploads) => tracing::info!(uploads, "removed expired uploads"),
             Err(error) => tracing::warn!(%error, "expired uploads not removed; tried again later"),
         }
     }
-}
-
-async fn sweep(backends: &Backends) -> Result<u64, StoreError> {
-    let files = &backends.files;
-    for org in files.removed_organizations().await? {
-        let found = backends.catalog.get(EntryKind::Organization, org.as_str());
-        if found.await?.is_none() {
-            files.remove_organization(&org).await?;
-        } else {
-            // Its deletion failed, or its slug was given to another one.
-            files.forget_removal(&org).await?;
-        }
-    }
-    files.sweep(Timestamp::now()).await
 }

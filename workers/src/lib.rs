@@ -26,6 +26,7 @@ mod outgoing;
 mod plain_text;
 mod playground_history;
 pub mod products;
+mod removals;
 pub mod replay;
 mod retry;
 mod routing;
@@ -116,6 +117,21 @@ pub async fn run_file_sweep(
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     file_sweep::sweep_until(&backends, interval, shutdown).await;
+    Ok(())
+}
+
+/// Completes the removals of organizations until `shutdown`. A closed organization is erased after
+/// `delay`, when none of its replies is running any more.
+///
+/// # Errors
+/// None; the other roles have some.
+pub async fn run_removals(
+    backends: Backends,
+    delay: Duration,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    let runner = removals::RemovalRunner::new(backends, delay);
+    runner.run_until(shutdown).await;
     Ok(())
 }
 

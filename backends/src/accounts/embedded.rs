@@ -34,7 +34,7 @@ const LOG: &str = "SELECT body FROM audit_log WHERE org_id = ?1 AND (?2 IS NULL 
 /// Sessions and the audit log in a local file.
 #[derive(Clone)]
 pub struct EmbeddedAccounts {
-    database: SqliteDatabase,
+    pub(crate) database: SqliteDatabase,
 }
 
 impl EmbeddedAccounts {

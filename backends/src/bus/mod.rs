@@ -32,7 +32,7 @@ use std::{fmt, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use switchboard_schemas::{time::Timestamp, topics::Topic};
+use switchboard_schemas::{ids::OrgId, time::Timestamp, topics::Topic};
 
 /// A bus with topics, partitions and consumer groups.
 #[async_trait]
@@ -51,6 +51,10 @@ pub trait MessageBus: Send + Sync {
     /// Removes the records of a conversation: finished jobs, events and dead letters. Kafka does
     /// nothing; there, records are kept until their retention ends.
     async fn erase_records(&self, key: &str) -> Result<(), BusError>;
+
+    /// Removes the records of an organization, like those of a conversation; events for its
+    /// configuration stay.
+    async fn erase_organization(&self, org: &OrgId) -> Result<(), BusError>;
 
     /// Creates missing topics; existing ones are not changed.
     async fn migrate(&self) -> Result<(), BusError>;

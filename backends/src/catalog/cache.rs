@@ -13,6 +13,7 @@ use switchboard_schemas::{
     ids::{AgentId, KeyId, OrgId, ProviderId, TeamId},
     organization::Organization,
     provider::Provider,
+    removal::OrganizationRemoval,
     team::Team,
 };
 
@@ -36,6 +37,7 @@ pub struct CatalogCache {
     providers: FreshValues<ProviderId, SealedProvider>,
     first_providers: FreshValues<OrgId, SealedProvider>,
     organizations: FreshValues<OrgId, Organization>,
+    removals: FreshValues<OrgId, OrganizationRemoval>,
 }
 
 /// A provider with its API key, encrypted by [`crate::vault::SecretVault`]; empty if it needs none.
@@ -79,6 +81,7 @@ impl CatalogCache {
             providers: FreshValues::new(clock),
             first_providers: FreshValues::new(clock),
             organizations: FreshValues::new(clock),
+            removals: FreshValues::new(clock),
         }
     }
 
@@ -152,6 +155,15 @@ impl CatalogCache {
             _ => None,
         });
         self.organizations.get(id.clone(), read).await
+    }
+
+    /// Returns true if the organization is being removed, or was.
+    pub async fn is_removed(&self, id: &OrgId) -> Result<bool, StoreError> {
+        let read = self.read(EntryKind::Removal, id.as_str(), |entry| match entry {
+            CatalogEntry::Removal(removal) => Some(removal),
+            _ => None,
+        });
+        Ok(self.removals.get(id.clone(), read).await?.is_some())
     }
 
     async fn read<T>(

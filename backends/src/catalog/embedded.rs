@@ -68,7 +68,7 @@ const LIST_PAGES: &str =
 /// Configuration in a local file.
 #[derive(Clone)]
 pub struct EmbeddedCatalog {
-    database: SqliteDatabase,
+    pub(crate) database: SqliteDatabase,
 }
 
 impl EmbeddedCatalog {
@@ -182,11 +182,7 @@ impl CatalogEntryStore for EmbeddedCatalog {
         self.database
             .read(move |connection| match org {
                 Some(org) => select_all(connection, LIST, params![kind.name(), org.as_str()]),
-                None => select_all(
-                    connection,
-                    LIST_ALL,
-                    params![EntryKind::Organization.name()],
-                ),
+                None => select_all(connection, LIST_ALL, params![kind.name()]),
             })
             .await
     }

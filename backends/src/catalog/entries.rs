@@ -51,7 +51,7 @@ pub trait CatalogEntryStore: Send + Sync {
     async fn remove(&self, kind: EntryKind, org: &OrgId, id: &str) -> Result<(), StoreError>;
 
     /// Returns the [summaries](CatalogEntry::summary) of all entries of a kind of one organization
-    /// by id; without an organization, all organizations.
+    /// by id; without an organization, all organizations or removals.
     async fn list(
         &self,
         kind: EntryKind,

@@ -34,7 +34,7 @@ pub use self::{
 use serde::{Deserialize, Serialize};
 use switchboard_schemas::{
     agent::Agent, api_key::ApiKey, ids::OrgId, organization::Organization, provider::Provider,
-    team::Team, user::UserAccount,
+    removal::OrganizationRemoval, team::Team, user::UserAccount,
 };
 
 /// All parts of the catalog.
@@ -66,9 +66,16 @@ pub enum EntryKind {
     Key,
     /// A [`UserAccount`] with its credentials.
     User,
+    /// An [`OrganizationRemoval`], under the id of the organization.
+    Removal,
 }
 
 impl EntryKind {
+    /// Returns true if entries of this kind belong to the installation, not to an organization.
+    pub(crate) const fn is_of_installation(self) -> bool {
+        matches!(self, Self::Organization | Self::Removal)
+    }
+
     /// Returns the name used in the store.
     pub const fn name(self) -> &'static str {
         match self {
@@ -78,6 +85,7 @@ impl EntryKind {
             Self::Team => "team",
             Self::Key => "key",
             Self::User => "user",
+            Self::Removal => "removal",
         }
     }
 }
@@ -110,6 +118,8 @@ pub enum CatalogEntry {
     /// An account of a user. Its id is derived from its e-mail address, so that a lookup by address
     /// is a read by id.
     User(Box<UserAccount>),
+    /// The removal of an organization.
+    Removal(OrganizationRemoval),
 }
 
 impl CatalogEntry {
@@ -122,6 +132,7 @@ impl CatalogEntry {
             Self::Team(_) => EntryKind::Team,
             Self::Key { .. } => EntryKind::Key,
             Self::User(_) => EntryKind::User,
+            Self::Removal(_) => EntryKind::Removal,
         }
     }
 
@@ -134,6 +145,7 @@ impl CatalogEntry {
             Self::Team(team) => team.id.as_str(),
             Self::Key { key, .. } => key.id.as_str(),
             Self::User(account) => account.user.id.as_str(),
+            Self::Removal(removal) => removal.org_id.as_str(),
         }
     }
 
@@ -147,6 +159,7 @@ impl CatalogEntry {
             Self::Team(team) => &team.slug,
             Self::Key { key, .. } => &key.name,
             Self::User(account) => account.user.email.as_str(),
+            Self::Removal(removal) => removal.org_id.as_str(),
         }
     }
 
@@ -179,6 +192,7 @@ impl CatalogEntry {
             Self::Team(team) => &team.org_id,
             Self::Key { key, .. } => &key.org_id,
             Self::User(account) => &account.user.org_id,
+            Self::Removal(removal) => &removal.org_id,
         }
     }
 }

@@ -32,7 +32,7 @@ use crate::{
 
 /// Text of a removed entry.
 const REMOVED: &str = "";
-/// Owner under which organizations themselves are listed.
+/// Owner under which organizations and their removals are listed.
 const INSTALLATION: &str = "";
 
 /// Configuration in a cluster.
@@ -208,11 +208,11 @@ impl CatalogEntryStore for ScyllaCatalog {
         org: Option<&OrgId>,
     ) -> Result<Vec<CatalogEntry>, StoreError> {
         let values = match org {
-            Some(org) if kind == EntryKind::Organization => {
+            Some(org) if kind.is_of_installation() => {
                 return Ok(self.get(kind, org.as_str()).await?.into_iter().collect());
             }
             Some(org) => (org.as_str(), kind.name()),
-            None => (INSTALLATION, EntryKind::Organization.name()),
+            None => (INSTALLATION, kind.name()),
         };
         let rows = self
             .link
@@ -310,7 +310,7 @@ fn read_use(org: &OrgId, key: &str, at: i64) -> Option<KeyUse> {
 }
 
 fn list_owner(kind: EntryKind, org: &OrgId) -> &str {
-    if kind == EntryKind::Organization {
+    if kind.is_of_installation() {
         INSTALLATION
     } else {
         org.as_str()

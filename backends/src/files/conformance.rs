@@ -323,9 +323,6 @@ async fn removed_organization_leaves_nothing(subject: Subject) {
     let attached = subject.upload(None, b"attached").await;
     subject.attach("s", &attached).await;
     let (files, org) = (&subject.files, &subject.org);
-    files.mark_organization_removed(org).await.unwrap();
-    let marked = files.removed_organizations().await.unwrap();
-    assert_eq!(marked, std::slice::from_ref(org));
     for _ in 0..2 {
         files.remove_organization(org).await.unwrap();
     }

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, fs, io, path::Path as FolderPath, sync::Arc};
 
 use futures::{StreamExt, TryStreamExt};
-use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload, path::Path};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, path::Path};
 use switchboard_schemas::{
     client_text::VisitorId,
     ids::{ConversationId, FileId, OrgId},
@@ -104,43 +104,7 @@ impl FileStore {
             .await
     }
 
-    /// Notes that an organization is about to be deleted, so that what a crash leaves is found.
-    ///
-    /// # Errors
-    /// The store cannot be reached.
-    pub async fn mark_organization_removed(&self, org: &OrgId) -> Result<(), StoreError> {
-        if let Some(objects) = &self.objects {
-            objects.put(&removed_path(org), PutPayload::new()).await?;
-        }
-        Ok(())
-    }
-
-    /// Returns the marked organizations. A deletion can have failed after its mark.
-    ///
-    /// # Errors
-    /// The store cannot be reached.
-    pub async fn removed_organizations(&self) -> Result<Vec<OrgId>, StoreError> {
-        let Some(objects) = &self.objects else {
-            return Ok(Vec::new());
-        };
-        let marks = objects.list(Some(&Path::from("removed")));
-        let marks: Vec<_> = marks.try_collect().await?;
-        let names = marks.iter().filter_map(|mark| mark.location.filename());
-        Ok(names.filter_map(|name| name.parse().ok()).collect())
-    }
-
-    /// Removes the mark of an organization.
-    ///
-    /// # Errors
-    /// The store cannot be reached.
-    pub async fn forget_removal(&self, org: &OrgId) -> Result<(), StoreError> {
-        match &self.objects {
-            Some(objects) => delete_if_any(objects, &removed_path(org)).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Removes all files of an organization, and then the mark.
+    /// Removes all files of an organization.
     ///
     /// # Errors
     /// The store cannot be reached; repeating the call removes the rest.
@@ -159,7 +123,7 @@ impl FileStore {
                 }
             }
         }
-        delete_if_any(objects, &removed_path(org)).await
+        Ok(())
     }
 
     /// Removes expired uploads and returns their number.
@@ -207,10 +171,6 @@ impl FileStore {
         }
         delete_if_any(objects, &upload_path(org, id)).await
     }
-}
-
-fn removed_path(org: &OrgId) -> Path {
-    Path::from_iter(["removed", org.as_str()])
 }
 
 /// Returns the file to which an object below `folder` belongs.

@@ -48,7 +48,7 @@ const DISCARD: &str =
 /// Products in a local file.
 #[derive(Clone)]
 pub struct EmbeddedProducts {
-    database: SqliteDatabase,
+    pub(crate) database: SqliteDatabase,
     asked: Arc<Notify>,
 }
 

@@ -57,6 +57,9 @@ pub trait RoutingState: Send + Sync {
 
     /// Deletes the decisions for a message and its conversation.
     async fn delete_decisions(&self, message: &MessageId) -> Result<(), RelayError>;
+
+    /// Erases what deleted decisions left in a file, if there is one.
+    async fn erase_residue(&self) -> Result<(), RelayError>;
 }
 
 /// The choice of the agent that answers a team's message.

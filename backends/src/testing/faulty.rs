@@ -114,6 +114,14 @@ impl<B: MessageBus + 'static> MessageBus for Faulty<B> {
             .await
     }
 
+    async fn erase_organization(&self, org: &OrgId) -> Result<(), BusError> {
+        let inner = self.inner();
+        let erase = inner.erase_organization(org);
+        self.faults
+            .call("erase_organization", org.to_string(), erase)
+            .await
+    }
+
     async fn migrate(&self) -> Result<(), BusError> {
         self.inner().migrate().await
     }
@@ -227,6 +235,7 @@ faulty!(RoutingState {
     record_round_robin(message: &MessageId, offer: &RoundRobinOffer) -> Result<Option<RoutingDecision>, RelayError>;
     recorded_decisions(message: &MessageId) -> Result<RecordedDecisions, RelayError>;
     delete_decisions(message: &MessageId) -> Result<(), RelayError>;
+    erase_residue() -> Result<(), RelayError>;
 });
 
 faulty!(KeyValueMemory {

@@ -33,9 +33,10 @@ const DESCRIPTION: &str = "Manage configuration, users, conversations and analyt
     `ETag`. A change that sends it back, in the body or in `If-Match`, fails with 409 if the resource has changed since.";
 const REF_PREFIX: &str = "#/components/schemas/";
 /// The groups of operations, in the order of the page.
-const TAGS: [&str; 14] = [
+const TAGS: [&str; 15] = [
     "Session",
     "Organizations",
+    "Removals",
     "Agents",
     "Teams",
     "Providers",

@@ -164,7 +164,9 @@ async fn write_document(
     }
     let mut organizations = Vec::new();
     for (organization, entries) in document.organizations.into_iter().zip(entries) {
-        let id = OrgId::derive(&context.secret, &organization.slug);
+        let Some(id) = entries.first().map(|entry| entry.org_id().clone()) else {
+            continue;
+        };
         let (keys, written_keys) = apply_keys(context, &id, &organization.keys).await?;
         written.extend(written_keys);
         organizations.push(AppliedOrganization {
@@ -184,13 +186,13 @@ async fn write_document(
     })
 }
 
-/// Returns all entries of an organization except keys, each before those that refer to it. Writes
-/// nothing.
+/// Returns all entries of an organization except keys, each before those that refer to it, the
+/// organization first. Writes nothing.
 async fn plan_organization(
     context: &ApplyContext,
     document: &OrganizationDocument,
 ) -> Result<Vec<CatalogEntry>, ApplyError> {
-    let org = OrgId::derive(&context.secret, &document.slug);
+    let org = context.organization_id(&document.slug).await?;
     let planner = EntryPlanner {
         context,
         org: &org,
@@ -198,7 +200,7 @@ async fn plan_organization(
         declared: document.declared_slugs(),
         is_draft: false,
     };
-    let mut entries = vec![planner.organization(&document.slug, &document.name)];
+    let mut entries = vec![planner.organization(&document.slug, &document.name).await?];
     entries.extend(plan_all::<ProviderResource>(&planner, &document.providers).await?);
     entries.extend(plan_all::<AgentResource>(&planner, &document.agents).await?);
     entries.extend(plan_all::<TeamResource>(&planner, &document.teams).await?);

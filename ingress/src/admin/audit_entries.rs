@@ -57,7 +57,7 @@ impl<P, S> Admin<P, S> {
 fn compared(entry: &CatalogEntry) -> JsonObject {
     let mut fields = configured(entry, &ResourceReferences::default());
     let more = match entry {
-        CatalogEntry::Organization(_) => json!({}),
+        CatalogEntry::Organization(_) | CatalogEntry::Removal(_) => json!({}),
         CatalogEntry::Provider { sealed_key, .. } => json!({ "apiKey": sealed_key }),
         CatalogEntry::Agent(agent) => {
             json!({ "provider": agent.provider, "fallbackProvider": agent.fallback_provider })
@@ -89,7 +89,7 @@ pub(super) fn configured(entry: &CatalogEntry, references: &ResourceReferences) 
         CatalogEntry::Agent(_) => resource_fields::<AgentResource>(entry, references),
         CatalogEntry::Team(_) => resource_fields::<TeamResource>(entry, references),
         CatalogEntry::Key { .. } => resource_fields::<KeyResource>(entry, references),
-        CatalogEntry::User(_) => None,
+        CatalogEntry::User(_) | CatalogEntry::Removal(_) => None,
     };
     fields.unwrap_or_default()
 }

@@ -11,7 +11,7 @@ use switchboard_backends::catalog::{CatalogEntry, EntryKind};
 use switchboard_schemas::{
     agent::Agent,
     audit::{AuditAction, AuditActor, FieldChange},
-    ids::OrgId,
+    ids::{OrgId, RequestId},
     organization::Organization,
     user::User,
 };
@@ -148,6 +148,11 @@ impl Administrator {
                 email: user.email.clone(),
             },
         }
+    }
+
+    /// Returns the id of the request.
+    pub(super) fn request_id(&self) -> Option<RequestId> {
+        self.trail.request_id.clone()
     }
 
     /// Records a change by the caller in the audit log.

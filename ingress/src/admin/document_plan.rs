@@ -4,10 +4,7 @@ use axum::Json;
 use serde::Serialize;
 use serde_json::json;
 use switchboard_backends::catalog::{CatalogEntry, EntryKind};
-use switchboard_schemas::{
-    audit::{AuditAction, FieldChange},
-    ids::OrgId,
-};
+use switchboard_schemas::audit::{AuditAction, FieldChange};
 use utoipa::ToSchema;
 
 use super::{
@@ -72,10 +69,8 @@ impl DocumentPlan {
         document: &OrganizationDocument,
         entries: &[CatalogEntry],
     ) -> ApiResult<()> {
-        let (slug, org) = (
-            &document.slug,
-            OrgId::derive(&context.secret, &document.slug),
-        );
+        let slug = &document.slug;
+        let org = context.organization_id(slug).await?;
         let mut references = ResourceReferences::default();
         for kind in [EntryKind::Provider, EntryKind::Agent] {
             references.add_slugs(&context.catalog.list(kind, Some(&org)).await?);

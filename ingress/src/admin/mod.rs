@@ -37,6 +37,7 @@ mod preconditions;
 mod product_items;
 mod products;
 mod provider_test;
+mod removals;
 mod resources;
 mod responses;
 mod routes;

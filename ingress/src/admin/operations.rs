@@ -25,8 +25,8 @@ use super::{
     permissions::Permission,
     preconditions::{ExpectedVersion, VersionPrecondition},
     responses::{
-        AcceptedDeletion, ConflictingJson, DeletionResponse, EventStream, FileDownload,
-        JsonResponse, ListOrFile, NoContent, StoredFileDownload, TableResponse,
+        AcceptedDeletion, ConflictingJson, DeletedResource, DeletionResponse, EventStream,
+        FileDownload, JsonResponse, ListOrFile, NoContent, StoredFileDownload, TableResponse,
     },
 };
 use crate::{
@@ -407,6 +407,12 @@ impl DescribeResponse for NoContent {
         let response = ResponseBuilder::new().description("The resource was deleted.");
         description.add_response(204, response.build());
         description.problems.push(Coded(ErrorCode::Conflict));
+    }
+}
+
+impl DescribeResponse for DeletedResource {
+    fn describe(description: &mut OperationDescription) {
+        NoContent::describe(description);
     }
 }
 

@@ -116,12 +116,16 @@ impl<'a> EntryPlanner<'a> {
         }
     }
 
-    pub(super) fn organization(&self, slug: &str, name: &str) -> CatalogEntry {
-        CatalogEntry::Organization(Organization {
-            id: OrgId::derive(&self.context.secret, slug),
+    pub(super) async fn organization(
+        &self,
+        slug: &str,
+        name: &str,
+    ) -> Result<CatalogEntry, StoreError> {
+        Ok(CatalogEntry::Organization(Organization {
+            id: self.context.organization_id(slug).await?,
             slug: slug.to_owned(),
             name: name.to_owned(),
-        })
+        }))
     }
 
     /// Returns the id of the provider with this slug; `path` is the field that refers to it.

@@ -43,6 +43,12 @@ pub(super) enum ListOrFile<T> {
     File(Response),
 }
 
+/// A deleted resource.
+pub(super) struct DeletedResource {
+    /// The path of the receipt, if something is still being erased.
+    pub(super) receipt: Option<String>,
+}
+
 /// The state of a deletion by a worker when its request stops waiting.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeletionResponse {
@@ -103,6 +109,13 @@ impl<const STATUS: u16, T: Serialize> IntoResponse for JsonResponse<STATUS, T> {
             headers.insert(header::LOCATION, path);
         }
         response
+    }
+}
+
+impl IntoResponse for DeletedResource {
+    fn into_response(self) -> Response {
+        let receipt = self.receipt.map(|path| [(header::LOCATION, path)]);
+        (receipt, NoContent).into_response()
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     document_plan::plan_document,
     files,
     operations::AdminRoutes,
-    playground, product_items, products, provider_test,
+    playground, product_items, products, provider_test, removals,
     resources::{
         agents::AgentResource, handlers, key_handlers, keys::KeyResource, organization_handlers,
         organizations::OrganizationResource, providers::ProviderResource, resource::Resource,
@@ -35,6 +35,10 @@ pub(super) fn admin_routes() -> AdminRoutes {
         Post "/organizations" "createOrganization" "Create an organization" organization_handlers::create;
     }
     add_shared::<OrganizationResource>(&mut routes, "/api/admin/organizations/{org}");
+    add_operations! { routes, "/api/admin";
+        Get "/removals" "listRemovals" "List removed organizations" removals::list;
+        Get "/removals/{id}" "readRemoval" "Read the receipt of a removed organization" removals::read;
+    }
     add_collection::<AgentResource>(&mut routes);
     add_collection::<TeamResource>(&mut routes);
     add_collection::<ProviderResource>(&mut routes);

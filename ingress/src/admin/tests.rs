@@ -1,6 +1,7 @@
 //! Tests of single resources over embedded backends: responses, errors and concurrent editors.
 
 mod keys;
+mod removals;
 mod saved_addresses;
 
 use http::header;

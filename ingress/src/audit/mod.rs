@@ -60,7 +60,7 @@ const SECRETS: [&str; 4] = ["apiKey", "value", "password", "link"];
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AuditTrail {
     address: Option<String>,
-    request_id: Option<RequestId>,
+    pub(crate) request_id: Option<RequestId>,
 }
 
 pub(crate) struct AuditChange<'a> {

@@ -3,9 +3,13 @@
 use std::sync::{Arc, OnceLock};
 
 use switchboard_backends::{
-    Backends, bus::MessageBus, catalog::CatalogStore, relay::KeyValueMemory, vault::SecretVault,
+    Backends, StoreError,
+    bus::MessageBus,
+    catalog::{CatalogEntry, CatalogStore, EntryKind},
+    relay::KeyValueMemory,
+    vault::SecretVault,
 };
-use switchboard_schemas::secret::InstallationSecret;
+use switchboard_schemas::{ids::OrgId, secret::InstallationSecret};
 use tokio::sync::Mutex;
 
 use super::AddressCheck;
@@ -53,5 +57,20 @@ impl ApplyContext {
     #[must_use]
     pub fn with_ceilings(self, ceilings: MemberCeilings) -> Self {
         Self { ceilings, ..self }
+    }
+
+    /// Returns the id of the organization with this slug, or the one that it would get. The id of
+    /// an organization that was removed is never used again: its successor follows.
+    ///
+    /// # Errors
+    /// The catalog cannot be reached.
+    pub async fn organization_id(&self, slug: &str) -> Result<OrgId, StoreError> {
+        let mut id = OrgId::derive(&self.secret, slug);
+        while let Some(CatalogEntry::Removal(removal)) =
+            self.catalog.get(EntryKind::Removal, id.as_str()).await?
+        {
+            id = removal.successor;
+        }
+        Ok(id)
     }
 }

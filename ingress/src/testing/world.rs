@@ -24,6 +24,7 @@ use switchboard_backends::{
     catalog::{cache::CatalogCache, embedded::EmbeddedCatalog},
     files::FileStore,
     limiter::embedded::EmbeddedLimiter,
+    organization_eraser::EmbeddedEraser,
     products::embedded::EmbeddedProducts,
     relay::embedded::EmbeddedRelay,
     store::embedded::EmbeddedStore,
@@ -155,6 +156,7 @@ impl World {
             limiter: Arc::clone(&outside.limiter) as _,
             accounts: Arc::clone(&outside.accounts) as _,
             files: Arc::new(FileStore::in_memory(&secret())),
+            eraser: Arc::new(EmbeddedEraser::default()),
         };
         let cache = CatalogCache::new(Arc::clone(&outside.catalog) as _);
         let (token, registry) = (

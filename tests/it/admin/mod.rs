@@ -10,4 +10,5 @@ mod export;
 mod live_conversations;
 mod playground;
 mod provider_test;
+mod removals;
 mod resources;

@@ -96,47 +96,6 @@ async fn erased_visitor_leaves_no_file() {
 }
 
 #[tokio::test]
-async fn deleted_organization_leaves_no_file() {
-    let service = TestService::start_with(&[]).await;
-    let organization = OrganizationDocument::new()
-        .shop(taking_files())
-        .apply(&service)
-        .await;
-    organization.script(Script::says("ok"));
-    let (sent, waiting) = (
-        upload(&organization, "sent.txt", b"sent").await,
-        upload(&organization, "waiting.txt", b"waiting").await,
-    );
-    chat(&organization, &message("s", "look", &[&sent]))
-        .await
-        .complete();
-    let admin = service.admin();
-    for collection in ["keys", "agents", "providers"] {
-        let path = organization.admin_path(&format!("/{collection}"));
-        let list = admin.get(&path).await.json();
-        for item in list["items"].as_array().unwrap() {
-            let id = item["id"].as_str().unwrap();
-            admin
-                .delete(&format!("{path}/{id}"))
-                .await
-                .assert_status(204);
-        }
-    }
-    admin
-        .delete(&organization.admin_path(""))
-        .await
-        .assert_status(204);
-    // The same slug is the same organization, as far as files are concerned.
-    let again = OrganizationDocument::new()
-        .shop(taking_files())
-        .named_like(&organization);
-    let again = again.apply(&service).await;
-    for file in [&sent, &waiting] {
-        is_gone(&again.client(), file).await;
-    }
-}
-
-#[tokio::test]
 async fn upload_that_no_message_names_expires() {
     let lifetime = ("SWITCHBOARD__FILES__UPLOAD_LIFETIME_MS", "1500");
     let service = TestService::start_with(&[lifetime]).await;

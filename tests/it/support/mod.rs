@@ -22,7 +22,7 @@ pub(crate) use browser::{Browser, Page};
 pub(crate) use browser_view::VIEWS;
 pub(crate) use client::{Answer, Client, send};
 pub(crate) use endpoints::{Endpoint, Endpoints, FOREIGN_ORIGIN};
-pub(crate) use environment::{ADMIN_TOKEN, Profile};
+pub(crate) use environment::{ADMIN_TOKEN, Profile, service_address};
 pub(crate) use nginx::start_nginx;
 pub(crate) use organization::{
     Organization, OrganizationDocument, front_desk, shop_saying, shop_with, shop_with_settings,
@@ -38,7 +38,6 @@ pub(crate) use switchboard_scripted_model::{End, Raw, Script, ScriptedModel};
 pub(crate) use wait::{PATIENCE, POLL_INTERVAL, PROMISED, SLACK, eventually};
 #[cfg(feature = "real-services")]
 pub(crate) use {
-    environment::service_address,
     service::{STOP_PATIENCE, wait_until_ready},
     switchboard_scripted_model::RecordedRequest,
 };

@@ -5,24 +5,20 @@
 //! event for analytics. The waiting ingress gets its response after all of them.
 
 use switchboard_backends::{StoreError, relay::LOG_TTL, store::deletion::ConversationDeletion};
-use switchboard_schemas::{
-    conversation::{Message, MessageAuthor},
-    conversation_job::DeleteJob,
-    ids::MessageId,
-    time::Timestamp,
+use switchboard_schemas::{conversation_job::DeleteJob, time::Timestamp};
+
+use super::{
+    InferenceHandler, events, metadata_patch::ConversationChange, relay_texts::remove_texts,
 };
-
-use super::{InferenceHandler, events, metadata_patch::ConversationChange};
 use crate::job_loop::JobEnd;
-
-/// Messages per page in the search for texts that the relay still has.
-const MESSAGE_PAGE_SIZE: u32 = 100;
 
 /// Deletes one conversation.
 pub(super) async fn delete_conversation(inference: &InferenceHandler, job: &DeleteJob) -> JobEnd {
     inference.histories.remove(&job.conversation_id);
     inference.summaries.remove(&job.conversation_id);
-    remove_texts(inference, job).await;
+    let (backends, config) = (&inference.backends, &inference.config);
+    let log_age_max = LOG_TTL + config.job_deadline() + config.store_grace();
+    remove_texts(backends, &job.org_id, &job.conversation_id, log_age_max).await;
     let deletion = ConversationDeletion {
         org_id: job.org_id.clone(),
         conversation_id: job.conversation_id.clone(),
@@ -53,63 +49,4 @@ pub(super) async fn delete_conversation(inference: &InferenceHandler, job: &Dele
         Ok(deleted)
     };
     change.run(inference, delete).await
-}
-
-/// Removes the reply texts that the relay may still have. In an unavailable relay they expire 15
-/// minutes after they were written.
-async fn remove_texts(inference: &InferenceHandler, job: &DeleteJob) {
-    let recent = recent_user_messages(inference, job)
-        .await
-        .unwrap_or_else(|error| {
-            tracing::warn!(%error, "could not remove texts from the relay; they will expire");
-            Vec::new()
-        });
-    for message in recent {
-        let relay = &inference.backends.relay;
-        let removed = match relay.delete_frames(&message.reply()).await {
-            Ok(()) => relay.delete_decisions(&message).await,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = removed {
-            tracing::warn!(%error, "could not remove texts from the relay; they will expire");
-            return;
-        }
-    }
-}
-
-/// Returns the user messages whose replies the relay may still have, newest first.
-async fn recent_user_messages(
-    inference: &InferenceHandler,
-    job: &DeleteJob,
-) -> Result<Vec<MessageId>, StoreError> {
-    let (store, config) = (&inference.backends.store, &inference.config);
-    let (org, id) = (&job.org_id, &job.conversation_id);
-    let log_age_max = LOG_TTL + config.job_deadline() + config.store_grace();
-    let is_recent = |message: &Message| message.created_at.after(log_age_max) > Timestamp::now();
-    let (mut user_messages, mut end) = (
-        Vec::new(),
-        store.history_state(org, id).await?.message_count,
-    );
-    while end > 0 {
-        let from = end.saturating_sub(u64::from(MESSAGE_PAGE_SIZE));
-        let page = store
-            .messages(
-                org,
-                id,
-                from,
-                u32::try_from(end - from).unwrap_or(MESSAGE_PAGE_SIZE),
-            )
-            .await?;
-        let from_user = page
-            .iter()
-            .rev()
-            .filter(|message| message.author == MessageAuthor::User);
-        user_messages.extend(from_user.map(|message| message.id.clone()));
-        end = if page.first().is_some_and(is_recent) {
-            from
-        } else {
-            0
-        };
-    }
-    Ok(user_messages)
 }

@@ -17,6 +17,7 @@ mod metadata_patch;
 mod playground_turn;
 mod prompt_builder;
 mod prompt_files;
+pub(crate) mod relay_texts;
 mod reply_generator;
 pub(crate) mod reply_log;
 pub(crate) mod reply_outcome;

@@ -9,6 +9,7 @@ mod long_conversations;
 mod metadata;
 mod playground;
 mod relay_outages;
+mod removals;
 mod shopping;
 mod world;
 

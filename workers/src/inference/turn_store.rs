@@ -2,6 +2,7 @@
 //! playground run implements the same trait without storing anything.
 
 use async_trait::async_trait;
+use futures::future::try_join;
 use serde_json::{Map, Value, json};
 use switchboard_backends::{
     StoreError,
@@ -86,10 +87,18 @@ pub(super) struct ConversationTurnStore<'a> {
 impl TurnStore for ConversationTurnStore<'_> {
     async fn load_state(&self, message_count: Option<u64>) -> Option<TurnState> {
         let store = &*self.inference.backends.store;
-        self.retry_until(self.deadlines.reply, "read the history", || {
-            self.inference
+        let (turn, catalog) = (&self.job.turn, &self.inference.catalog);
+        self.retry_until(self.deadlines.reply, "read the history", || async {
+            let state = self
+                .inference
                 .histories
-                .turn_state(store, &self.job.turn, message_count)
+                .turn_state(store, turn, message_count);
+            let (state, is_removed) = try_join(state, catalog.is_removed(&turn.org_id)).await?;
+            Ok::<_, StoreError>(if is_removed {
+                TurnState::Deleted
+            } else {
+                state
+            })
         })
         .await
     }

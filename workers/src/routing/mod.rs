@@ -141,6 +141,11 @@ impl RoutingHandler {
                 self.metrics.routed.with_label_values(&[NO_AGENT]).inc();
                 JobEnd::Finished
             }
+            // It must leave no message anywhere.
+            RouteChoice::NoTeam if self.catalog.is_removed(&job.turn.org_id).await? => {
+                let ended = no_route::cancel(&self.backends, job).await?;
+                return Ok(ended.unwrap_or(JobEnd::Finished));
+            }
             RouteChoice::NoTeam => JobEnd::DeadLetter(DeadLetterCause {
                 class: "no-route",
                 reason: "the team is gone".to_owned(),

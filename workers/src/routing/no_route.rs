@@ -5,7 +5,7 @@
 
 use switchboard_backends::{
     Backends,
-    relay::{ClaimOutcome, ClaimRequest, LEASE},
+    relay::{ClaimOutcome, ClaimRequest, ClaimToken, LEASE},
     store::{
         ReplyRecord, ReplyState, TurnEnd, TurnStart,
         deletion::{HistoryState, Tombstone},
@@ -16,6 +16,7 @@ use switchboard_schemas::{
     reply_event::{ReplyEnd, ReplyFailure},
     routing_job::TeamMessageJob,
     time::Timestamp,
+    turn::Turn,
 };
 
 use super::RoutingError;
@@ -35,21 +36,9 @@ pub(super) async fn fail(
     job: &TeamMessageJob,
 ) -> Result<Option<JobEnd>, RoutingError> {
     let turn = &job.turn;
-    // Two routers that fail the same turn write the same end, so neither needs to wait for the
-    // other.
-    let request = ClaimRequest {
-        reply_id: turn.reply_id(),
-        publish_nonce: turn.publish_nonce.clone(),
-        nonce: rand::random(),
-        attempt_min: 1,
-        maybe_held: false,
-    };
-    let token = match backends.relay.claim_reply(&request).await? {
-        ClaimOutcome::Granted { token, .. } => token,
-        ClaimOutcome::Busy { retry_after, .. } => {
-            return Ok(Some(JobEnd::RetryAfter(retry_after.min(LEASE))));
-        }
-        ClaimOutcome::Done | ClaimOutcome::Voided => return Ok(Some(JobEnd::Finished)),
+    let token = match claim(backends, turn).await? {
+        Ok(token) => token,
+        Err(end) => return Ok(Some(end)),
     };
     let HistoryState {
         message_count,
@@ -62,22 +51,12 @@ pub(super) async fn fail(
         .store
         .known_reply(&turn.org_id, &token.reply_id)
         .await?;
-    let relay = backends.relay.clone();
-    let writer = ReplyWriter::new(
-        relay,
-        token,
-        turn.reply_to.clone(),
-        0,
-        LoggedReply::default(),
-    );
+    let writer = writer_of(backends, turn, token);
     let is_stored = matches!(known, Some(ReplyState::Final(_)));
     let record = match known {
         Some(ReplyState::Final(record)) => *record,
         Some(ReplyState::Deleted) => {
-            let waited_ms = Timestamp::now().millis_since(turn.accepted_at);
-            let end = ReplyEnd::cancelled_in_queue(waited_ms);
-            let ours = writer.complete(&end, message_count, true).await;
-            return Ok((!ours).then_some(JobEnd::RetryAfter(LEASE)));
+            return Ok(announce_deleted(&writer, turn, message_count).await);
         }
         Some(ReplyState::Accepted(_)) | None => {
             store_failed_turn(backends, job, &writer, message_count, tombstone.clone()).await?
@@ -105,6 +84,59 @@ pub(super) async fn fail(
     }
     let ours = writer.complete(&end, count, true).await;
     Ok((!ours).then_some(JobEnd::RetryAfter(LEASE)))
+}
+
+/// Ends the reply to a message that must not be stored. Returns `None` when that is done, otherwise
+/// the end of this job.
+pub(super) async fn cancel(
+    backends: &Backends,
+    job: &TeamMessageJob,
+) -> Result<Option<JobEnd>, RoutingError> {
+    Ok(match claim(backends, &job.turn).await? {
+        Ok(token) => {
+            let writer = writer_of(backends, &job.turn, token);
+            announce_deleted(&writer, &job.turn, 0).await
+        }
+        Err(end) => Some(end),
+    })
+}
+
+async fn announce_deleted(writer: &ReplyWriter, turn: &Turn, message_count: u64) -> Option<JobEnd> {
+    let waited_ms = Timestamp::now().millis_since(turn.accepted_at);
+    let end = ReplyEnd::cancelled_in_queue(waited_ms);
+    let ours = writer.complete(&end, message_count, true).await;
+    (!ours).then_some(JobEnd::RetryAfter(LEASE))
+}
+
+/// Claims the reply, or returns the end of this job.
+async fn claim(
+    backends: &Backends,
+    turn: &Turn,
+) -> Result<Result<ClaimToken, JobEnd>, RoutingError> {
+    // Two routers that fail the same turn write the same end, so neither needs to wait for the
+    // other.
+    let request = ClaimRequest {
+        reply_id: turn.reply_id(),
+        publish_nonce: turn.publish_nonce.clone(),
+        nonce: rand::random(),
+        attempt_min: 1,
+        maybe_held: false,
+    };
+    Ok(match backends.relay.claim_reply(&request).await? {
+        ClaimOutcome::Granted { token, .. } => Ok(token),
+        ClaimOutcome::Busy { retry_after, .. } => Err(JobEnd::RetryAfter(retry_after.min(LEASE))),
+        ClaimOutcome::Done | ClaimOutcome::Voided => Err(JobEnd::Finished),
+    })
+}
+
+fn writer_of(backends: &Backends, turn: &Turn, token: ClaimToken) -> ReplyWriter {
+    ReplyWriter::new(
+        backends.relay.clone(),
+        token,
+        turn.reply_to.clone(),
+        0,
+        LoggedReply::default(),
+    )
 }
 
 /// Stores the user message and returns the record of its failed reply.

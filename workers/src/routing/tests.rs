@@ -9,6 +9,7 @@ use switchboard_backends::{
     catalog::{CatalogEntry, CatalogEntryStore, embedded::EmbeddedCatalog},
     files::FileStore,
     limiter::embedded::EmbeddedLimiter,
+    organization_eraser::EmbeddedEraser,
     products::embedded::EmbeddedProducts,
     relay::embedded::EmbeddedRelay,
     store::embedded::EmbeddedStore,
@@ -19,6 +20,7 @@ use switchboard_schemas::{
     file::{Attachment, FileType},
     ids::{AgentId, ConversationId, FileId, IngressId, MessageId, OrgId, RequestId, TeamId},
     playground::{PlaygroundMessage, PlaygroundRouting, TeamPlaygroundJob, TeamPlaygroundRun},
+    removal::OrganizationRemoval,
     reply_event::{FrameBody, IngressEnvelope, ReplyFailure, ReplySignal},
     secret::InstallationSecret,
     team::{Team, TeamMember},
@@ -129,6 +131,7 @@ async fn context(dir: &std::path::Path) -> WorkerContext {
         limiter: std::sync::Arc::new(EmbeddedLimiter::new()),
         accounts: std::sync::Arc::new(EmbeddedAccounts::open(&dir.join("accounts.db")).unwrap()),
         files: std::sync::Arc::new(FileStore::in_memory(&secret())),
+        eraser: std::sync::Arc::new(EmbeddedEraser::default()),
     };
     let default_provider = DefaultProvider {
         model: "m".into(),
@@ -462,4 +465,26 @@ async fn team_of_inactive_agents_fails_without_a_dead_letter() {
     let failure = record.unwrap().unwrap().end.failure;
     assert_eq!(failure, Some(ReplyFailure::NoRoute));
     assert_eq!(metrics.routed.with_label_values(&["none"]).get(), 1);
+}
+
+#[tokio::test]
+async fn message_to_a_removed_organization_is_no_dead_letter() {
+    let dir = tempfile::tempdir().unwrap();
+    let context = context(dir.path()).await;
+    let backends = context.backends.clone();
+    let removal = OrganizationRemoval::begin(org(), None);
+    let entry = CatalogEntry::Removal(removal);
+    backends.catalog.put(&entry).await.unwrap();
+    let job = job("gone", None);
+    let routing = RoutingHandler::new(context).unwrap();
+    let end = routing
+        .run_job(message(&job), &CancellationToken::new())
+        .await;
+    assert!(matches!(end, JobEnd::Finished));
+    let (store, turn) = (&backends.store, &job.turn);
+    let reply = turn.reply_id();
+    let known = store.known_reply(&turn.org_id, &reply).await;
+    assert_eq!(known.unwrap(), None);
+    let (org, id) = (&turn.org_id, &turn.conversation_id);
+    assert_eq!(store.conversation(org, id).await.unwrap(), None);
 }

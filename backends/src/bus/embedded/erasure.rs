@@ -1,4 +1,4 @@
-//! Removal of the records of one conversation from the file.
+//! Removal of the records of a conversation or an organization from the file.
 //!
 //! A record is removed if it can be no longer needed: a job once every consumer group has finished
 //! it, so that its redelivery would run nothing. Events, dead letters and hints about lost workers
@@ -7,7 +7,7 @@
 use std::{path::Path, thread, time::Duration};
 
 use rusqlite::{Connection, params};
-use switchboard_schemas::topics::Topic;
+use switchboard_schemas::{ids::OrgId, topics::Topic};
 
 use super::{file, tails::RecordTails};
 use crate::{
@@ -21,6 +21,15 @@ use crate::{
 /// Number of tries to erase the residue, each of which waits a moment for readers.
 const RESIDUE_TRIES_MAX: u32 = 10;
 const RESIDUE_PAUSE: Duration = Duration::from_millis(20);
+
+/// The records to remove.
+pub(super) enum RecordFilter {
+    /// Those of a conversation, whose id is the key.
+    Key(String),
+    /// Those of an organization, whose id is in their content. Announcements of changes of the
+    /// configuration are not among them.
+    Organization(OrgId),
+}
 
 /// The residue of the log file, with a connection of its own.
 pub(super) struct LogResidue {
@@ -59,16 +68,15 @@ impl LogResidue {
     }
 }
 
-/// Removes the records of a conversation, whose id is `key`. The marks in the file must be the
-/// latest ones.
+/// Removes records. The marks in the file must be the latest ones.
 pub(super) fn erase_records(
     connection: &mut Connection,
     tails: &RecordTails,
-    key: &str,
+    filter: &RecordFilter,
 ) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
     for partition in tails.partitions() {
-        let mut offsets = offsets_of(&transaction, partition, key)?;
+        let mut offsets = filter.offsets(&transaction, partition)?;
         if offsets.is_empty() {
             continue;
         }
@@ -92,21 +100,28 @@ pub(super) fn erase_records(
     transaction.commit()
 }
 
-/// Returns the offsets of records with this key, or with this key, `/` and a number, as hints about
-/// lost workers and their dead letters have.
-fn offsets_of(
-    connection: &Connection,
-    partition: PartitionId,
-    key: &str,
-) -> rusqlite::Result<Vec<u64>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT offset FROM records WHERE topic = ?1 AND partition = ?2
-         AND (key = ?3 OR key GLOB ?3 || '/*') ORDER BY offset",
-    )?;
-    let place = params![partition.topic.name(), partition.number, key];
-    statement
-        .query_map(place, |row| row.get(0).map(file::unsigned))?
-        .collect()
+impl RecordFilter {
+    /// Returns the offsets of the records, in ascending order.
+    fn offsets(
+        &self,
+        connection: &Connection,
+        partition: PartitionId,
+    ) -> rusqlite::Result<Vec<u64>> {
+        let (condition, value) = match self {
+            // Hints about lost workers and their dead letters have `/` and a number behind the key.
+            Self::Key(key) => ("key = ?3 OR key GLOB ?3 || '/*'", key.as_str()),
+            Self::Organization(_) if partition.topic == Topic::Control => return Ok(Vec::new()),
+            Self::Organization(org) => ("instr(payload, CAST(?3 AS BLOB)) > 0", org.as_str()),
+        };
+        let mut statement = connection.prepare_cached(&format!(
+            "SELECT offset FROM records WHERE topic = ?1 AND partition = ?2 AND ({condition})
+             ORDER BY offset"
+        ))?;
+        let place = params![partition.topic.name(), partition.number, value];
+        statement
+            .query_map(place, |row| row.get(0).map(file::unsigned))?
+            .collect()
+    }
 }
 
 /// Returns the offsets, in ascending order, that every group has finished; none without a group.

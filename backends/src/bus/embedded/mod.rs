@@ -21,12 +21,12 @@ use std::{path::Path, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use rusqlite::Connection;
-use switchboard_schemas::topics::Topic;
+use switchboard_schemas::{ids::OrgId, topics::Topic};
 
 use super::{BusConsumer, BusError, MessageBus, OutgoingRecord, PartitionId};
 use crate::sqlite::log_copier;
 use consumer::EmbeddedConsumer;
-use erasure::LogResidue;
+use erasure::{LogResidue, RecordFilter};
 use groups::ConsumerGroups;
 use tails::RecordTails;
 use writer::LogWriter;
@@ -99,7 +99,13 @@ impl MessageBus for EmbeddedBus {
     }
 
     async fn erase_records(&self, key: &str) -> Result<(), BusError> {
-        self.shared.writer.erase(key, ERASURE_TIMEOUT).await
+        let filter = RecordFilter::Key(key.to_owned());
+        self.shared.writer.erase(filter, ERASURE_TIMEOUT).await
+    }
+
+    async fn erase_organization(&self, org: &OrgId) -> Result<(), BusError> {
+        let filter = RecordFilter::Organization(org.clone());
+        self.shared.writer.erase(filter, ERASURE_TIMEOUT).await
     }
 
     /// Has nothing to do, because opening creates the tables.

@@ -16,7 +16,7 @@ use switchboard_schemas::time::Timestamp;
 use tokio::sync::oneshot;
 
 use super::{
-    erasure::{self, LogResidue},
+    erasure::{self, LogResidue, RecordFilter},
     file,
     groups::ConsumerGroups,
     sweep::ExpirySweep,
@@ -46,7 +46,7 @@ type WriteResult = oneshot::Sender<Result<(), BusError>>;
 enum WriteCommand {
     Publish(OutgoingRecord, WriteResult),
     Flush(WriteResult),
-    Erase(String, WriteResult),
+    Erase(RecordFilter, WriteResult),
 }
 
 impl LogWriter {
@@ -92,9 +92,12 @@ impl LogWriter {
     }
 
     /// Removes the records of a conversation from the file, after the commands queued before.
-    pub(super) async fn erase(&self, key: &str, timeout: Duration) -> Result<(), BusError> {
-        let key = key.to_owned();
-        self.ask(|answer| WriteCommand::Erase(key, answer), timeout)
+    pub(super) async fn erase(
+        &self,
+        filter: RecordFilter,
+        timeout: Duration,
+    ) -> Result<(), BusError> {
+        self.ask(|answer| WriteCommand::Erase(filter, answer), timeout)
             .await
     }
 
@@ -185,9 +188,9 @@ impl LogThread {
                     answers.push(answer);
                 }
                 // The marks show which records are finished.
-                WriteCommand::Erase(key, answer) => {
+                WriteCommand::Erase(filter, answer) => {
                     flush = true;
-                    erasures.push((key, answer));
+                    erasures.push((filter, answer));
                 }
             }
         }
@@ -200,14 +203,14 @@ impl LogThread {
             // A caller that gave up does not withdraw its record.
             drop(answer.send(result.clone()));
         }
-        for (key, answer) in erasures {
-            let erased = result.clone().and_then(|()| self.erase(&key));
+        for (filter, answer) in erasures {
+            let erased = result.clone().and_then(|()| self.erase(&filter));
             drop(answer.send(erased));
         }
     }
 
-    fn erase(&mut self, key: &str) -> Result<(), BusError> {
-        erasure::erase_records(&mut self.connection, &self.tails, key)
+    fn erase(&mut self, filter: &RecordFilter) -> Result<(), BusError> {
+        erasure::erase_records(&mut self.connection, &self.tails, filter)
             .map_err(|error| file::unavailable(&error))?;
         self.residue.erase()
     }

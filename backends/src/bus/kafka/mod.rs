@@ -23,7 +23,7 @@ mod watchdog;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use switchboard_schemas::topics::Topic;
+use switchboard_schemas::{ids::OrgId, topics::Topic};
 
 use super::{BusConsumer, BusError, MessageBus, OutgoingRecord};
 use crate::config::BusConfig;
@@ -100,6 +100,10 @@ impl MessageBus for KafkaBus {
     }
 
     async fn erase_records(&self, _key: &str) -> Result<(), BusError> {
+        Ok(())
+    }
+
+    async fn erase_organization(&self, _org: &OrgId) -> Result<(), BusError> {
         Ok(())
     }
 

@@ -17,6 +17,7 @@ use crate::{
         RoutingDecision,
     },
     sqlite::open_for_one_process,
+    sqlite_residue::SqliteResidue,
 };
 
 // With synchronous off, a killed process loses nothing. A power failure may lose the last values;
@@ -44,6 +45,8 @@ const SWEEP_ROWS_MAX: u32 = 8;
 /// The database file of values, decisions and round-robin counts.
 pub(super) struct MemoryFile {
     connection: Mutex<Connection>,
+    /// Remains of deleted rows in the file; none for a database in memory.
+    residue: Option<SqliteResidue>,
 }
 
 impl MemoryFile {
@@ -54,11 +57,12 @@ impl MemoryFile {
             connection.execute_batch(SCHEMA)?;
             Ok(connection)
         };
-        open()
-            .map(|connection| Self {
-                connection: Mutex::new(connection),
-            })
-            .map_err(unavailable)
+        let connection = open().map_err(unavailable)?;
+        let residue = path.map(SqliteResidue::open).transpose();
+        Ok(Self {
+            connection: Mutex::new(connection),
+            residue: residue.map_err(|error| RelayError::Unavailable(error.to_string()))?,
+        })
     }
 
     /// Returns the value of a name, after storing `value` if there was none.
@@ -119,6 +123,18 @@ impl MemoryFile {
                 .execute([own, last])?;
             Ok(())
         })
+    }
+
+    /// Erases what deleted rows left in the file.
+    pub(super) fn erase_residue(&self) -> Result<(), RelayError> {
+        let Some(residue) = &self.residue else {
+            return Ok(());
+        };
+        match residue.erase(&self.connection.lock()) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(RelayError::Unavailable("the file is busy".into())),
+            Err(error) => Err(unavailable(error)),
+        }
     }
 
     /// Returns the recorded decision, or records the one that `decide` makes.

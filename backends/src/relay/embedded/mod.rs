@@ -356,6 +356,10 @@ impl RoutingState for EmbeddedRelay {
     async fn delete_decisions(&self, message: &MessageId) -> Result<(), RelayError> {
         self.memory.delete_decisions(message)
     }
+
+    async fn erase_residue(&self) -> Result<(), RelayError> {
+        self.memory.erase_residue()
+    }
 }
 
 #[async_trait]

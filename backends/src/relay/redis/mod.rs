@@ -415,6 +415,10 @@ impl RoutingState for RedisRelay {
         delete.arg(&self.decision_keys(message)[..]);
         Ok(self.link.query(&delete).await?)
     }
+
+    async fn erase_residue(&self) -> Result<(), RelayError> {
+        Ok(())
+    }
 }
 
 #[async_trait]

@@ -19,7 +19,7 @@ use crate::{
         permissions::{Permission, ReadConfiguration},
         planner::{ChangeAuthor, EntryPlanner},
         preconditions::VersionPrecondition,
-        responses::{JsonResponse, NoContent},
+        responses::{DeletedResource, JsonResponse},
     },
     http::{ApiError, ApiResult, ErrorCode},
     state::{
@@ -173,7 +173,7 @@ pub(in crate::admin) async fn delete<R: Resource>(
     admin: Admin<R::Delete>,
     ResourceId(id): ResourceId,
     precondition: VersionPrecondition,
-) -> ApiResult<NoContent> {
+) -> ApiResult<DeletedResource> {
     let (catalog, org) = (&admin.state.apply.catalog, admin.org());
     let _write_lock = admin.state.apply.write_lock.lock().await;
     let found = find(&admin.state, org, R::KIND, &id).await?;
@@ -184,7 +184,7 @@ pub(in crate::admin) async fn delete<R: Resource>(
         references.extend(others.into_iter().filter(|other| refers_to(other, &id)));
     }
     refuse_if_referenced(&references)?;
-    R::announce_deletion(&admin).await?;
+    let receipt = R::announce_deletion(&admin).await?;
     catalog.remove(R::KIND, org, &id).await?;
     for dependent in R::clean_up(&admin, &found.entry).await? {
         catalog
@@ -196,7 +196,7 @@ pub(in crate::admin) async fn delete<R: Resource>(
     admin
         .record_change(AuditAction::Delete, Some(&found.entry), None)
         .await;
-    Ok(NoContent)
+    Ok(DeletedResource { receipt })
 }
 
 pub(in crate::admin) async fn resource_response<R: Resource, const STATUS: u16>(

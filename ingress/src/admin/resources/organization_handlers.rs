@@ -2,7 +2,6 @@
 
 use axum::{Json, extract::Query};
 use switchboard_backends::catalog::EntryKind;
-use switchboard_schemas::ids::OrgId;
 
 use super::{
     handlers::create_in,
@@ -37,6 +36,6 @@ pub(in crate::admin) async fn create(
     body: JsonBody<OrganizationFields>,
 ) -> ApiResult<JsonResponse<201, OrganizationView>> {
     let fields = body.parse(&admin.state).await?;
-    let id = OrgId::derive(&admin.state.secret, &fields.slug);
+    let id = admin.state.apply.organization_id(&fields.slug).await?;
     create_in::<OrganizationResource, _>(&admin, &id, &fields).await
 }

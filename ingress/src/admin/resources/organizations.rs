@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use switchboard_backends::catalog::{CatalogEntry, EntryKind};
-use switchboard_schemas::ids::OrgId;
+use switchboard_schemas::{ids::OrgId, removal::OrganizationRemoval};
 use utoipa::ToSchema;
 
 use super::{
@@ -26,7 +26,7 @@ pub(in crate::admin) struct OrganizationResource;
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::admin) struct OrganizationFields {
-    /// The name from which its id is derived; never changes.
+    /// The name from which its id follows; never changes.
     #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9-]*$")]
     pub(in crate::admin) slug: String,
     /// The name that users see.
@@ -102,27 +102,30 @@ impl Resource for OrganizationResource {
         fields: &OrganizationFields,
         _: Option<&CatalogEntry>,
     ) -> Result<CatalogEntry, ApplyError> {
-        Ok(planner.organization(&fields.slug, &fields.name))
+        Ok(planner.organization(&fields.slug, &fields.name).await?)
     }
 
-    async fn announce_deletion(admin: &Admin<ManageOrganizations>) -> ApiResult<()> {
-        let files = &admin.state.backends.files;
-        Ok(files.mark_organization_removed(admin.org()).await?)
+    /// Stores the removal, which a worker completes: it erases everything of the organization.
+    async fn announce_deletion(admin: &Admin<ManageOrganizations>) -> ApiResult<Option<String>> {
+        let (catalog, org) = (&admin.state.apply.catalog, admin.org());
+        // A request that is repeated after a crash finds the removal that it began.
+        if catalog
+            .get(EntryKind::Removal, org.as_str())
+            .await?
+            .is_none()
+        {
+            let request = admin.administrator.request_id();
+            let removal = OrganizationRemoval::begin(org.clone(), request);
+            catalog.put(&CatalogEntry::Removal(removal)).await?;
+        }
+        Ok(Some(format!("/api/admin/removals/{org}")))
     }
 
-    /// Deletes the users and files of the organization. Its conversations stay in the store but
-    /// cannot be accessed.
     async fn clean_up(
         admin: &Admin<ManageOrganizations>,
         _: &CatalogEntry,
     ) -> ApiResult<Vec<CatalogEntry>> {
         let (catalog, org) = (&admin.state.apply.catalog, admin.org());
-        let (files, removed) = (admin.state.backends.files.clone(), org.clone());
-        admin.state.background.spawn(async move {
-            if let Err(error) = files.remove_organization(&removed).await {
-                tracing::warn!(%error, "files of an organization stay until the next sweep");
-            }
-        });
         Ok(catalog.list(EntryKind::User, Some(org)).await?)
     }
 }

@@ -94,7 +94,8 @@ pub(in crate::admin) fn refers_to(entry: &CatalogEntry, id: &str) -> bool {
         CatalogEntry::Organization(_)
         | CatalogEntry::Provider { .. }
         | CatalogEntry::Key { .. }
-        | CatalogEntry::User(_) => false,
+        | CatalogEntry::User(_)
+        | CatalogEntry::Removal(_) => false,
     };
     is_named || entry.org_id().as_str() == id
 }

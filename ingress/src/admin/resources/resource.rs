@@ -64,11 +64,12 @@ pub(in crate::admin) trait Resource: Send + Sync + 'static {
         current: Option<&CatalogEntry>,
     ) -> impl Future<Output = Result<CatalogEntry, ApplyError>> + Send;
 
-    /// Notes a deletion that is about to happen where a crash in between would leave something.
+    /// Begins what a deletion causes elsewhere, before the entry is deleted. Returns the path of
+    /// the receipt, if there is one.
     fn announce_deletion(
         _admin: &Admin<Self::Delete>,
-    ) -> impl Future<Output = ApiResult<()>> + Send {
-        async { Ok(()) }
+    ) -> impl Future<Output = ApiResult<Option<String>>> + Send {
+        async { Ok(None) }
     }
 
     /// Removes what is stored elsewhere for an entry that was deleted. Returns the entries of the

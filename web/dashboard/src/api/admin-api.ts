@@ -1754,14 +1754,14 @@ export interface components {
         OrganizationFields: {
             /** @description The name that users see. */
             name: string;
-            /** @description The name from which its id is derived; never changes. */
+            /** @description The name from which its id follows; never changes. */
             slug: string;
         };
         /** @description The fields of a change, and the version that it applies to. */
         OrganizationFieldsChange: {
             /** @description The name that users see. */
             name: string;
-            /** @description The name from which its id is derived; never changes. */
+            /** @description The name from which its id follows; never changes. */
             slug: string;
             /** @description The version that was read; the response is 409 if the resource has another one. */
             version?: string | null;
@@ -1770,7 +1770,7 @@ export interface components {
         OrganizationFieldsPatch: {
             /** @description The name that users see. */
             name?: string | null;
-            /** @description The name from which its id is derived; never changes. */
+            /** @description The name from which its id follows; never changes. */
             slug?: string | null;
             /** @description The version that was read; the response is 409 if the resource has another one. */
             version?: string | null;
@@ -1781,7 +1781,7 @@ export interface components {
             id: components["schemas"]["OrgId"];
             /** @description The name that users see. */
             name: string;
-            /** @description The name from which its id is derived; never changes. */
+            /** @description The name from which its id follows; never changes. */
             slug: string;
             /** @description The version of the resource, also in `ETag`; absent in lists. */
             version?: string;
@@ -1881,6 +1881,19 @@ export interface components {
             hasMore: boolean;
             /** @description The items of this page. */
             items: components["schemas"]["ProviderView"][];
+            /** @description The largest number of items of a page. */
+            limit: number;
+            /** @description The number of items before this page. */
+            offset: number;
+            /** @description The number of items in the whole list. */
+            total: number;
+        };
+        /** @description A page of a list. */
+        Page_RemovalView: {
+            /** @description `true` if a later page has items. */
+            hasMore: boolean;
+            /** @description The items of this page. */
+            items: components["schemas"]["RemovalView"][];
             /** @description The largest number of items of a page. */
             limit: number;
             /** @description The number of items before this page. */
@@ -2291,6 +2304,32 @@ export interface components {
          * @enum {string}
          */
         ReasoningEffort: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
+        /**
+         * @description The state of a removal.
+         * @enum {string}
+         */
+        RemovalState: "waiting" | "counting" | "erasing" | "finished";
+        /** @description The receipt of a removed organization. It contains nothing by which people recognize it. */
+        RemovalView: {
+            /** @description The time of the request. */
+            beganAt: components["schemas"]["Timestamp"];
+            /**
+             * Format: int64
+             * @description The number of its conversations, as far as they are counted.
+             */
+            conversations: number;
+            finishedAt: components["schemas"]["Timestamp"] | null;
+            /**
+             * Format: int64
+             * @description The number of their messages.
+             */
+            messages: number;
+            /** @description The id of the removed organization, which no other one gets. */
+            organizationId: components["schemas"]["OrgId"];
+            requestId: components["schemas"]["RequestId"] | null;
+            /** @description The state of the removal. */
+            state: components["schemas"]["RemovalState"];
+        };
         /** @description Replies by their final state. */
         ReplyCounts: {
             /** Format: int64 */

@@ -10,6 +10,7 @@ use switchboard_backends::{
     bus::{BusEvent, MessageBus, OutgoingRecord, embedded::EmbeddedBus},
     catalog::{CatalogEntry, CatalogEntryStore, cache::CatalogCache, embedded::EmbeddedCatalog},
     limiter::embedded::EmbeddedLimiter,
+    organization_eraser::EmbeddedEraser,
     products::embedded::EmbeddedProducts,
     relay::{ClaimStatus, PlaygroundRuns, ReplyLog, embedded::EmbeddedRelay},
     store::{ConversationReader, ReplyRecord, ReplyStateStore, embedded::EmbeddedStore},
@@ -104,6 +105,7 @@ impl World {
                     EmbeddedAccounts::open(&dir.path().join("accounts.db")).unwrap(),
                 ),
                 files: Arc::new(switchboard_backends::files::FileStore::in_memory(&secret())),
+                eraser: Arc::new(EmbeddedEraser::default()),
             },
             file_reader: crate::ReaderPlace::Thread,
             catalog: CatalogCache::new(catalog),
@@ -143,6 +145,10 @@ impl World {
             ..self.context.clone()
         })
         .unwrap()
+    }
+
+    pub(super) const fn backends(&self) -> &Backends {
+        &self.context.backends
     }
 
     pub(super) fn patient(&self) -> InferenceHandler {
@@ -240,10 +246,8 @@ impl World {
 
     /// Runs a job that another worker may be working on.
     pub(super) async fn run_inherited(&self, job: &ReplyJob) -> JobEnd {
-        let (handoff, attempts) = (
-            CancellationToken::new(),
-            ClaimAttempts::new(false, true, false),
-        );
+        let handoff = CancellationToken::new();
+        let attempts = ClaimAttempts::new(false, true, false);
         let run = Box::pin(turn_runner::run_turn(
             &self.inference,
             job,
@@ -264,10 +268,8 @@ impl World {
     }
 
     pub(super) async fn run_playground(&self, job: &ReplyJob) -> JobEnd {
-        let (handoff, attempts) = (
-            CancellationToken::new(),
-            ClaimAttempts::new(false, false, false),
-        );
+        let handoff = CancellationToken::new();
+        let attempts = ClaimAttempts::new(false, false, false);
         let run = Box::pin(playground_turn::run_playground_turn(
             &self.inference,
             job,

@@ -29,6 +29,7 @@ use switchboard_backends::{
     bus::embedded::EmbeddedBus,
     catalog::embedded::EmbeddedCatalog,
     limiter::embedded::EmbeddedLimiter,
+    organization_eraser::EmbeddedEraser,
     products::{ProductSource, ProductsStatus, embedded::EmbeddedProducts},
     relay::embedded::EmbeddedRelay,
     store::embedded::EmbeddedStore,
@@ -235,6 +236,7 @@ fn backends(directory: &tempfile::TempDir) -> Backends {
         files: Arc::new(switchboard_backends::files::FileStore::in_memory(
             &InstallationSecret::from_bytes([7; 32]),
         )),
+        eraser: Arc::new(EmbeddedEraser::default()),
     }
 }
 
