@@ -9,7 +9,10 @@ use switchboard_schemas::{
     topics::Topic,
 };
 
-use crate::testing::{Answer, World, agent_id, org_id, org_path, reply_frames, secret};
+use crate::{
+    state::upload_bounds::OPEN_UPLOADS_PER_ORG_MAX,
+    testing::{Answer, World, agent_id, org_id, org_path, reply_frames, secret},
+};
 
 const BOUNDARY: &str = "b0undary";
 
@@ -417,7 +420,7 @@ async fn editor_uploads_for_the_playground_alone() {
 async fn uploads_at_once_are_limited_per_organization_and_in_all() {
     let world = world().await;
     let hold = |org: &OrgId| -> Vec<_> {
-        let places = (0..64).map(|_| world.upload_bounds().open(org));
+        let places = (0..OPEN_UPLOADS_PER_ORG_MAX).map(|_| world.upload_bounds().open(org));
         places.collect::<Result<_, _>>().unwrap()
     };
     let own = hold(&org_id());

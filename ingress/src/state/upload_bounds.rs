@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 /// Uploads that are received at the same time. Each holds a connection and a file on the disk.
-const OPEN_UPLOADS_MAX: usize = 256;
+const OPEN_UPLOADS_MAX: usize = 1024;
 /// Those of one organization, so that it leaves room for others.
 pub(crate) const OPEN_UPLOADS_PER_ORG_MAX: usize = OPEN_UPLOADS_MAX / 4;
 /// Refused bodies whose rest is read at the same time.

@@ -15,8 +15,6 @@ use crate::support::{OrganizationDocument, Profile, TestService};
 
 const UPLOADS: usize = 100;
 const UPLOAD_BYTES: usize = 3_000_000;
-/// Organizations that share them, because one may not have so many at once.
-const ORGANIZATIONS: usize = 2;
 /// Memory that all uploads together may take: the buffers of their connections, however large the
 /// files are.
 const GROWTH_BYTES_MAX: u64 = UPLOADS as u64 * 1_500_000;
@@ -24,11 +22,10 @@ const GROWTH_BYTES_MAX: u64 = UPLOADS as u64 * 1_500_000;
 #[tokio::test(flavor = "multi_thread")]
 async fn hundred_uploads_at_once_take_the_memory_of_a_few() {
     let service = Arc::new(TestService::start_with(&[]).await);
-    let mut organizations = Vec::new();
-    for _ in 0..ORGANIZATIONS {
-        let document = OrganizationDocument::new().shop(taking_files());
-        organizations.push(document.apply(&service).await);
-    }
+    let organization = OrganizationDocument::new()
+        .shop(taking_files())
+        .apply(&service)
+        .await;
     let process = match Profile::from_environment() {
         Profile::Embedded => service.process_names("all"),
         Profile::Cluster => service.process_names("ingress"),
@@ -41,10 +38,7 @@ async fn hundred_uploads_at_once_take_the_memory_of_a_few() {
         &vec![b'x'; UPLOAD_BYTES],
         None,
     ));
-    let clients = organizations
-        .iter()
-        .map(|organization| (organization.client_at(&url), organization.path("/files")));
-    let clients: Vec<_> = clients.collect();
+    let (client, path) = (organization.client_at(&url), organization.path("/files"));
     let resident = |service: &TestService| service.with_process(&process, |it| it.resident_bytes());
     let before = resident(&service);
     let (peak, is_done) = (
@@ -62,10 +56,7 @@ async fn hundred_uploads_at_once_take_the_memory_of_a_few() {
             }
         })
     };
-    let uploads = (0..UPLOADS).map(|n| {
-        let (client, path) = &clients[n % ORGANIZATIONS];
-        send_form(client, path, content.clone())
-    });
+    let uploads = (0..UPLOADS).map(|_| send_form(&client, &path, content.clone()));
     for answer in join_all(uploads).await {
         answer.assert_status(201);
     }

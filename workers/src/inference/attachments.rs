@@ -11,7 +11,7 @@ use switchboard_schemas::{
     agent::Agent,
     conversation::Message,
     conversation_job::ReplyJob,
-    file::{ATTACHMENTS_MAX, Attachment},
+    file::{ATTACHMENTS_MAX, Attachment, FileSettings},
     ids::{ConversationId, FileId},
 };
 use tokio::time::{Instant, timeout_at};
@@ -107,7 +107,10 @@ impl AttachmentReader {
     ) -> Result<FileContent, StoreError> {
         let kind = attachment.mime_type;
         let accepted = audience.agent.settings.accepted_files();
-        if !accepted.is_some_and(|accepted| accepted.types.contains(&kind)) {
+        let is_accepted = |accepted: &FileSettings| {
+            accepted.types.contains(&kind) && attachment.bytes <= u64::from(accepted.max_bytes)
+        };
+        if !accepted.is_some_and(is_accepted) {
             return Ok(FileContent::NotShown(NOT_ACCEPTED));
         }
         if kind.is_image() && !audience.sees_pictures {
