@@ -17,7 +17,7 @@ const FILE_SUFFIX: &str = "_FILE";
 /// End of the error for a setting that does not exist.
 const UNKNOWN_KEY: &str = ": unknown key";
 /// Tables that accept any key, because another program defines them.
-const FREE_TABLES: [&str; 1] = ["bus.properties"];
+const FREE_TABLES: [&str; 2] = ["bus.properties", "workers.weights"];
 
 /// Merges `file` and then `environment` into the shipped `defaults`, and appends what is invalid to
 /// `errors`.

@@ -14,6 +14,7 @@
 )]
 mod support;
 
+mod isolation;
 mod load;
 mod memory;
 mod report;
@@ -75,6 +76,9 @@ async fn measure(profile: Profile, report: &mut Report) {
     organization.script(Script::counts(60, Duration::from_secs(1)));
     let (idle, open) = memory::measure_open_streams(&service, &through, OPEN_STREAMS).await;
     report.memory(&name, OPEN_STREAMS, idle, open);
+
+    let (alone, beside) = isolation::first_bytes(profile).await;
+    report.isolation(&name, &alone, &beside);
 }
 
 async fn organization(service: &TestService) -> Organization {

@@ -50,6 +50,26 @@ impl Report {
         ));
     }
 
+    /// Adds the times of one organization without and with the load of another.
+    pub(crate) fn isolation(
+        &mut self,
+        name: &str,
+        alone: &Histogram<u64>,
+        beside: &Histogram<u64>,
+    ) {
+        let of = |quantile: f64| {
+            let times = [alone, beside].map(|times| as_f64(times.value_at_quantile(quantile)));
+            format!("{:.2} of {:.2} ms", times[1] / times[0], times[0] / 1e3)
+        };
+        self.0.push(format!(
+            "{name:<9} first byte beside an organization with ten times its share: p50 {}, p99 {} ({} of {} arrived)",
+            of(0.5),
+            of(0.99),
+            beside.len(),
+            alone.len(),
+        ));
+    }
+
     /// Adds the memory of open streams.
     pub(crate) fn memory(&mut self, name: &str, streams: usize, idle_kib: u64, open_kib: u64) {
         let each = as_f64(open_kib.saturating_sub(idle_kib)) / as_f64(streams as u64);

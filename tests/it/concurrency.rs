@@ -269,3 +269,35 @@ async fn eight_messages_may_queue_and_the_ninth_is_refused() {
         .collect();
     assert_eq!(questions, expected);
 }
+
+#[tokio::test]
+async fn slow_replies_of_one_organization_leave_slots_to_another() {
+    const SLOW: usize = 40;
+    let service = TestService::start_with(&[("SWITCHBOARD__WORKERS__IN_FLIGHT_MAX", "4")]).await;
+    let (script, gate) = Script::says("slow").gated();
+    let slow = Organization::with_agent(&service, script).await;
+    let other = Organization::with_agent(&service, Script::says("other")).await;
+    let chats = join_all((0..SLOW).map(|number| {
+        let (client, agent) = (slow.client(), slow.shop());
+        async move { client.chat(agent, &format!("s{number}"), "hi").await }
+    }));
+    let others = async {
+        eventually("the slow organization waits", PATIENCE, async || {
+            let queued = service.metric("switchboard_jobs_queued").await;
+            let queued: f64 = queued.iter().map(|(_, jobs)| jobs).sum();
+            (queued >= (SLOW - 4 * 3) as f64).then_some(())
+        })
+        .await;
+        // None of the slow ones ends meanwhile.
+        for number in 0..10 {
+            let session = format!("s{number}");
+            let reply = other.chat(&session, "hi").await;
+            assert_eq!(reply.complete(), "other");
+        }
+        gate.open(SLOW);
+    };
+    let (replies, ()) = tokio::join!(chats, others);
+    for reply in replies {
+        assert_eq!(reply.complete(), "slow");
+    }
+}

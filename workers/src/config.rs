@@ -1,10 +1,10 @@
 //! Settings of the workers: every bound with its unit and default.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use switchboard_backends::products::config::ProductsConfig;
-use switchboard_schemas::network::IpNetwork;
+use switchboard_schemas::{ids::OrgId, network::IpNetwork};
 
 use crate::memory;
 
@@ -15,6 +15,9 @@ pub struct WorkersConfig {
     /// Turns that run at once in this process; 0 for as many as fit into half of the memory, a
     /// mebibyte each.
     pub in_flight_max: usize,
+    /// Weights of organizations that share the slots of turns, 1 by default. At weight 3 one runs
+    /// three times as many turns as another while both have more than fit.
+    pub weights: BTreeMap<OrgId, u32>,
     /// Metadata patches that run at once; counted apart, so that long replies do not delay them.
     pub patches_in_flight_max: usize,
     /// Records that wait in this process before it stops fetching more.
@@ -121,6 +124,7 @@ impl Default for WorkersConfig {
     fn default() -> Self {
         Self {
             in_flight_max: 0,
+            weights: BTreeMap::new(),
             patches_in_flight_max: 64,
             queued_jobs_max: 2048,
             job_deadline_ms: 120_000,
@@ -179,6 +183,11 @@ impl WorkersConfig {
                 problems.push((key, reason));
             }
         };
+        need(
+            self.weights.values().all(|weight| *weight > 0),
+            "weights",
+            "must be at least 1",
+        );
         need(
             self.patches_in_flight_max > 0,
             "patches_in_flight_max",

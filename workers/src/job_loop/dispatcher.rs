@@ -1,14 +1,16 @@
 //! Schedules jobs: one at a time in each lane, in order; many lanes at once, up to a bound. While
-//! more lanes wait than may run, they start round-robin by organization. Pure.
+//! more lanes wait than may run, they start round-robin by organization, as far as each may have
+//! slots. Pure.
 //!
 //! A lane carries the turns or the metadata patches of one conversation. It stays held while its
 //! job is parked, so that later jobs of the conversation wait without occupying a slot.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use switchboard_schemas::ids::OrgId;
 
-use super::fair_queue::FairQueue;
+use super::{fair_queue::FairQueue, slots::SharedSlots};
+use crate::config::WorkersConfig;
 
 /// Kind of the jobs in a lane. Patches have slots of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,8 +75,9 @@ pub(crate) struct LaneDispatcher<T> {
     lanes: HashMap<LaneKey, JobLane<T>>,
     /// Lanes whose first job may start, each at most once.
     ready: [FairQueue<Option<OrgId>, LaneKey>; LANE_KINDS],
-    running: [usize; SLOT_KINDS],
-    running_max: [usize; SLOT_KINDS],
+    slots: [SharedSlots; SLOT_KINDS],
+    /// Weights of the organizations that have another one than 1.
+    weights: BTreeMap<OrgId, u32>,
     /// Number of waiting jobs that are counted.
     waiting: usize,
 }
@@ -88,12 +91,13 @@ struct JobLane<T> {
 }
 
 impl<T> LaneDispatcher<T> {
-    pub(crate) fn new(turns_max: usize, patches_max: usize) -> Self {
+    pub(crate) fn new(config: &WorkersConfig) -> Self {
+        let slots = [config.turns_max(), config.patches_in_flight_max];
         Self {
             lanes: HashMap::new(),
             ready: [FairQueue::new(), FairQueue::new(), FairQueue::new()],
-            running: [0; SLOT_KINDS],
-            running_max: [turns_max, patches_max],
+            slots: slots.map(SharedSlots::new),
+            weights: config.weights.clone(),
             waiting: 0,
         }
     }
@@ -139,8 +143,9 @@ impl<T> LaneDispatcher<T> {
 
     /// Frees the slot of a job that will run again; its lane stays held.
     pub(crate) fn park_job(&mut self, key: &LaneKey) {
-        let running = &mut self.running[key.kind.slots()];
-        *running = running.saturating_sub(1);
+        if let Some(lane) = self.lanes.get(key) {
+            self.slots[key.kind.slots()].free(&lane.organization);
+        }
     }
 
     /// Puts a parked job back at the front of its lane.
@@ -187,15 +192,16 @@ impl<T> LaneDispatcher<T> {
     }
 
     fn start_next_of(&mut self, kind: LaneKind) -> Option<(LaneKey, T)> {
-        if self.running[kind.slots()] >= self.running_max[kind.slots()] {
-            return None;
-        }
-        let key = self.ready[kind as usize].pop()?;
+        let (slots, weights) = (&mut self.slots[kind.slots()], &self.weights);
+        let key = self.ready[kind as usize].pop_where(|organization| {
+            let weight = organization.as_ref().and_then(|it| weights.get(it));
+            slots.may_take(organization, weight.map_or(1, |weight| *weight as usize))
+        })?;
         let lane = self.lanes.get_mut(&key)?;
         let job = lane.jobs.pop_front()?;
         lane.held = true;
         self.waiting -= usize::from(kind.is_counted());
-        self.running[kind.slots()] += 1;
+        slots.take(&lane.organization);
         Some((key, job))
     }
 }
@@ -214,6 +220,14 @@ mod tests {
             key: (number / 3).to_string(),
             kind: LaneKind::STARTING_ORDER[usize::from(number % 3)],
         }
+    }
+
+    fn dispatcher<T>(turns_max: usize, patches_max: usize) -> LaneDispatcher<T> {
+        LaneDispatcher::new(&WorkersConfig {
+            in_flight_max: turns_max,
+            patches_in_flight_max: patches_max,
+            ..WorkersConfig::default()
+        })
     }
 
     fn org(slug: &str) -> Option<OrgId> {
@@ -244,7 +258,7 @@ mod tests {
     /// Runs any sequence of steps, then lets every job end. Returns the order in which the jobs of
     /// each lane ended.
     fn play(steps: Vec<Step>) -> (BTreeMap<String, Vec<u32>>, u32) {
-        let mut dispatcher = LaneDispatcher::new(2, 1);
+        let mut dispatcher = dispatcher(2, 1);
         let mut running: Vec<(LaneKey, u32)> = Vec::new();
         let mut parked = Vec::new();
         let mut ended: BTreeMap<String, Vec<u32>> = BTreeMap::new();
@@ -312,7 +326,7 @@ mod tests {
 
     #[test]
     fn lanes_run_concurrently_and_patches_beside_replies() {
-        let mut dispatcher = LaneDispatcher::new(2, 1);
+        let mut dispatcher = dispatcher(4, 1);
         for number in [1, 4, 2] {
             dispatcher.push_job(lane(number), org("acme"), number);
         }
@@ -324,7 +338,7 @@ mod tests {
 
     #[test]
     fn takeovers_use_slots_of_turns_and_are_not_counted() {
-        let mut dispatcher = LaneDispatcher::new(1, 1);
+        let mut dispatcher = dispatcher(1, 1);
         for number in [1, 0, 3] {
             dispatcher.push_job(lane(number), org("acme"), number);
         }
@@ -338,7 +352,7 @@ mod tests {
 
     #[test]
     fn busy_organization_delays_another_by_one_job() {
-        let mut dispatcher = LaneDispatcher::new(1, 1);
+        let mut dispatcher = dispatcher(1, 1);
         let lane_of = |key: u32| LaneKey {
             key: key.to_string(),
             kind: LaneKind::Turns,
@@ -355,8 +369,28 @@ mod tests {
     }
 
     #[test]
+    fn slow_organization_never_fills_all_slots() {
+        let mut dispatcher = dispatcher(4, 1);
+        let lane_of = |key: u8, kind| LaneKey {
+            key: key.to_string(),
+            kind,
+        };
+        for key in 0..50 {
+            let kind = LaneKind::STARTING_ORDER[usize::from(key % 2)];
+            dispatcher.push_job(lane_of(key, kind), org("slow"), key);
+        }
+        assert_eq!(
+            std::iter::from_fn(|| dispatcher.start_next()).count(),
+            3,
+            "takeovers and turns"
+        );
+        dispatcher.push_job(lane_of(100, LaneKind::Turns), org("other"), 100);
+        assert_eq!(dispatcher.start_next().map(|(_, job)| job), Some(100));
+    }
+
+    #[test]
     fn dropped_jobs_never_start() {
-        let mut dispatcher = LaneDispatcher::new(1, 1);
+        let mut dispatcher = dispatcher(1, 1);
         for job in [1, 2, 3] {
             dispatcher.push_job(lane(1), org("acme"), job);
         }

@@ -30,9 +30,11 @@ impl<O: Clone + Eq + Hash, T> FairQueue<O, T> {
         self.entries.insert(organization.clone(), entries);
     }
 
-    /// Takes the first entry of the next organization in round-robin order.
-    pub(super) fn pop(&mut self) -> Option<T> {
-        let organization = self.round_robin.pop_front()?;
+    /// Takes the first entry of the next organization in round-robin order that may start one. The
+    /// others keep their turns.
+    pub(super) fn pop_where(&mut self, may_start: impl Fn(&O) -> bool) -> Option<T> {
+        let place = self.round_robin.iter().position(may_start)?;
+        let organization = self.round_robin.remove(place)?;
         let entries = self.entries.get_mut(&organization)?;
         let entry = entries.pop_front();
         if entries.is_empty() {
@@ -61,7 +63,19 @@ mod tests {
     use super::*;
 
     fn popped(queue: &mut FairQueue<&str, u32>) -> Vec<u32> {
-        std::iter::from_fn(|| queue.pop()).collect()
+        std::iter::from_fn(|| queue.pop_where(|_| true)).collect()
+    }
+
+    #[test]
+    fn skipped_organization_keeps_its_turn() {
+        let mut queue = FairQueue::new();
+        for (organization, entry) in [("a", 1), ("b", 2), ("b", 3), ("c", 4)] {
+            queue.push(&organization, entry);
+        }
+        let others = |organization: &&str| *organization != "a";
+        assert_eq!(queue.pop_where(others), Some(2));
+        assert_eq!(popped(&mut queue), [1, 4, 3]);
+        assert_eq!(queue.pop_where(|_| false), None);
     }
 
     #[test]
@@ -95,10 +109,10 @@ mod tests {
             for (number, (organization, pops)) in pushed.iter().enumerate() {
                 queue.push(organization, (*organization, number));
                 if *pops {
-                    popped.extend(queue.pop());
+                    popped.extend(queue.pop_where(|_| true));
                 }
             }
-            popped.extend(std::iter::from_fn(|| queue.pop()));
+            popped.extend(std::iter::from_fn(|| queue.pop_where(|_| true)));
             prop_assert_eq!(popped.len(), pushed.len());
             for organization in 0..4 {
                 let own = popped.iter().filter(|(of, _)| *of == organization);

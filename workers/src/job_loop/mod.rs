@@ -10,6 +10,7 @@ mod fair_queue;
 mod gauges;
 mod parked;
 mod partitions;
+mod slots;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -141,15 +142,13 @@ impl<H: JobHandler> JobLoop<H> {
         config: WorkersConfig,
         metrics: Arc<WorkerMetrics>,
     ) -> Self {
+        let group = H::SOURCES.first().map_or("none", |(_, group)| *group);
         Self {
             handler,
             bus,
-            dispatcher: LaneDispatcher::new(config.turns_max(), config.patches_in_flight_max),
+            dispatcher: LaneDispatcher::new(&config),
+            gauges: LoopGauges::new(&metrics, group),
             config,
-            gauges: LoopGauges::new(
-                &metrics,
-                H::SOURCES.first().map_or("none", |(_, group)| *group),
-            ),
             metrics,
             partitions: OwnedPartitions::default(),
             running: JoinSet::new(),
