@@ -32,6 +32,9 @@ use crate::{
 
 /// Text of a removed entry.
 const REMOVED: &str = "";
+/// Largest text of an entry that is written together with its summary, in bytes. Cassandra refuses
+/// batches of more than 50 KB.
+const BATCHED_BYTES_MAX: usize = 24 << 10;
 /// Owner under which organizations and their removals are listed.
 const INSTALLATION: &str = "";
 
@@ -133,6 +136,11 @@ impl ScyllaCatalog {
                 self.link
                     .write_together(BatchType::Logged, statements, (put, put_by_org, put_hash))
                     .await
+            }
+            // The list first: an entry that is not in it could not be found to be repaired.
+            _ if body.len() > BATCHED_BYTES_MAX => {
+                self.link.write(&prepared.put_by_org, put_by_org).await?;
+                self.link.write(&prepared.put, put).await
             }
             _ => {
                 self.link
