@@ -22,7 +22,7 @@ pub struct IngressConfig {
     /// Maximum number of open connections of one address that is not a trusted proxy; 0: three
     /// quarters of all.
     pub connections_per_address_max: usize,
-    /// Invalid keys, and separately invalid admin tokens, per address and minute; 0: unlimited.
+    /// Invalid keys, and separately admin tokens and links, per address and minute; 0: unlimited.
     pub failed_authentications_per_minute: u32,
     /// Unknown sessions that one address may request from an organization per minute; 0: unlimited.
     pub unknown_sessions_per_minute: u32,

@@ -117,12 +117,6 @@ impl CatalogCache {
         self.keys_by_id.get(id.clone(), read).await
     }
 
-    /// Returns `true` if a key with this hash was found within the last minute. Reads only the
-    /// cache.
-    pub async fn knows_key(&self, hash: &ApiKeyHash) -> bool {
-        self.keys.contains_recent(hash).await
-    }
-
     /// Returns the organization's provider with this id.
     pub async fn provider(
         &self,
@@ -374,23 +368,6 @@ mod tests {
         assert!(age <= STALE_MAX && age > STALE_MAX - 2 * FRESH, "{age:?}");
         scripted.fails(None);
         assert!(cache.organization(&org).await.unwrap().is_some());
-    }
-
-    #[tokio::test]
-    async fn found_key_is_known_for_a_minute_without_a_read() {
-        let (scripted, cache, org) = cached();
-        let hash = ApiKeyHash([1; 32]);
-        assert!(!cache.knows_key(&hash).await);
-        assert!(cache.key(&hash).await.unwrap().is_none());
-        assert!(!cache.knows_key(&hash).await, "an absence is not a key");
-        scripted.holds(Some(key(&org, hash.0)));
-        scripted.advance(FRESH);
-        assert!(cache.key(&hash).await.unwrap().is_some());
-        let reads = scripted.reads();
-        assert!(cache.knows_key(&hash).await);
-        scripted.advance(STALE_MAX);
-        assert!(!cache.knows_key(&hash).await);
-        assert_eq!(scripted.reads(), reads);
     }
 
     #[tokio::test]

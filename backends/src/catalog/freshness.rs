@@ -97,19 +97,6 @@ where
         }
     }
 
-    /// Returns `true` if `key` had a value when it was last read, not long ago. Reads only the
-    /// cache.
-    pub(super) async fn contains_recent(&self, key: &K) -> bool {
-        let Some(slot) = self.slots.get(key).await else {
-            return false;
-        };
-        let slot = slot.lock().await;
-        slot.value.is_some()
-            && slot
-                .read_at
-                .is_some_and(|read_at| (self.clock)() <= read_at + STALE_MAX)
-    }
-
     /// Returns the value of `key` from the cache or from `read`.
     pub(super) async fn get(
         &self,

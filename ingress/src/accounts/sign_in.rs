@@ -133,15 +133,10 @@ async fn use_link(
 ) -> ApiResult<Response> {
     let (headers, body): (_, UseLinkRequest) = read_own_body(&state, request).await?;
     let text = required_text(LINK, &body.link)?;
-    state.limits.admit_link(&address).await?;
-    let link = LinkText::parse(text).ok_or_else(invalid_link)?;
-    let found = load_account(&state, link.user_id())
-        .await?
-        .ok_or_else(invalid_link)?;
-    let purpose = link
-        .valid_link(&state.secret, &found)
-        .ok_or_else(invalid_link)?
-        .purpose;
+    let Some((link, found, purpose)) = find_link(&state, text).await? else {
+        state.limits.refuse_link(&address).await?;
+        return Err(invalid_link());
+    };
     let password = match fields::text_value(PASSWORD, &body.password)? {
         Some(text) => Some(chosen_password(PASSWORD, text, found.user.email.as_str())?),
         None if purpose.needs_password() => return Err(missing_password(&found, purpose)),
@@ -175,6 +170,23 @@ async fn use_link(
     changed.extend(hash.is_some().then_some(PASSWORD));
     record_own(&state, &trail, &after, AuditAction::Update, &changed).await;
     start_session(&state, &headers, &trail, &after).await
+}
+
+/// Returns a valid link with its account and purpose.
+async fn find_link(
+    state: &AppState,
+    text: &str,
+) -> ApiResult<Option<(LinkText, UserAccount, LinkPurpose)>> {
+    let Some(link) = LinkText::parse(text) else {
+        return Ok(None);
+    };
+    let Some(found) = load_account(state, link.user_id()).await? else {
+        return Ok(None);
+    };
+    let purpose = link
+        .valid_link(&state.secret, &found)
+        .map(|valid| valid.purpose);
+    Ok(purpose.map(|purpose| (link, found, purpose)))
 }
 
 /// Changes the password. All other sessions of the user end, and this one gets a new token.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use http::{HeaderMap, request::Parts};
 use switchboard_schemas::{
-    api_key::{ApiKey, ApiKeyHash, ApiKeyText, KeyScope},
+    api_key::{ApiKey, ApiKeyText, KeyScope},
     ids::{KeyId, OrgId},
     time::Timestamp,
     visitor_token::{CredentialKind, VisitorClaims, VisitorCredential},
@@ -42,17 +42,17 @@ impl CallerCredential {
         parts: &mut Parts,
         state: &AppState,
     ) -> ApiResult<Option<Self>> {
-        let Ok(RateLimitAddress(address)) =
-            RateLimitAddress::from_request_parts(parts, state).await;
         let known = match presented_key(&parts.headers) {
             PresentedKey::Missing => return Ok(None),
             PresentedKey::Unusable => None,
             PresentedKey::Text(text) => match text.parse::<VisitorCredential>() {
                 Ok(token) => resolve_visitor(&token, state).await?,
-                Err(_) => resolve_key(text, address.as_deref(), state).await?,
+                Err(_) => resolve_key(text, state).await?,
             },
         };
         let Some(known) = known else {
+            let Ok(RateLimitAddress(address)) =
+                RateLimitAddress::from_request_parts(parts, state).await;
             state
                 .limits
                 .failed_authentications
@@ -212,29 +212,12 @@ async fn resolve_visitor(
     }))))
 }
 
-/// Resolves an API key. The checksum is verified first, so that blind guesses cost no lookup.
-async fn resolve_key(
-    text: &str,
-    address: Option<&str>,
-    state: &AppState,
-) -> ApiResult<Option<CallerCredential>> {
+/// Resolves an API key. The checksum is verified first, so that blind guesses cost no lookup. An
+/// address with too many failures is not rejected here: its right keys stay valid.
+async fn resolve_key(text: &str, state: &AppState) -> ApiResult<Option<CallerCredential>> {
     let Ok(text) = text.parse::<ApiKeyText>() else {
         return Ok(None);
     };
-    let key = existing_key(&text.hash(&state.secret), address, state).await?;
+    let key = state.catalog.key(&text.hash(&state.secret)).await?;
     Ok(key.map(CallerCredential::Key))
-}
-
-async fn existing_key(
-    hash: &ApiKeyHash,
-    address: Option<&str>,
-    state: &AppState,
-) -> ApiResult<Option<Arc<ApiKey>>> {
-    // Known keys stay usable: a guesser must not lock out others at the same address.
-    if let Err(refusal) = state.limits.failed_authentications.check(address)
-        && !state.catalog.knows_key(hash).await
-    {
-        return Err(refusal);
-    }
-    Ok(state.catalog.key(hash).await?)
 }

@@ -1,7 +1,8 @@
 //! Limits failed lookups of secrets, such as keys and sessions, to prevent guessing.
 //!
-//! Only failures count. A subject over the limit is rejected before the lookup, because different
-//! responses would reveal which guess was right.
+//! Only failures count. Keys, tokens and links are compared first, so that a guesser locks out
+//! nobody at the same address: these secrets are too long to be guessed. Session ids are text of
+//! clients and can be guessed; their subjects are rejected before the lookup.
 
 use std::{collections::HashMap, time::Instant};
 
@@ -35,7 +36,7 @@ impl FailedAuthLimiter {
     ///
     /// # Errors
     /// Returns `RATE_LIMITED` while the subject is blocked.
-    pub(crate) fn check(&self, subject: Option<&str>) -> ApiResult<()> {
+    pub(super) fn check(&self, subject: Option<&str>) -> ApiResult<()> {
         let refused = self.refused.lock();
         let until = subject.and_then(|subject| refused.get(subject));
         let wait = until.and_then(|until| until.checked_duration_since(Instant::now()));

@@ -74,7 +74,7 @@ pub(crate) enum RateLimitSubject<'a> {
 
 /// Rate limits of one process, counted together with all other processes.
 pub(crate) struct RateLimits {
-    /// Unknown keys, per client address.
+    /// Wrong keys, admin tokens and one-time links, per client address.
     pub(crate) failed_authentications: FailedAuthLimiter,
     /// Unknown sessions, per organization and client address.
     unknown_sessions: FailedAuthLimiter,
@@ -300,14 +300,17 @@ impl RateLimits {
             .await
     }
 
-    /// Counts an attempt to use a one-time link. The secret cannot be guessed; this bounds the cost
-    /// of lookups.
+    /// Counts an invalid one-time link.
     ///
     /// # Errors
-    /// Returns `RATE_LIMITED` if the quota of the address is exceeded.
-    pub(crate) async fn admit_link(&self, address: &RateLimitAddress) -> ApiResult<()> {
-        self.sign_ins_by_address
-            .record_failure(address.0.as_deref())
+    /// Returns `RATE_LIMITED` after too many invalid links of the address.
+    pub(crate) async fn refuse_link(
+        &self,
+        RateLimitAddress(address): &RateLimitAddress,
+    ) -> ApiResult<()> {
+        let subject = address.as_ref().map(|address| format!("link:{address}"));
+        self.failed_authentications
+            .record_failure(subject.as_deref())
             .await
     }
 

@@ -95,6 +95,31 @@ async fn expired_link_is_refused() {
 }
 
 #[tokio::test]
+async fn right_link_is_accepted_after_wrong_ones() {
+    let limit = (
+        "SWITCHBOARD__INGRESS__FAILED_AUTHENTICATIONS_PER_MINUTE",
+        "3",
+    );
+    let service = TestService::start_with(&[limit]).await;
+    let organization = OrganizationDocument::new().apply(&service).await;
+    let user = invited(&service, &organization, "owner").await;
+    let mut browser = Browser::at(&service.public_urls()[0]);
+    let wrong = json!({"link": format!("{}x", link_of(&user)), "password": PASS});
+    for _ in 0..3 {
+        browser.keep(LINK, &wrong).await.assert_problem(401, None);
+    }
+    let refused = browser.keep(LINK, &wrong).await;
+    refused.assert_problem(429, Some("RATE_LIMITED"));
+    assert!(refused.header("retry-after").is_some());
+    let right = json!({"link": link_of(&user), "password": PASS});
+    browser.keep(LINK, &right).await.assert_status(200);
+    browser
+        .keep(LINK, &wrong)
+        .await
+        .assert_problem(429, Some("RATE_LIMITED"));
+}
+
+#[tokio::test]
 async fn admin_link_command_works_while_the_service_runs() {
     let organization = OrganizationDocument::new().apply_to_shared().await;
     let service = organization.service();
