@@ -50,9 +50,10 @@ pub struct IngressConfig {
     pub invitation_lifetime_ms: u64,
     /// Lifetime of sign-in and password-reset links.
     pub sign_in_link_lifetime_ms: u64,
-    /// Sign-in attempts per account and 15 minutes, successful ones included; 0: unlimited.
+    /// Sign-in attempts without a delay per account and address in 15 minutes, successful ones
+    /// included; 0: unlimited.
     pub sign_ins_per_account: u32,
-    /// Sign-in attempts per address and 15 minutes; 0: unlimited.
+    /// Sign-in attempts without a delay per address in 15 minutes; 0: unlimited.
     pub sign_ins_per_address: u32,
     /// Playground runs per person and minute; 0: unlimited.
     pub trials_per_minute: u32,

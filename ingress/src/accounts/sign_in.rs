@@ -83,9 +83,9 @@ async fn sign_in(
     let (headers, body): (_, SignInRequest) = read_own_body(&state, request).await?;
     let email = required_text(EMAIL, &body.email)?;
     let password = offered_password(required_text(PASSWORD, &body.password)?);
-    state
+    let attempt = state
         .limits
-        .admit_sign_in(&email.trim().to_ascii_lowercase(), &address)
+        .begin_sign_in(&email.trim().to_ascii_lowercase(), &address)
         .await?;
     // A malformed address is treated as unknown: response and timing are the same.
     let known = match email.parse::<EmailAddress>() {
@@ -94,7 +94,9 @@ async fn sign_in(
     };
     let known = known.filter(|account| account.user.state == UserState::Active);
     let hash = known.as_ref().and_then(|account| account.password.clone());
-    let is_right = state.passwords.verify(password, hash).await?;
+    let is_right = attempt
+        .compare(state.passwords.verify(password, hash))
+        .await?;
     let Some(account) = known.filter(|_| is_right) else {
         return Err(ApiError::uncoded(
             StatusCode::UNAUTHORIZED,
@@ -206,15 +208,12 @@ async fn change_password(
     // Users who signed in by link may not have a password.
     if found.password.is_some() {
         let current = offered_password(required_text(CURRENT_PASSWORD, &body.current_password)?);
-        state
+        let attempt = state
             .limits
-            .admit_sign_in(found.user.email.as_str(), &address)
+            .begin_sign_in(found.user.email.as_str(), &address)
             .await?;
-        if !state
-            .passwords
-            .verify(current, found.password.clone())
-            .await?
-        {
+        let verification = state.passwords.verify(current, found.password.clone());
+        if !attempt.compare(verification).await? {
             return Err(ApiError::field(CURRENT_PASSWORD, "is not the password"));
         }
     }

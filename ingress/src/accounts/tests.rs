@@ -148,65 +148,27 @@ async fn https_cookie_is_bound_to_its_host() {
 }
 
 #[tokio::test]
-async fn sign_in_attempts_are_limited_by_account_and_by_address() {
-    let config = IngressConfig {
-        sign_ins_per_account: 3,
-        sign_ins_per_address: 9,
-        ..unthrottled()
-    };
-    let world = World::with(config).await;
-    for email in ["ada@example.org", "bob@example.org"] {
-        for _ in 0..3 {
-            assert_eq!(
-                Browser::new(&world)
-                    .sign_in(email, "a wrong password")
-                    .await
-                    .status,
-                401
-            );
-        }
-        let refused = Browser::new(&world)
-            .sign_in(email, "a wrong password")
-            .await;
-        assert_eq!(refused.problem(), (429, "RATE_LIMITED".into()));
-        assert!(refused.headers.contains_key(header::RETRY_AFTER));
-    }
-    // Eight attempts so far; the ninth is the last one of the address for any account.
-    assert_eq!(
-        Browser::new(&world)
-            .sign_in("eve@example.org", "a wrong password")
-            .await
-            .status,
-        401
-    );
-    assert_eq!(
-        Browser::new(&world)
-            .sign_in("joe@example.org", "a wrong password")
-            .await
-            .status,
-        429
-    );
-}
-
-#[tokio::test]
-async fn concurrent_attempts_do_not_exceed_the_limit() {
+async fn parallel_guesses_wait_and_are_compared() {
     let world = World::with(IngressConfig {
         sign_ins_per_account: 2,
         ..unthrottled()
     })
     .await;
-    let attempts = (0..12).map(async |_| {
-        Browser::new(&world)
-            .sign_in("ada@example.org", "wrong password")
-            .await
-            .status
-    });
-    let answers = futures::future::join_all(attempts).await;
-    assert_eq!(
-        answers.iter().filter(|status| **status == 401).count(),
-        2,
-        "{answers:?}"
-    );
+    person(&world, "ada@example.org", "owner").await;
+    tokio::time::pause();
+    let attempt = async |password| {
+        let began = tokio::time::Instant::now();
+        let answer = Browser::new(&world)
+            .sign_in("ada@example.org", password)
+            .await;
+        (answer.status.as_u16(), began.elapsed().as_secs())
+    };
+    let mut answers = futures::future::join_all(["wrong password"; 12].map(attempt)).await;
+    assert!(answers.iter().all(|(status, _)| *status == 401));
+    answers.sort_unstable();
+    let seconds: Vec<u64> = answers.iter().map(|(_, seconds)| *seconds).collect();
+    assert_eq!(seconds, [0, 0, 0, 1, 2, 4, 8, 8, 8, 8, 8, 8]);
+    assert_eq!(attempt(PASS).await, (200, 8));
 }
 
 #[tokio::test]

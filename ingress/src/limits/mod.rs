@@ -10,6 +10,7 @@ mod api_tests;
 mod failed_auth_limiter;
 mod rate_limit_headers;
 mod shared_limiter;
+mod sign_in_limiter;
 mod site_limiter;
 
 use std::{sync::Arc, time::Duration};
@@ -27,9 +28,11 @@ use switchboard_schemas::{
 pub(crate) use self::{
     failed_auth_limiter::FailedAuthLimiter,
     rate_limit_headers::{RateLimitHeaders, write_limit_headers},
+    sign_in_limiter::SignInAttempt,
 };
 use self::{
     shared_limiter::SharedLimiter,
+    sign_in_limiter::{SignInLimiter, counted_attempts},
     site_limiter::{SiteLimiter, SubjectLimiter},
 };
 use crate::{
@@ -68,7 +71,7 @@ pub(crate) enum RateLimitSubject<'a> {
     Visitor(&'a str),
     /// Session id, if no visitor id is known.
     Session(&'a str),
-    /// E-mail address of a dashboard account.
+    /// E-mail address of a dashboard account and address of a client.
     Account(&'a str),
 }
 
@@ -78,10 +81,7 @@ pub(crate) struct RateLimits {
     pub(crate) failed_authentications: FailedAuthLimiter,
     /// Unknown sessions, per organization and client address.
     unknown_sessions: FailedAuthLimiter,
-    /// Sign-in attempts per account, existing or not.
-    sign_ins_by_account: FailedAuthLimiter,
-    /// Sign-in attempts per client address.
-    sign_ins_by_address: FailedAuthLimiter,
+    sign_ins: SignInLimiter,
     /// Limits of pages and their visitors.
     pub(crate) sites: SiteLimiter,
     limiter: Arc<SharedLimiter>,
@@ -137,9 +137,12 @@ impl RateLimits {
         let subjects =
             |name, quota| SubjectLimiter::new(name, quota, &limiter, &metrics.rate_limited);
         let failures = |name, limit| FailedAuthLimiter::new(subjects(name, per_minute(limit)));
-        let sign_ins = |name, limit| {
-            let window = SIGN_IN_WINDOW;
-            FailedAuthLimiter::new(subjects(name, RequestQuota { limit, window }))
+        let sign_ins = |name, free| {
+            let quota = RequestQuota {
+                limit: counted_attempts(free),
+                window: SIGN_IN_WINDOW,
+            };
+            subjects(name, quota)
         };
         Self {
             failed_authentications: failures(
@@ -147,8 +150,10 @@ impl RateLimits {
                 config.failed_authentications_per_minute,
             ),
             unknown_sessions: failures(UNKNOWN_SESSION, config.unknown_sessions_per_minute),
-            sign_ins_by_account: sign_ins(SIGN_IN_ACCOUNT, config.sign_ins_per_account),
-            sign_ins_by_address: sign_ins(SIGN_IN_ADDRESS, config.sign_ins_per_address),
+            sign_ins: SignInLimiter::new(
+                sign_ins(SIGN_IN_ACCOUNT, config.sign_ins_per_account),
+                sign_ins(SIGN_IN_ADDRESS, config.sign_ins_per_address),
+            ),
             sites: SiteLimiter::new(config, &limiter, &metrics.rate_limited),
             playground: subjects(PLAYGROUND, per_minute(config.trials_per_minute)),
             admin: subjects(ADMIN, per_minute(config.admin_requests_per_minute)),
@@ -282,22 +287,20 @@ impl RateLimits {
         found
     }
 
-    /// Counts a sign-in attempt before the password is checked: parallel attempts cannot bypass the
-    /// limit, and the response does not depend on whether the account exists.
+    /// Counts a sign-in attempt of an account, existing or not, and delays it after many of them.
+    /// The account is counted per address, so that strangers elsewhere do not delay its owner.
     ///
     /// # Errors
-    /// Returns `RATE_LIMITED` if the quota of the account or address is exceeded.
-    pub(crate) async fn admit_sign_in(
+    /// Returns `RATE_LIMITED` if the address has too many attempts under way.
+    pub(crate) async fn begin_sign_in(
         &self,
         account: &str,
-        address: &RateLimitAddress,
-    ) -> ApiResult<()> {
-        self.sign_ins_by_address
-            .record_failure(address.0.as_deref())
-            .await?;
-        self.sign_ins_by_account
-            .record_failure(Some(&self.pseudonym(RateLimitSubject::Account(account))))
-            .await
+        RateLimitAddress(address): &RateLimitAddress,
+    ) -> ApiResult<SignInAttempt<'_>> {
+        let address = address.as_deref();
+        let account = format!("{account}\n{}", address.unwrap_or_default());
+        let account = self.pseudonym(RateLimitSubject::Account(&account));
+        self.sign_ins.begin(&account, address).await
     }
 
     /// Counts an invalid one-time link.
@@ -368,12 +371,7 @@ const fn per_minute(limit: u32) -> RequestQuota {
 
 fn too_many(bucket: &str, quota: RequestQuota, retry_after: Duration) -> ApiError {
     let details = json!({ "bucket": bucket, "limit": quota.limit });
-    let detail = if quota.window == SIGN_IN_WINDOW {
-        "too many sign-in attempts"
-    } else {
-        "too many requests within a minute"
-    };
-    ApiError::new(ErrorCode::RateLimited, detail)
+    ApiError::new(ErrorCode::RateLimited, "too many requests within a minute")
         .details(details)
         .retry_after(retry_after)
 }

@@ -163,7 +163,16 @@ impl SubjectLimiter {
 
     /// Counts a refusal and creates its error.
     pub(super) fn reject(&self, retry_after: Duration) -> ApiError {
+        too_many(self.count_refusal(), self.quota, retry_after)
+    }
+
+    /// Counts a refusal and returns the name of the bucket.
+    pub(super) fn count_refusal(&self) -> &'static str {
         self.refusals.inc();
-        too_many(self.name, self.quota, retry_after)
+        self.name
+    }
+
+    pub(super) const fn limit(&self) -> u32 {
+        self.quota.limit
     }
 }

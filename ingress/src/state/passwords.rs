@@ -17,8 +17,8 @@ const SALT_BYTES: usize = 16;
 const HASH_BYTES: usize = 32;
 /// Hashes computed in parallel, each with its own memory and processor.
 const HASHES_AT_ONCE: usize = 2;
-/// Timeout of waiting for a free hashing slot.
-const SLOT_WAIT: Duration = Duration::from_secs(5);
+/// Timeout of waiting for a free hashing slot: the queue has at most one sign-in of each address.
+const SLOT_WAIT: Duration = Duration::from_secs(20);
 const PASSWORD_CHARS_MIN: usize = 12;
 const PASSWORD_BYTES_MAX: usize = 1024;
 

@@ -11,6 +11,8 @@ mod sessions;
 mod sign_in;
 mod sign_in_links;
 
+use std::time::{Duration, Instant};
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -85,6 +87,20 @@ impl Browser {
     async fn sign_in(&mut self, email: &str, password: &str) -> Answer {
         self.keep(SESSION, &json!({"email": email, "password": password}))
             .await
+    }
+
+    /// Signs in through the proxy that the test acts as, and returns the status and the time.
+    async fn sign_in_from(&self, address: &str, email: &str, password: &str) -> (u16, Duration) {
+        let page = [
+            ("sec-fetch-site", "same-origin"),
+            ("x-forwarded-for", address),
+        ];
+        let body = json!({"email": email, "password": password});
+        let began = Instant::now();
+        let answer = self
+            .send_from(&page, Method::POST, SESSION, Some(&body))
+            .await;
+        (answer.status, began.elapsed())
     }
 
     async fn is_signed_in(&self) -> bool {

@@ -1,9 +1,12 @@
-//! Sign-in to the dashboard: valid on every ingress, uniform refusals, and throttled guesses.
+//! Sign-in to the dashboard: valid on every ingress, uniform refusals, and delayed guesses.
 
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt, stream};
 use serde_json::json;
 
 use super::{Browser, PASS, Person, SESSION, invited};
-use crate::support::OrganizationDocument;
+use crate::support::{Client, OrganizationDocument, TestService};
 
 #[tokio::test]
 async fn session_is_valid_on_every_ingress() {
@@ -63,30 +66,101 @@ async fn wrong_password_and_unknown_address_get_the_same_answer() {
     assert!(refusals.iter().all(|it| *it == refusals[0]), "{refusals:?}");
 }
 
+/// The test acts as the proxy that sets the addresses.
+const TRUSTED: (&str, &str) = ("SWITCHBOARD__INGRESS__TRUSTED_PROXIES", "127.0.0.1");
+const WRONG: &str = "quite a wrong one";
+
 #[tokio::test]
-async fn guesses_are_counted_across_ingresses_for_any_account() {
-    let organization = OrganizationDocument::new().apply_to_shared().await;
-    let service = organization.service();
-    let person = Person::new(service, &organization, "owner").await;
+async fn guesses_slow_an_account_at_one_address_only() {
+    let free = ("SWITCHBOARD__INGRESS__SIGN_INS_PER_ACCOUNT", "3");
+    let service = TestService::start_with(&[TRUSTED, free]).await;
+    let organization = OrganizationDocument::new().apply(&service).await;
+    let person = Person::new(&service, &organization, "owner").await;
     let urls = service.public_urls();
-    let unknown = crate::support::unique("unknown") + "@people.example";
-    for email in [&person.email, &unknown] {
-        let mut statuses = vec![];
-        for round in 0..24 {
-            let mut browser = Browser::at(&urls[round % urls.len()]);
-            statuses.push(browser.sign_in(email, "quite a wrong one").await.status);
+    let guess = async |email: &str, address: &str| {
+        let mut times = vec![];
+        for round in 0..7 {
+            let browser = Browser::at(&urls[round % urls.len()]);
+            let (status, time) = browser.sign_in_from(address, email, WRONG).await;
+            assert_eq!(status, 401, "attempt {round} for {email}");
+            times.push(time);
         }
-        let wrong = statuses.iter().take_while(|status| **status == 401).count();
-        assert_eq!(wrong, 20, "{statuses:?}");
-        assert!(
-            statuses[wrong..].iter().all(|status| *status == 429),
-            "{statuses:?}"
-        );
+        times
+    };
+    let (known, unknown) = tokio::join!(
+        guess(&person.email, "203.0.113.1"),
+        guess("unknown@people.example", "203.0.113.2"),
+    );
+    for times in [known, unknown] {
+        let delays = [0, 0, 0, 500, 1_000, 2_000, 4_000].map(Duration::from_millis);
+        let waited = times.iter().zip(delays).all(|(time, delay)| *time >= delay);
+        assert!(waited, "{times:?}");
     }
-    let refused = Browser::at(&urls[0]).sign_in(&person.email, PASS).await;
-    refused.assert_problem(429, Some("RATE_LIMITED"));
-    assert!(refused.header("retry-after").is_some());
+    let browser = Browser::at(&urls[0]);
+    let full = Duration::from_secs(8);
+    let (status, time) = browser
+        .sign_in_from("203.0.113.3", &person.email, PASS)
+        .await;
+    assert!(status == 200 && time < full, "{status} after {time:?}");
+    let (status, time) = browser
+        .sign_in_from("203.0.113.1", &person.email, PASS)
+        .await;
+    assert!(status == 200 && time >= full, "{status} after {time:?}");
     assert!(person.browser.is_signed_in().await, "who is in stays in");
+}
+
+/// The default limits: neither the address nor the account of a guess is refused.
+#[tokio::test]
+async fn administrator_signs_in_during_a_thousand_guesses() {
+    let service = TestService::start_with(&[
+        TRUSTED,
+        ("SWITCHBOARD__INGRESS__SIGN_INS_PER_ADDRESS", "100"),
+    ])
+    .await;
+    let organization = OrganizationDocument::new()
+        .shop(json!({}))
+        .key("unused", &[])
+        .apply(&service)
+        .await;
+    let person = Person::new(&service, &organization, "owner").await;
+    let browser = Browser::at(&service.public_urls()[0]);
+    let guesses = stream::iter(0..1_000).map(async |number| {
+        let address = format!("198.51.100.{}", number % 50);
+        let guess = browser.sign_in_from(&address, &person.email, WRONG);
+        guess.await.0
+    });
+    let began = Instant::now();
+    let guessing = guesses.buffer_unordered(100).collect::<Vec<u16>>();
+    let administrator = async {
+        let mut times = vec![];
+        for _ in 0..3 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let (status, time) = browser
+                .sign_in_from("203.0.113.1", &person.email, PASS)
+                .await;
+            assert_eq!(status, 200, "after {time:?}");
+            times.push(time);
+            let key = Client::new(&service.public_urls()[0]);
+            let key = key.with_key(organization.key_text("unused"));
+            key.get(&organization.path("")).await.assert_status(200);
+            let organizations = service.admin().get("/api/admin/organizations").await;
+            organizations.assert_status(200);
+            for (_, url) in service.ops_urls() {
+                Client::new(&url).get("/healthz").await.assert_status(200);
+            }
+        }
+        (times, began.elapsed())
+    };
+    let (statuses, (times, administrator_ended)) = tokio::join!(guessing, administrator);
+    println!(
+        "{times:?} of the administrator, {:?} in all",
+        began.elapsed()
+    );
+    assert!(statuses.iter().all(|status| *status == 401), "{statuses:?}");
+    assert!(administrator_ended < began.elapsed(), "guesses ended early");
+    // One attempt of each address is in the queue before it: a twentieth of all guesses.
+    let slowest = times.iter().max().unwrap();
+    assert!(*slowest < began.elapsed() / 4, "{times:?}");
 }
 
 #[tokio::test]
