@@ -6,8 +6,8 @@ use futures::future::join_all;
 use serde_json::json;
 
 use crate::support::{
-    ADMIN_TOKEN, Answer, Client, Organization, OrganizationDocument, TestService,
-    shop_with_settings,
+    ADMIN_TOKEN, Answer, Client, Organization, OrganizationDocument, PATIENCE, TestService,
+    eventually, shop_with_settings,
 };
 
 async fn with_limits(limits: serde_json::Value) -> Organization {
@@ -278,6 +278,37 @@ async fn right_admin_token_is_accepted_after_wrong_ones() {
         let client = Client::new(&service.admin_urls()[0]).with_key(token);
         let answer = get_from("203.0.113.5", &client, "/api/admin/organizations").await;
         assert_eq!(answer.status, status, "{token}: {}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn ignored_forwarded_address_is_reported_once() {
+    let limit = (
+        "SWITCHBOARD__INGRESS__FAILED_AUTHENTICATIONS_PER_MINUTE",
+        "3",
+    );
+    let untrusting = TestService::start_with(&[limit]).await;
+    let trusting = strict_service().await;
+    for service in [&untrusting, &trusting] {
+        let wrong = Client::new(&service.public_urls()[0]).with_key("svc_live_guess");
+        let mut statuses = vec![];
+        for host in 1..=4 {
+            let address = format!("203.0.113.{host}");
+            let answer = get_from(&address, &wrong, "/api/public/agents/a").await;
+            statuses.push(answer.status);
+        }
+        let count = || service.logs().matches("TRUSTED_PROXIES").count();
+        if std::ptr::eq(service, &untrusting) {
+            eventually("a warning", PATIENCE, async || (count() > 0).then_some(())).await;
+            assert_eq!(
+                statuses,
+                [401, 401, 401, 429],
+                "a forged address is counted"
+            );
+            assert_eq!(count(), 1, "{}", service.logs());
+        } else {
+            assert_eq!((statuses, count()), (vec![401; 4], 0));
+        }
     }
 }
 

@@ -1,10 +1,15 @@
 //! Client addresses: the connection's peer or the address that a trusted proxy reports, and their
 //! stored form.
 
-use std::{convert::Infallible, net::IpAddr};
+use std::{
+    convert::Infallible,
+    net::IpAddr,
+    time::{Duration, Instant},
+};
 
 use axum::extract::FromRequestParts;
 use http::{HeaderMap, request::Parts};
+use parking_lot::Mutex;
 use switchboard_schemas::network::{IpNetwork, mask_address};
 
 use crate::config::IngressConfig;
@@ -17,6 +22,8 @@ const COUNTED_BITS_V4: u8 = 32;
 const KEPT_BITS_V4: u8 = 24;
 const KEPT_BITS_V6: u8 = 48;
 const FORWARDED_FOR: &str = "x-forwarded-for";
+/// Minimum time between two warnings of ignored headers. A forger cannot use up the only one.
+const FORWARDING_WARNING_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// Peer address of the request's connection, set by the accept loop.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +48,6 @@ impl<S: AsRef<IngressConfig> + Send + Sync> FromRequestParts<S> for RateLimitAdd
 /// Returns the client's address: the last address in the proxy chain that was not reported by an
 /// untrusted hop.
 pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNetwork]) -> IpAddr {
-    let is_trusted = |address| trusted.iter().any(|network| network.contains(address));
     let mut client = peer.to_canonical();
     let hops: Vec<&str> = headers
         .get_all(FORWARDED_FOR)
@@ -50,7 +56,7 @@ pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet
         .flat_map(|value| value.split(','))
         .collect();
     for hop in hops.iter().rev() {
-        if !is_trusted(client) {
+        if !is_trusted(client, trusted) {
             break;
         }
         // Entries left of a malformed hop are not trustworthy.
@@ -60,6 +66,43 @@ pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet
         client = address;
     }
     client
+}
+
+fn is_trusted(address: IpAddr, trusted: &[IpNetwork]) -> bool {
+    trusted.iter().any(|network| network.contains(address))
+}
+
+/// A warning that a peer reports clients and is not trusted: all of them share its rate limits.
+#[derive(Default)]
+pub(crate) struct ForwardingWarning {
+    given_at: Mutex<Option<Instant>>,
+}
+
+impl ForwardingWarning {
+    /// Warns of a request whose `X-Forwarded-For` is ignored, at most once an hour: the peer may
+    /// also be a visitor who forges the header.
+    pub(crate) fn check(&self, peer: IpAddr, headers: &HeaderMap, trusted: &[IpNetwork]) {
+        let peer = peer.to_canonical();
+        let is_ignored = headers.contains_key(FORWARDED_FOR) && !is_trusted(peer, trusted);
+        if is_ignored && self.is_due(Instant::now()) {
+            // The network only, as the peer may be a visitor.
+            tracing::warn!(
+                peer = truncate_address(peer),
+                "ignored X-Forwarded-For of a peer that is no trusted proxy: if it is your proxy, \
+                 add its address to SWITCHBOARD__INGRESS__TRUSTED_PROXIES"
+            );
+        }
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        let mut given_at = self.given_at.lock();
+        let is_due =
+            given_at.is_none_or(|at| now.duration_since(at) >= FORWARDING_WARNING_INTERVAL);
+        if is_due {
+            *given_at = Some(now);
+        }
+        is_due
+    }
 }
 
 /// Returns the address of a request's client in its stored form.
@@ -162,6 +205,15 @@ mod tests {
             truncate_address("2001:db8:1:2:3:4:5:6".parse().unwrap()),
             "2001:db8:1::"
         );
+    }
+
+    #[test]
+    fn warning_is_given_once_an_hour() {
+        let warning = ForwardingWarning::default();
+        let began = Instant::now();
+        let due = [0, 1, 3_599, 3_600, 3_601]
+            .map(|seconds| warning.is_due(began + Duration::from_secs(seconds)));
+        assert_eq!(due, [true, false, false, true, false]);
     }
 
     #[test]

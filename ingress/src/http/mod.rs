@@ -2,7 +2,7 @@
 //! addresses and layers.
 
 pub(crate) use self::{
-    client_address::{PeerAddress, RateLimitAddress, counted_network},
+    client_address::{ForwardingWarning, PeerAddress, RateLimitAddress, counted_network},
     error::{ApiError, ApiResult, ErrorCode, RETRY_AFTER_OUTAGE},
     observe::ArrivedAt,
 };

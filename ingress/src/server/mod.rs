@@ -46,7 +46,7 @@ use self::{
 };
 use crate::{
     config::IngressConfig,
-    http::PeerAddress,
+    http::{ForwardingWarning, PeerAddress},
     limits::RateLimits,
     metrics::IngressMetrics,
     state::{
@@ -229,6 +229,7 @@ async fn serve_port(
         http: http_builder(&state.config),
         state: state.clone(),
         draining: shutdown.clone(),
+        forwarding: ForwardingWarning::default(),
     });
     let connections = TaskTracker::new();
     shutdown
@@ -243,6 +244,7 @@ struct PortServer {
     http: Builder<TokioExecutor>,
     state: AppState,
     draining: CancellationToken,
+    forwarding: ForwardingWarning,
 }
 
 /// Opens the reply channel before the first job is published. If Redis is unavailable, log and
@@ -407,6 +409,8 @@ impl PortServer {
         mut request: Request<Incoming>,
         peer: SocketAddr,
     ) -> Result<axum::response::Response, std::convert::Infallible> {
+        let trusted = &self.state.config.trusted_proxies;
+        self.forwarding.check(peer.ip(), request.headers(), trusted);
         request.extensions_mut().insert(PeerAddress(peer.ip()));
         self.router.clone().oneshot(request.map(Body::new)).await
     }

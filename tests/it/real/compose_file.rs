@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use serde_json::json;
 use serde_yaml_ng::Value;
+use switchboard_schemas::network::IpNetwork;
 
 use crate::support::{
     Client, PATIENCE, Process, ProcessCommand, free_port, service_address, unique, wait_until_ready,
@@ -24,12 +25,17 @@ struct Service {
     environment: BTreeMap<String, String>,
 }
 
-fn our_services() -> Vec<Service> {
+fn compose_file() -> Value {
     let text =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docker-compose.yml"))
             .unwrap();
     let mut file: Value = serde_yaml_ng::from_str(&text).unwrap();
     file.apply_merge().unwrap();
+    file
+}
+
+fn our_services() -> Vec<Service> {
+    let file = compose_file();
     let services = file["services"].as_mapping().unwrap().iter();
     let ours =
         services.filter(|(_, service)| service["image"].as_str() == Some("switchboard:local"));
@@ -87,6 +93,24 @@ fn image_variables_are_those_of_the_dockerfile() {
             "{name} is set by the image"
         );
     }
+}
+
+#[test]
+fn compose_file_trusts_its_gateway_only() {
+    let file = compose_file();
+    let network = &file["networks"]["default"]["ipam"]["config"][0];
+    let gateway = network["gateway"].as_str().unwrap();
+    let subnet: IpNetwork = network["subnet"].as_str().unwrap().parse().unwrap();
+    assert!(subnet.contains(gateway.parse().unwrap()), "{network:?}");
+    let name = "SWITCHBOARD__INGRESS__TRUSTED_PROXIES";
+    let services = our_services();
+    let trusting = services.iter().filter_map(|service| {
+        Some((
+            service.name.as_str(),
+            service.environment.get(name)?.as_str(),
+        ))
+    });
+    assert_eq!(trusting.collect::<Vec<_>>(), [("ingress", gateway)]);
 }
 
 #[tokio::test]
