@@ -10,7 +10,9 @@ use switchboard_schemas::{
 };
 use switchboard_workers::config::WorkersConfig;
 
-use super::{AdminConfig, ModelConfig, OpsConfig, TopLevelConfig};
+use super::{
+    AdminConfig, ModelConfig, OpsConfig, TopLevelConfig, hidden_values::without_credentials,
+};
 
 const NAMESPACE_CHARACTERS_MAX: usize = 32;
 
@@ -30,7 +32,8 @@ pub(super) fn check_top_level(top: &TopLevelConfig, errors: &mut Vec<String>) {
         None => {}
     }
     if let Err(reason) = check_public_url(&top.public_url) {
-        errors.push(format!("public_url: {:?} {reason}", top.public_url));
+        let shown = without_credentials(&top.public_url);
+        errors.push(format!("public_url: {shown:?} {reason}"));
     }
     let is_plain = top
         .namespace
@@ -52,7 +55,9 @@ fn check_public_url(text: &str) -> Result<(), String> {
         .iter()
         .any(|scheme| text.to_ascii_lowercase().starts_with(scheme));
     if !has_scheme {
-        let rest = text.split_once(":/").map_or(text, |(_, rest)| rest);
+        let shown = without_credentials(text);
+        let rest = shown.split_once(":/").map_or(&*shown, |(_, rest)| rest);
+        let rest = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
         return Err(format!(
             "must begin with http:// or https://, for example https://{}",
             rest.trim_start_matches('/')

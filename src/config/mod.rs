@@ -1,6 +1,7 @@
 //! The configuration of a process: read and validated once at start, then passed on in sections.
 
 mod checks;
+mod hidden_values;
 mod layers;
 mod suggestions;
 
@@ -21,21 +22,11 @@ use switchboard_schemas::provider::ProviderApi;
 use switchboard_workers::config::WorkersConfig;
 use toml::{Table, Value};
 
+use self::hidden_values::hide_secrets;
+
 /// All keys with their meanings and defaults. The file is compiled in, so that the documentation
 /// cannot differ from the behavior.
 pub(crate) const DEFAULTS: &str = include_str!("../config.default.toml");
-/// Keys whose values are never printed.
-const SECRET_KEYS: [&str; 6] = [
-    "secret",
-    "admin.token",
-    "redis.url",
-    "scylla.password",
-    "files.secret_access_key",
-    "model.api_key",
-];
-/// Words that mark librdkafka properties whose values are never printed.
-const SECRET_PROPERTY_WORDS: [&str; 4] = ["password", "secret", "pem", "oauthbearer.config"];
-const HIDDEN: &str = "(hidden)";
 /// Base URL of a model that is configured by name alone.
 const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
 
@@ -289,10 +280,7 @@ impl ServiceConfig {
     /// Returns the effective configuration as TOML with hidden secrets.
     pub(crate) fn to_toml(&self) -> String {
         let mut table = self.table.clone();
-        for path in SECRET_KEYS {
-            hide_value(&mut table, path);
-        }
-        hide_properties(&mut table);
+        hide_secrets(&mut table);
         toml::to_string_pretty(&table).unwrap_or_default()
     }
 }
@@ -432,36 +420,6 @@ fn optional_address<'de, D: serde::Deserializer<'de>>(
     text.parse()
         .map(Some)
         .map_err(|_| serde::de::Error::custom("listen: not an address such as 127.0.0.1:8081"))
-}
-
-/// Hides secret properties of the Kafka client. They are recognized by name, because any property
-/// is accepted.
-fn hide_properties(table: &mut Table) {
-    let bus = table.get_mut("bus").and_then(Value::as_table_mut);
-    let Some(Value::Table(properties)) = bus.and_then(|bus| bus.get_mut("properties")) else {
-        return;
-    };
-    for (name, value) in properties.iter_mut() {
-        if SECRET_PROPERTY_WORDS.iter().any(|word| name.contains(word)) {
-            *value = HIDDEN.into();
-        }
-    }
-}
-
-fn hide_value(table: &mut Table, path: &str) {
-    let mut keys = path.split('.');
-    let (Some(first), second) = (keys.next(), keys.next()) else {
-        return;
-    };
-    let slot = match (table.get_mut(first), second) {
-        (Some(Value::Table(table)), Some(second)) => table.get_mut(second),
-        (slot, _) => slot,
-    };
-    if let Some(slot) = slot
-        && slot.as_str().is_some_and(|text| !text.is_empty())
-    {
-        *slot = HIDDEN.into();
-    }
 }
 
 #[cfg(test)]

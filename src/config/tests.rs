@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use super::*;
+use super::{
+    hidden_values::{HIDDEN, without_credentials},
+    *,
+};
 
 fn loaded(environment: &[(&str, &str)]) -> Result<ServiceConfig, ConfigError> {
     let environment = environment
@@ -161,6 +164,19 @@ fn secrets_are_hidden_in_the_printed_configuration() {
         ("SWITCHBOARD__REDIS__URL", "redis://:canary-redis@127.0.0.1"),
         ("SWITCHBOARD__SCYLLA__PASSWORD", "canary-scylla"),
         ("OPENAI_API_KEY", "canary-model"),
+        ("OPENAI_MODEL", "m"),
+        (
+            "SWITCHBOARD__MODEL__BASE_URL",
+            "https://canary:canary@llm.example/v1?key=canary",
+        ),
+        (
+            "SWITCHBOARD__TELEMETRY__OTLP_ENDPOINT",
+            "http://canary-user@otlp.example:4318",
+        ),
+        (
+            "SWITCHBOARD__FILES__ENDPOINT",
+            "http://u:canary/canary@s3.example:9000",
+        ),
     ]);
     let mut config = config.unwrap();
     let properties = config.table["bus"]["properties"].as_table_mut().unwrap();
@@ -169,6 +185,37 @@ fn secrets_are_hidden_in_the_printed_configuration() {
     assert!(
         printed.contains(HIDDEN) && !printed.contains("canary"),
         "{printed}"
+    );
+    for shown in [
+        "https://(hidden)@llm.example/v1?(hidden)",
+        "otlp.example:4318",
+        "s3.example:9000",
+    ] {
+        assert!(printed.contains(shown), "{printed}");
+    }
+}
+
+#[test]
+fn credentials_are_hidden_in_any_text() {
+    for (text, shown) in [
+        ("http://a.example:1/b", "http://a.example:1/b"),
+        ("10.0.0.0/8", "10.0.0.0/8"),
+        ("what? #1", "what? #1"),
+        ("http://u@a.example", "http://(hidden)@a.example"),
+        ("http://u:p@q@a.example/b", "http://(hidden)@a.example/b"),
+        ("u:p@a.example", "(hidden)@a.example"),
+        ("http://a.example#k", "http://a.example?(hidden)"),
+        ("http://a.example/?k=p@q", "http://(hidden)"),
+        ("http://u:p?q@a.example", "http://(hidden)"),
+        ("http://[u:p@", "http://(hidden)@"),
+    ] {
+        assert_eq!(without_credentials(text), shown, "{text}");
+    }
+    let refused = loaded(&[("SWITCHBOARD__PUBLIC_URL", "ftp://u:canary@chat.example")]);
+    let refused = refused.unwrap_err().to_string();
+    assert!(
+        refused.contains("public_url") && !refused.contains("canary"),
+        "{refused}"
     );
 }
 
