@@ -15,6 +15,6 @@ port=${PORT:-18480}
 SWITCHBOARD__DATA_DIR=$work/data SWITCHBOARD__INGRESS__LISTEN=127.0.0.1:$port \
   SWITCHBOARD__OPS__LISTEN=127.0.0.1:$((port + 1)) "$program" >"$work/screen" 2>"$work/log" &
 service=$!
-for _ in $(seq 100); do grep -q 'works once' "$work/screen" && break; sleep 0.1; done
+for _ in $(seq 100); do grep -q 'admin link' "$work/screen" && break; sleep 0.1; done
 
 "$venv/bin/python" docs/record.py "$work/screen" docs/images

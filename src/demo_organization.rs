@@ -32,13 +32,14 @@ const OWNER: &str = "owner@demo.example";
 /// exists.
 ///
 /// Its API key is stored in a private file of the data directory, so that every start can print a
-/// working command; no other key is ever stored. A lost file is replaced by a new key.
+/// working command; no other key is ever stored. A lost file is replaced by a new key. A sign-in
+/// link is part of the access only if `shows_link`.
 pub(crate) async fn prepare(
     config: &ServiceConfig,
     installation: &OpenInstallation,
+    shows_link: bool,
 ) -> anyhow::Result<Option<DemoAccess>> {
-    // The demo answers everybody who can reach it, at the cost of the operator's model, and the
-    // summary of the start contains a sign-in link.
+    // The demo answers everybody who can reach it, at the cost of the operator's model.
     let is_private = config.ingress.listen.ip().is_loopback();
     let Some(data_dir) = installation
         .data_dir
@@ -74,16 +75,17 @@ pub(crate) async fn prepare(
         agent_id,
         shop_id,
         key,
-        sign_in_link: sign_in_link(config, installation, &org).await?,
+        sign_in_link: sign_in_link(config, installation, &org, shows_link).await?,
     }))
 }
 
-/// Returns a link to the first account. There is none if that account was removed or disabled and
-/// others exist, so that a removed account does not come back.
+/// Returns a link to the first account if `shows_link`. There is none if that account was removed
+/// or disabled and others exist, so that a removed account does not come back.
 async fn sign_in_link(
     config: &ServiceConfig,
     installation: &OpenInstallation,
     org: &OrgId,
+    shows_link: bool,
 ) -> anyhow::Result<Option<String>> {
     let email: EmailAddress = OWNER.parse()?;
     let people = installation
@@ -91,6 +93,10 @@ async fn sign_in_link(
         .catalog
         .list(EntryKind::User, Some(org))
         .await?;
+    // A link that nobody sees would only replace one that somebody created.
+    if !people.is_empty() && !shows_link {
+        return Ok(None);
+    }
     let may_sign_in = |entry: &CatalogEntry| matches!(entry, CatalogEntry::User(account) if account.user.email == email && account.user.state != UserState::Disabled);
     if !people.is_empty() && !people.iter().any(may_sign_in) {
         return Ok(None);
@@ -102,7 +108,9 @@ async fn sign_in_link(
         dashboard_url: config.dashboard_url(),
         lifetime: Duration::from_millis(config.ingress.sign_in_link_lifetime_ms),
     };
-    Ok(Some(maker.sign_in_link(org, &email).await?))
+    // This creates the account at the first start, even if its link is not shown.
+    let link = maker.sign_in_link(org, &email).await?;
+    Ok(shows_link.then_some(link))
 }
 
 async fn create(

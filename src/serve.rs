@@ -1,6 +1,6 @@
 //! `switchboard serve`: opens the backends, starts the chosen roles and waits until they stop.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{io::IsTerminal, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use clap::{Args, Parser, ValueEnum};
@@ -148,7 +148,10 @@ async fn serve(config: ServiceConfig, role: ServiceRole, registry: Registry) -> 
     if service.config.backends.profile == BackendProfile::Embedded {
         service.installation.backends.bus.migrate().await?;
     }
-    let demo = demo_organization::prepare(&service.config, &service.installation).await?;
+    // Elsewhere the output is likely to be kept, for example by a log collector.
+    let shows_link = std::io::stdout().is_terminal();
+    let demo =
+        demo_organization::prepare(&service.config, &service.installation, shows_link).await?;
     if let Some(ports) = ports {
         service.start_ingress(ports, demo.as_ref(), role).await?;
     }

@@ -30,7 +30,8 @@ pub(crate) struct DemoAccess {
     pub(crate) shop_id: AgentId,
     /// API key of the demo organization.
     pub(crate) key: String,
-    /// Single-use sign-in link for the first account; none if that account cannot sign in.
+    /// Single-use sign-in link for the first account; none if that account cannot sign in, or if
+    /// the output is no terminal.
     pub(crate) sign_in_link: Option<String>,
 }
 

@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     io,
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     sync::{
@@ -12,6 +13,8 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 
 /// Number of log lines shown when a test fails.
 const LOG_LINES_SHOWN: usize = 40;
@@ -75,6 +78,15 @@ impl ProcessCommand {
         wrapper.flat_map(|(_, words)| words.split_whitespace())
     }
 
+    /// Returns standard output: the log file, through a terminal if `TESTED_TERMINAL` is set.
+    fn output(&self, log: File) -> Stdio {
+        let mut variables = self.environment.iter();
+        match variables.any(|(name, _)| name == "TESTED_TERMINAL") {
+            true => open_terminal(log).into(),
+            false => log.into(),
+        }
+    }
+
     fn prepare(&self) -> Command {
         // setpriv replaces itself with the program, which dies with us even if we are killed.
         let mut command = Command::new("setpriv");
@@ -96,7 +108,7 @@ impl ProcessCommand {
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
             .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
+            .stdout(self.output(log.try_clone().unwrap()))
             .stderr(log);
         command
     }
@@ -231,6 +243,17 @@ pub(super) fn spawn_bound_to_this_process(command: Command) -> Child {
         .recv()
         .unwrap()
         .expect("setpriv (util-linux) starts a program")
+}
+
+/// Opens a pseudo-terminal whose output is copied to `log` until its last process ends.
+fn open_terminal(mut log: File) -> OwnedFd {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let controller = openpt(flags).unwrap();
+    grantpt(&controller).unwrap();
+    unlockpt(&controller).unwrap();
+    let terminal = ioctl_tiocgptpeer(&controller, flags).unwrap();
+    thread::spawn(move || io::copy(&mut File::from(controller), &mut log));
+    terminal
 }
 
 fn read(path: &Path) -> String {

@@ -19,35 +19,24 @@ const ALL_MAX: Duration = Duration::from_secs(120);
 /// Most clicks from the first page to a reply in a widget on another origin.
 const CLICKS_MAX: usize = 12;
 
-/// Starts a fresh installation and returns its first link: from the output of the first start or,
-/// in the cluster profile, from the command.
+/// Starts a fresh installation and returns its first link.
 async fn installed() -> (TestService, String) {
-    match Profile::from_environment() {
+    let (service, arguments) = match Profile::from_environment() {
         Profile::Embedded => {
             let service = TestService::start_with(&[("SWITCHBOARD__DEMO", "true")]).await;
-            let link = eventually("a link is shown", PATIENCE, async || {
-                secret_of(&service.logs())
-            })
-            .await;
-            (service, link)
+            (service, &["admin", "link"][..])
         }
         Profile::Cluster => {
             let service = TestService::start().await;
             let document = json!({"organizations": [{"slug": "first", "name": "First", "agents": [], "teams": [], "keys": []}]});
             service.apply(&document).await.assert_status(200);
-            let arguments = [
-                "admin",
-                "link",
-                "--organization",
-                "first",
-                "--email",
-                "first@people.example",
-            ];
-            let (status, output) = service.command(&arguments);
-            assert!(status.success(), "{output}");
-            (service, secret_of(&output).unwrap())
+            let email = "first@people.example";
+            (service, &["admin", "link", "--email", email][..])
         }
-    }
+    };
+    let (status, output) = service.command(arguments);
+    assert!(status.success(), "{output}");
+    (service, secret_of(&output).unwrap())
 }
 
 /// Serves a page whose content can be replaced by a pasted snippet.
