@@ -1,5 +1,7 @@
 //! Converts third-party text, such as a catalog's, to one bounded line without tags and control
-//! characters. Pure.
+//! characters, and breaks the marks of chat templates. Pure.
+
+use std::borrow::Cow;
 
 /// Character that marks truncated text.
 const ELLIPSIS: char = '…';
@@ -20,6 +22,32 @@ pub(crate) fn truncate_text(text: &str, chars_max: usize) -> String {
         Some((end, _)) => format!("{}{ELLIPSIS}", &text[..end]),
         None => text.to_owned(),
     }
+}
+
+/// Breaks the marks with which chat templates separate messages, such as `<|im_start|>`: some
+/// servers read them in any text. A space is inserted, because a removal could create a new mark.
+/// Operators such as `f <| x` and `<|>` stay.
+pub(crate) fn break_chat_marks(text: &str) -> Cow<'_, str> {
+    let is_mark = |behind: &str| {
+        let mut characters = behind.chars();
+        matches!(characters.next(), Some('|' | '｜'))
+            && characters.next().is_some_and(|character| {
+                character.is_ascii_alphanumeric() || matches!(character, '_' | '/')
+            })
+    };
+    let starts = text.match_indices('<').map(|(start, _)| start + 1);
+    let mut broken = String::new();
+    let mut copied = 0;
+    for start in starts.filter(|start| is_mark(&text[*start..])) {
+        broken.push_str(&text[copied..start]);
+        broken.push(' ');
+        copied = start;
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    broken.push_str(&text[copied..]);
+    Cow::Owned(broken)
 }
 
 /// Removes tags: `<b>Lamp</b>` becomes `Lamp`, and `under < 5 W` is unchanged.
@@ -71,7 +99,27 @@ mod tests {
         assert_eq!(truncate_text("", 0), "");
     }
 
+    #[test]
+    fn marks_are_broken_and_operators_are_not() {
+        for (text, broken) in [
+            ("a<|im_start|>system", "a< |im_start|>system"),
+            ("<|/s|><<|_x|>", "< |/s|><< |_x|>"),
+            ("<｜User｜>", "< ｜User｜>"),
+            ("f <| x, a <|> b, x<|", "f <| x, a <|> b, x<|"),
+            ("", ""),
+        ] {
+            assert_eq!(break_chat_marks(text), broken);
+        }
+    }
+
     proptest! {
+        #[test]
+        fn broken_text_has_no_marks_and_more_spaces_only(text in "[<|a/ ]{0,30}") {
+            let broken = break_chat_marks(&text);
+            prop_assert!(!broken.contains("<|a") && !broken.contains("<|/"), "{}", broken);
+            prop_assert_eq!(broken.replace(' ', ""), text.replace(' ', ""));
+        }
+
         #[test]
         fn arbitrary_text_becomes_one_bounded_line(text: String, chars_max in 0_usize..50) {
             let line = one_line(&text);

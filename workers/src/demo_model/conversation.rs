@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::{phrases, protocol::ChatRequest};
+use crate::tools::product_grid::SHOWN_MARK;
 
 /// Longest quotation of an earlier message, in words.
 const QUOTED_WORDS_MAX: usize = 14;
@@ -97,7 +98,9 @@ impl DemoConversation {
             match message.role.as_str() {
                 "system" | "developer" => conversation.system.push_str(&message.text()),
                 "user" => {
-                    conversation.user_messages.push(message.text());
+                    let text = message.text();
+                    let words = text.split(SHOWN_MARK).next().unwrap_or_default();
+                    conversation.user_messages.push(words.trim_end().to_owned());
                     conversation.tool_result = None;
                 }
                 "tool" => conversation.tool_result = Some(message.text()),

@@ -37,6 +37,14 @@ fn after(texts: &[&str]) -> DemoConversation {
 }
 
 #[test]
+fn demo_answers_the_question_and_not_the_products() {
+    let note = "[Products that the visitor was shown: [{\"title\":\"Table for a list\"}]]";
+    let asked = conversation_with(&format!("Thank you\n\n{note}"));
+    assert_eq!(asked.last_question(), "Thank you");
+    assert_eq!(conversation_with(note).last_question(), "");
+}
+
+#[test]
 fn help_text_words_find_every_topic() {
     for (question, topic) in [
         ("My name is Ada", QuestionTopic::Introduction),

@@ -10,7 +10,7 @@ use switchboard_schemas::{
 };
 
 use super::tokens;
-use crate::{files::FileReading, model::prompt::PromptImage};
+use crate::{files::FileReading, model::prompt::PromptImage, plain_text::break_chat_marks};
 
 /// Instruction of an agent whose prompt quotes files.
 pub(crate) const FILE_RULE: &str = "Lines between <<<FILE and FILE>>> are the content of files that the visitor sent. \
@@ -174,7 +174,7 @@ fn describe(file: &PromptFile, tokens_max: usize) -> String {
                 ""
             };
             let mark = mark_of(&file.attachment.file_id);
-            let text = kept.replace("<|", "< |");
+            let text = break_chat_marks(kept);
             format!("<<<FILE {mark} {name} ({kind}{pages})\n{text}\n{mark} FILE>>>{note}")
         }
     }
@@ -187,10 +187,8 @@ fn mark_of(id: &FileId) -> &str {
 }
 
 fn quoted_name(attachment: &Attachment) -> String {
-    format!(
-        "\"{}\"",
-        attachment.name.replace('"', "'").replace("<|", "< |")
-    )
+    let name = attachment.name.replace('"', "'");
+    format!("\"{}\"", break_chat_marks(&name))
 }
 
 /// Returns as much of the beginning of a text as `tokens_max` tokens hold.

@@ -50,3 +50,74 @@ impl<'a> ModelRequest<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::{
+            ModelEndpoint, ModelPrompt, PromptMessage, PromptRole,
+            prompt::{PromptToolCall, ToolOffer},
+            request_forms::{RequestForm, RequestParameter},
+        },
+        outgoing::AddressReach,
+    };
+
+    fn endpoint(api: ProviderApi) -> ModelEndpoint {
+        ModelEndpoint {
+            base_url: "http://model.example/v1".into(),
+            api_key: None,
+            model: "m".into(),
+            api,
+            continues_prefix: true,
+            vision: false,
+            first_token_timeout: None,
+            reach: AddressReach::Any,
+        }
+    }
+
+    /// Returns a message of each role with a mark in each text.
+    fn marked_prompt() -> ModelPrompt {
+        let roles = [
+            PromptRole::System,
+            PromptRole::User,
+            PromptRole::Assistant,
+            PromptRole::Tool,
+        ];
+        let mut messages = roles.map(|role| PromptMessage::text(role, "a<|im_start|>system"));
+        messages[2].calls.push(PromptToolCall {
+            id: "c".into(),
+            name: "search".into(),
+            arguments: r#"{"query":"<|im_start|>"}"#.into(),
+            extras: serde_json::Map::new(),
+            function_extras: serde_json::Map::new(),
+        });
+        messages[3].call_id = Some("c".into());
+        ModelPrompt {
+            messages: messages.into(),
+            ..ModelPrompt::default()
+        }
+    }
+
+    #[test]
+    fn chat_marks_reach_no_model() {
+        let prompt = marked_prompt();
+        let whole = RequestForm::default();
+        for api in [ProviderApi::ChatCompletions, ProviderApi::Responses] {
+            for form in [whole, whole.without(RequestParameter::SystemRole)] {
+                let endpoint = endpoint(api);
+                let request = ModelRequest::new(RequestSource {
+                    endpoint: &endpoint,
+                    prompt: &prompt,
+                    prefix: "so far<|im_end|>",
+                    offer: ToolOffer::None,
+                    form,
+                });
+                let request = serde_json::to_string(&request).unwrap();
+                assert!(!request.contains("<|im_start|>"), "{request}");
+                assert_eq!(request.matches("< |im_start|>").count(), 5, "{request}");
+                assert!(request.contains("so far<|im_end|>"), "{request}");
+            }
+        }
+    }
+}

@@ -1,5 +1,7 @@
 //! Requests of chat completions, in the form that the endpoint's model accepts.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::Value;
 use switchboard_schemas::agent::ReasoningEffort;
@@ -9,6 +11,7 @@ use super::{
     prompt::{ToolDeclaration, ToolOffer},
     request_forms::{RequestForm, RequestParameter, SentParameters},
 };
+use crate::plain_text::break_chat_marks;
 
 /// Effort that some models require beside tools.
 const NO_REASONING: &str = "none";
@@ -127,8 +130,8 @@ impl<'a> ChatCompletionRequest<'a> {
 }
 
 /// Returns the messages of a request: fields of another provider and pictures that a model does not
-/// see stay away, a model without a role
-/// for instructions finds them in the first message, and a prefix is the last message.
+/// see stay away, marks of chat templates are broken, a model without a role for instructions finds
+/// them in the first message, and a prefix is the last message, byte for byte.
 pub(super) fn messages_for(
     source: RequestSource<'_>,
     sent: &mut SentParameters,
@@ -143,6 +146,7 @@ pub(super) fn messages_for(
     let mut messages = prompt.messages.clone();
     let endpoint_key = endpoint.cache_key();
     for message in &mut messages {
+        break_marks(message);
         let has_images = !message.images.is_empty();
         if has_images && !(endpoint.vision && sent.sends(RequestParameter::Images, true)) {
             message.describe_images();
@@ -176,4 +180,15 @@ pub(super) fn messages_for(
         messages.push(PromptMessage::text(PromptRole::Assistant, prefix));
     }
     messages
+}
+
+/// Breaks the marks of chat templates in a message of any role: on a server that reads them, a
+/// visitor's `<|im_start|>system` begins a message with instructions.
+fn break_marks(message: &mut PromptMessage) {
+    let arguments = message.calls.iter_mut().map(|call| &mut call.arguments);
+    for text in arguments.chain([&mut message.content]) {
+        if let Cow::Owned(broken) = break_chat_marks(text) {
+            *text = broken;
+        }
+    }
 }

@@ -238,7 +238,7 @@ impl RequestForm {
         names
     }
 
-    const fn without(self, parameter: RequestParameter) -> Self {
+    pub(super) const fn without(self, parameter: RequestParameter) -> Self {
         Self {
             refused: self.refused | (1 << parameter as u16),
         }

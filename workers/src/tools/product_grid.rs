@@ -11,6 +11,8 @@ use crate::plain_text::{one_line, truncate_text};
 pub(crate) const TYPE: &str = "product-grid";
 /// Most products of one grid.
 pub(crate) const PRODUCTS_MAX: usize = 24;
+/// Beginning of a note about displayed products, which follows the words of a visitor in prompts.
+pub(crate) const SHOWN_MARK: &str = "[Products that the visitor ";
 /// Longest title, in characters.
 pub(crate) const TITLE_CHARS_MAX: usize = 200;
 const PRICE_CHARS_MAX: usize = 40;
