@@ -12,8 +12,15 @@ use crate::support::{
     eventually, send, service_address,
 };
 
-/// Conversations of the organization that is removed, more than are counted in one step.
-const CONVERSATIONS: usize = 10_000;
+/// Conversations of the organization that is removed, more than are counted in one step; fewer in a
+/// cluster, where they take minutes.
+fn conversations() -> usize {
+    match Profile::from_environment() {
+        Profile::Embedded => 10_000,
+        Profile::Cluster => 2_000,
+    }
+}
+
 /// Chats that are sent at the same time.
 const AT_ONCE: usize = 64;
 /// A word in every text of the organization.
@@ -72,7 +79,7 @@ async fn killed_removal_of_many_conversations_leaves_no_word() {
     let admin = service.admin();
     let receipt = receipt_in(&admin, &path, &["finished"]).await;
     // The conversations of `fill`, with one of the team.
-    let conversations = CONVERSATIONS + 1;
+    let conversations = conversations() + 1;
     assert_eq!(
         (&receipt["conversations"], &receipt["messages"]),
         (&json!(conversations), &json!(2 * conversations)),
@@ -90,7 +97,7 @@ async fn killed_removal_of_many_conversations_leaves_no_word() {
 async fn fill(service: &TestService, organization: &Organization) {
     let (client, admin) = (organization.client(), service.admin());
     let path = organization.path("/chat");
-    let chats = stream::iter(0..CONVERSATIONS).map(|number| {
+    let chats = stream::iter(0..conversations()).map(|number| {
         let body = json!({"message": WORD, "sessionId": format!("{WORD}-{number}"), "stream": false,
             "visitorEmail": format!("{WORD}@example.org")});
         let (client, path) = (&client, &path);
