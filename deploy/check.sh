@@ -28,7 +28,7 @@ check_compose() {
   [ "$(grep -c 'service_completed_successfully' <<<"$resolved")" = 5 ] || die "a role does not wait for migrate"
   ! grep -q '9090' <<<"$resolved" || die "docker-compose.yml publishes the private port"
   # The ingress trusts the gateway, from which a proxy on the machine reaches it.
-  [ "$(sed -n 's/^ *gateway: *//p' <<<"$resolved")" = "$(sed -n 's/.*TRUSTED_PROXIES: *//p' <<<"$resolved")" ] \
+  [ "$(sed -n 's/^[ -]*gateway: *//p' <<<"$resolved")" = "$(sed -n 's/.*TRUSTED_PROXIES: *//p' <<<"$resolved")" ] \
     || die "docker-compose.yml does not trust the gateway of its network"
 }
 
