@@ -89,23 +89,25 @@ impl Browser {
             .await
     }
 
-    /// Signs in through the proxy that the test acts as, and returns the status and the time.
-    async fn sign_in_from(&self, address: &str, email: &str, password: &str) -> (u16, Duration) {
-        let page = [
-            ("sec-fetch-site", "same-origin"),
-            ("x-forwarded-for", address),
-        ];
-        let body = json!({"email": email, "password": password});
-        let began = Instant::now();
-        let answer = self
-            .send_from(&page, Method::POST, SESSION, Some(&body))
-            .await;
-        (answer.status, began.elapsed())
-    }
-
     async fn is_signed_in(&self) -> bool {
         self.get(SESSION).await.status == 200
     }
+}
+
+/// Signs in through the proxy that the test acts as, and returns the status and the time.
+async fn sign_in_from(
+    client: &Client,
+    address: &str,
+    email: &str,
+    password: &str,
+) -> (u16, Duration) {
+    let began = Instant::now();
+    let request = client
+        .request(Method::POST, SESSION)
+        .header("sec-fetch-site", "same-origin")
+        .header("x-forwarded-for", address)
+        .json(&json!({"email": email, "password": password}));
+    (send(request).await.status, began.elapsed())
 }
 
 /// An account that signed in by its invitation.
