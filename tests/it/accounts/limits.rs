@@ -13,10 +13,11 @@ fn retry_after(answer: &Answer) -> u64 {
 }
 
 #[tokio::test]
-async fn person_may_send_1200_admin_requests_a_minute() {
-    const LIMIT: usize = 1200;
-    let organization = OrganizationDocument::new().apply_to_shared().await;
-    let service = organization.service();
+async fn person_has_one_exact_limit_on_all_ingresses() {
+    const LIMIT: usize = 150;
+    let setting = "SWITCHBOARD__INGRESS__ADMIN_REQUESTS_PER_MINUTE";
+    let service = &TestService::start_with(&[(setting, "150")]).await;
+    let organization = OrganizationDocument::new().apply(service).await;
     let person = Person::new(service, &organization, "viewer").await;
     let path = organization.admin_path("");
     let urls = service.admin_urls();
