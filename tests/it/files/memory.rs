@@ -14,7 +14,7 @@ use super::{form, send_form, taking_files};
 use crate::support::{OrganizationDocument, Profile, TestService};
 
 const UPLOADS: usize = 100;
-const UPLOAD_BYTES: usize = 3_000_000;
+const UPLOAD_BYTES: usize = 2_000_000;
 /// Memory that all uploads together may take: the buffers of their connections, however large the
 /// files are.
 const GROWTH_BYTES_MAX: u64 = UPLOADS as u64 * 1_500_000;
