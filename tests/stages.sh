@@ -83,20 +83,28 @@ busy_percent() {
   echo "$1 $(cpu_ticks)" | awk '{ all = $4 - $2; print all ? int(100 * (all - ($3 - $1)) / all) : 0 }'
 }
 
-# report STATUS : prints the stages, and at the very end what failed
+# report STATUS : prints the stages, and at the end what failed, first with its output and then by name
 report() {
   printf '\n=== stages\n'
   awk -F '\t' '{ printf "%5s s  %-6s  %-8s  %-21s  %s\n", $1, $2, $3, $4, $5 }' "$RESULTS"
   printf '%5s s  in all; %s %% of %s processors busy\n' "$((SECONDS - RUN_BEGAN))" "$(busy_percent "$CPU_BEGAN")" "$(nproc)"
   if [ "$1" != 0 ]; then
     printf '\n=== failures\n'
-    awk -F '\t' '$2 == "FAILED" { print $3 "\t" $5 }' "$RESULTS" | while IFS=$'\t' read -r lane name; do
+    failed_stages | while IFS=$'\t' read -r lane name; do
       printf '\n--- stage %s\n' "$name"
       output_of "$name" "$LOGS/$lane.log" | print_failures
+    done
+    printf '\n=== failed\n'
+    failed_stages | while IFS=$'\t' read -r lane name; do
+      echo "$name"
+      output_of "$name" "$LOGS/$lane.log" | sed -nE 's/^---- (.*) stdout ----$/    \1/p' | sort -u
     done
   fi
   awk -F '\t' '$4 != "" { split($4, count, " "); passed += count[1]; failed += count[3] } END { print passed + 0 " passed, " failed + 0 " failed" }' "$RESULTS"
 }
+
+# failed_stages : prints lane and name of each stage that failed
+failed_stages() { awk -F '\t' '$2 == "FAILED" { print $3 "\t" $5 }' "$RESULTS"; }
 
 # output_of STAGE LOG : prints what a stage has printed
 output_of() {

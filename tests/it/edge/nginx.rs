@@ -170,7 +170,10 @@ async fn largest_heads_fit_the_proxy_buffer_and_the_contract() {
     let service = SharedService::get().await;
     let nginx = Nginx::before(&service).await;
     let long = "🦀".repeat(200);
-    let model = format!("{}{}", crate::support::unique("model"), "é".repeat(300));
+    let model: String = format!("{}{}", crate::support::unique("model"), "é".repeat(200))
+        .chars()
+        .take(200)
+        .collect();
     let organization = OrganizationDocument::new()
         .shop(json!({"name": long, "description": long, "model": model}))
         .team(
