@@ -1,4 +1,4 @@
-//! MemberCeilings that the operator sets for the members of organizations.
+//! Ceilings that the operator sets for the members of organizations.
 
 use serde::{Deserialize, Serialize};
 

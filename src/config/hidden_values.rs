@@ -14,6 +14,7 @@ const SECRET_KEYS: [&str; 6] = [
 /// Words that mark librdkafka properties whose values are never printed.
 const SECRET_PROPERTY_WORDS: [&str; 4] = ["password", "secret", "pem", "oauthbearer.config"];
 pub(super) const HIDDEN: &str = "(hidden)";
+
 /// Replaces all secrets of the configuration.
 pub(super) fn hide_secrets(table: &mut Table) {
     for path in SECRET_KEYS {

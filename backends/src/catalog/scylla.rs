@@ -1,5 +1,6 @@
-//! The catalog on ScyllaDB or Cassandra. Each change writes all tables in one logged batch with one
-//! timestamp, so that two simultaneous changes end the same everywhere.
+//! The catalog on ScyllaDB or Cassandra. Each change writes all tables with one timestamp, so that
+//! two simultaneous changes end the same everywhere, and in one logged batch, if it is not too long
+//! for one.
 //!
 //! The table that lists are read from contains summaries. Rows that an older version wrote are
 //! whole entries until their next change; both are parsed into the same type.

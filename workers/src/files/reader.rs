@@ -67,12 +67,13 @@ impl ReaderPlace {
 
 /// A reader of files, with a bound on the number of files at once. One of them is free for the
 /// other organizations, however many files one of them sends.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct FileReader {
     place: ReaderPlace,
     readers_max: usize,
     all: Arc<Semaphore>,
-    by_org: Arc<Mutex<HashMap<OrgId, Weak<Semaphore>>>>,
+    /// Permits of the organizations whose files are read or wait.
+    by_org: Mutex<HashMap<OrgId, Weak<Semaphore>>>,
 }
 
 /// The right to read one file. Until it is granted, the file need not be in memory.
@@ -92,7 +93,7 @@ impl FileReader {
             place,
             readers_max,
             all: Arc::new(Semaphore::new(readers_max)),
-            by_org: Arc::default(),
+            by_org: Mutex::default(),
         }
     }
 

@@ -193,6 +193,9 @@ impl<T> LaneDispatcher<T> {
 
     fn start_next_of(&mut self, kind: LaneKind) -> Option<(LaneKey, T)> {
         let (slots, weights) = (&mut self.slots[kind.slots()], &self.weights);
+        if slots.are_full() {
+            return None;
+        }
         let key = self.ready[kind as usize].pop_where(|organization| {
             let weight = organization.as_ref().and_then(|it| weights.get(it));
             slots.may_take(organization, weight.map_or(1, |weight| *weight as usize))

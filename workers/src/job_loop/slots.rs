@@ -28,6 +28,10 @@ impl SharedSlots {
         }
     }
 
+    pub(super) const fn are_full(&self) -> bool {
+        self.running >= self.max
+    }
+
     /// Returns true if a job of the organization may start. One that runs nothing may as long as a
     /// slot is free.
     pub(super) fn may_take(&self, organization: &Option<OrgId>, weight: usize) -> bool {

@@ -91,7 +91,7 @@ impl LogWriter {
         self.ask(WriteCommand::Flush, timeout).await
     }
 
-    /// Removes the records of a conversation from the file, after the commands queued before.
+    /// Removes records from the file, after the commands queued before.
     pub(super) async fn erase(
         &self,
         filter: RecordFilter,

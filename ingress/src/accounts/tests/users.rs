@@ -245,17 +245,21 @@ async fn session_tells_that_no_model_is_configured() {
     assert_eq!(has_model().await, true);
 }
 
+async fn world_with(ceilings: MemberCeilings) -> World {
+    World::with(IngressConfig {
+        ceilings,
+        ..unthrottled()
+    })
+    .await
+}
+
 #[tokio::test]
 async fn member_obeys_ceilings_but_keeps_the_operators_values() {
-    let ceilings = MemberCeilings {
+    let world = world_with(MemberCeilings {
         output_tokens_max: 100,
         requests_per_minute_max: 10,
         installation_models: vec!["small".into()],
         ..MemberCeilings::default()
-    };
-    let world = World::with(IngressConfig {
-        ceilings,
-        ..unthrottled()
     })
     .await;
     let (owner, _) = person(&world, "owner@example.org", "owner").await;
@@ -322,14 +326,10 @@ async fn member_obeys_ceilings_but_keeps_the_operators_values() {
 
 #[tokio::test]
 async fn organization_has_at_most_its_agents_and_keys() {
-    let ceilings = MemberCeilings {
+    let world = world_with(MemberCeilings {
         agents_max: 2,
         keys_max: 2,
         ..MemberCeilings::default()
-    };
-    let world = World::with(IngressConfig {
-        ceilings,
-        ..unthrottled()
     })
     .await;
     let (owner, _) = person(&world, "owner@example.org", "owner").await;
