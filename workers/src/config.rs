@@ -86,7 +86,8 @@ pub struct WorkersConfig {
     /// Time after the deadline of a turn in which storing and announcing its end is still retried.
     pub store_grace_ms: u64,
     /// Time from the deletion of an organization to the erasure of its data; longer than
-    /// `job_deadline_ms` and `store_grace_ms` together and a minute, so that no reply is running.
+    /// `job_deadline_ms` and `store_grace_ms` together and a minute, and than the timeouts of
+    /// `products`, so that no reply and no feed is running.
     pub removal_delay_ms: u64,
     /// Shortest pause between two attempts to reach the store or the bus.
     pub store_retry_delay_min_ms: u64,

@@ -158,6 +158,9 @@ async fn write_document(
     context: &ApplyContext,
     PlannedDocument { document, entries }: PlannedDocument,
 ) -> Result<AppliedDocument, ApplyError> {
+    for organization in &document.organizations {
+        context.retire_remains(&organization.slug).await?;
+    }
     let mut written = Vec::new();
     for entry in entries.iter().flatten() {
         written.extend(write_if_changed(context, entry).await?);

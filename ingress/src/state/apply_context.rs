@@ -4,12 +4,14 @@ use std::sync::{Arc, OnceLock};
 
 use switchboard_backends::{
     Backends, StoreError,
+    accounts::AccountActivityStore,
     bus::MessageBus,
     catalog::{CatalogEntry, CatalogStore, EntryKind},
     relay::KeyValueMemory,
+    store::{ConversationStore, listing::ListQuery},
     vault::SecretVault,
 };
-use switchboard_schemas::{ids::OrgId, secret::InstallationSecret};
+use switchboard_schemas::{ids::OrgId, removal::OrganizationRemoval, secret::InstallationSecret};
 use tokio::sync::Mutex;
 
 use super::AddressCheck;
@@ -18,11 +20,13 @@ use crate::ceilings::MemberCeilings;
 /// Dependencies of a change to the catalog, and the lock that serializes changes within a process.
 pub struct ApplyContext {
     pub(crate) catalog: Arc<dyn CatalogStore>,
+    accounts: Arc<dyn AccountActivityStore>,
+    store: Arc<dyn ConversationStore>,
     pub(crate) bus: Arc<dyn MessageBus>,
     pub(crate) relay: Arc<dyn KeyValueMemory>,
     pub(crate) secret: InstallationSecret,
     pub(crate) vault: SecretVault,
-    /// MemberCeilings that the operator sets for members.
+    /// Ceilings that the operator sets for members.
     pub(crate) ceilings: MemberCeilings,
     /// Checks addresses of providers and feeds; none in commands and tests.
     pub(crate) address_check: OnceLock<AddressCheck>,
@@ -39,10 +43,14 @@ impl ApplyContext {
             catalog,
             bus,
             relay,
+            accounts,
+            store,
             ..
         } = backends.clone();
         Self {
             catalog,
+            accounts,
+            store,
             bus,
             relay,
             vault: SecretVault::new(&secret),
@@ -65,12 +73,60 @@ impl ApplyContext {
     /// # Errors
     /// The catalog cannot be reached.
     pub async fn organization_id(&self, slug: &str) -> Result<OrgId, StoreError> {
-        let mut id = OrgId::derive(&self.secret, slug);
-        while let Some(CatalogEntry::Removal(removal)) =
-            self.catalog.get(EntryKind::Removal, id.as_str()).await?
-        {
-            id = removal.successor;
+        Ok(self.find_id(slug).await?.0)
+    }
+
+    /// Begins the removal of what is left of an organization with this slug, if an older version
+    /// deleted it.
+    pub(crate) async fn retire_remains(&self, slug: &str) -> Result<(), StoreError> {
+        let (_, remains) = self.find_id(slug).await?;
+        for removal in remains {
+            self.catalog.put(&CatalogEntry::Removal(removal)).await?;
         }
-        Ok(id)
+        Ok(())
+    }
+
+    /// Returns the id of the organization with this slug, and the removals that its predecessors
+    /// lack.
+    async fn find_id(&self, slug: &str) -> Result<(OrgId, Vec<OrganizationRemoval>), StoreError> {
+        let (mut id, mut missing) = (OrgId::derive(&self.secret, slug), Vec::new());
+        loop {
+            if let Some(successor) = self.successor(&id).await? {
+                id = successor;
+            } else if self.exists(&id).await? || !self.has_remains(&id).await? {
+                return Ok((id, missing));
+            // Again, because another process may have created or removed it meanwhile.
+            } else if !self.exists(&id).await? && self.successor(&id).await?.is_none() {
+                // Derived, so that two processes find the same one.
+                let successor = OrgId::derive(&self.secret, id.as_str());
+                missing.push(OrganizationRemoval {
+                    successor: successor.clone(),
+                    ..OrganizationRemoval::begin(id, None)
+                });
+                id = successor;
+            }
+        }
+    }
+
+    async fn exists(&self, id: &OrgId) -> Result<bool, StoreError> {
+        let found = self.catalog.get(EntryKind::Organization, id.as_str());
+        Ok(found.await?.is_some())
+    }
+
+    async fn successor(&self, removed: &OrgId) -> Result<Option<OrgId>, StoreError> {
+        let found = self.catalog.get(EntryKind::Removal, removed.as_str());
+        Ok(match found.await? {
+            Some(CatalogEntry::Removal(removal)) => Some(removal.successor),
+            _ => None,
+        })
+    }
+
+    async fn has_remains(&self, id: &OrgId) -> Result<bool, StoreError> {
+        let one = ListQuery {
+            limit: 1,
+            ..ListQuery::default()
+        };
+        Ok(!self.accounts.log_entries(id, None, 1).await?.is_empty()
+            || !self.store.conversations(id, &one).await?.is_empty())
     }
 }

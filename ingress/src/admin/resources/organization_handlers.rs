@@ -36,6 +36,8 @@ pub(in crate::admin) async fn create(
     body: JsonBody<OrganizationFields>,
 ) -> ApiResult<JsonResponse<201, OrganizationView>> {
     let fields = body.parse(&admin.state).await?;
-    let id = admin.state.apply.organization_id(&fields.slug).await?;
+    let context = &admin.state.apply;
+    context.retire_remains(&fields.slug).await?;
+    let id = context.organization_id(&fields.slug).await?;
     create_in::<OrganizationResource, _>(&admin, &id, &fields).await
 }

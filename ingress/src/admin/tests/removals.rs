@@ -1,7 +1,10 @@
 //! Deletion of organizations, their receipts, and the ids of their successors.
 
 use serde_json::{Value, json};
-use switchboard_backends::testing::Fault;
+use switchboard_backends::{
+    catalog::{CatalogEntryStore, EntryKind},
+    testing::Fault,
+};
 use switchboard_schemas::ids::{AgentId, OrgId};
 
 use super::{admin, of};
@@ -37,6 +40,41 @@ async fn used_slug_is_another_organization() {
         ids.push(id);
     }
     assert_eq!(ids[0], OrgId::derive(&secret(), "acme-2").as_str());
+}
+
+/// Older versions removed the organization from the catalog and nothing else.
+#[tokio::test]
+async fn slug_that_an_older_version_freed_is_another_organization() {
+    let world = World::new().await;
+    let old = create(&world).await;
+    let old_id: OrgId = old.parse().unwrap();
+    world
+        .catalog
+        .remove(EntryKind::Organization, &old_id, &old)
+        .await
+        .unwrap();
+    let document = json!({ "organizations": [{ "slug": "acme-2", "name": "Acme" }] });
+    let apply = async |path: &str| {
+        let applied = world.admin("POST", path, &[], document.clone()).await;
+        applied.expect(200)
+    };
+    let removals = async || {
+        let list = world.admin("GET", "/api/admin/removals", &[], Value::Null);
+        list.await.expect(200)["items"].clone()
+    };
+    apply("/api/admin/apply/plan").await;
+    assert_eq!(removals().await, json!([]));
+    let new = apply("/api/admin/apply").await["organizations"][0]["id"].clone();
+    assert_ne!(new, old);
+    assert_eq!(removals().await[0]["organizationId"], old);
+    assert_eq!(removals().await[0]["requestId"], Value::Null);
+    assert_eq!(
+        apply("/api/admin/apply").await["organizations"][0]["id"],
+        new
+    );
+    delete(&world, new.as_str().unwrap()).await;
+    assert_ne!(create(&world).await, new);
+    assert_eq!(removals().await.as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]
