@@ -219,9 +219,19 @@ impl KeyId {
 }
 
 impl UserId {
-    /// Derives the id of the account with this e-mail address. Finding an account by address is
-    /// reading an id, and two simultaneous invitations of one address create one account.
-    pub fn derive(secret: &InstallationSecret, email: &EmailAddress) -> Self {
+    /// Derives the id of the organization's account with this e-mail address. Finding an account by
+    /// address is reading an id, and two simultaneous invitations of one address create one
+    /// account.
+    pub fn derive(secret: &InstallationSecret, org: &OrgId, email: &EmailAddress) -> Self {
+        Self(encode_id(
+            Self::PREFIX,
+            keyed_bits(secret, "user", &[org.as_str(), email.as_str()]),
+        ))
+    }
+
+    /// Derives the id that an older version gave to the account with this e-mail address, the only
+    /// one in the installation.
+    pub fn of_older_version(secret: &InstallationSecret, email: &EmailAddress) -> Self {
         Self(encode_id(
             Self::PREFIX,
             keyed_bits(secret, "user", &[email.as_str()]),

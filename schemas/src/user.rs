@@ -1,4 +1,5 @@
-//! Users of the dashboard: accounts of an organization, each identified by an e-mail address.
+//! Users of the dashboard: accounts of an organization, each identified by an e-mail address. A
+//! person in several organizations has an account in each.
 
 use std::fmt;
 
@@ -15,11 +16,11 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct User {
-    /// Id of the account, derived from the address.
+    /// Id of the account, derived from organization and address.
     pub id: UserId,
     /// Organization of the account.
     pub org_id: OrgId,
-    /// E-mail address of the account, unique in the installation.
+    /// E-mail address of the account, unique in the organization.
     pub email: EmailAddress,
     /// Display name of the user.
     pub name: String,

@@ -61,7 +61,7 @@ fn email() -> EmailAddress {
 }
 
 fn user() -> UserId {
-    UserId::derive(&InstallationSecret::from_bytes([1; 32]), &email())
+    UserId::derive(&InstallationSecret::from_bytes([1; 32]), &org(), &email())
 }
 
 pub(super) fn session() -> DashboardSession {

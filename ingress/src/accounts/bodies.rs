@@ -20,6 +20,10 @@ pub(crate) struct SignInRequest {
     #[serde(default)]
     #[schema(value_type = String, required = true, format = Password)]
     pub(super) password: Value,
+    /// Slug of the organization; required if the installation has several.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    pub(super) organization: Value,
 }
 
 /// A one-time link. Invitations and password links need the password to set.

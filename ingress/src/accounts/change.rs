@@ -6,9 +6,10 @@ use sha2::{Digest, Sha256};
 use switchboard_backends::catalog::{CatalogEntry, EntryKind};
 use switchboard_schemas::{
     ids::{OrgId, RequestId, UserId},
-    user::{UserAccount, UserRole, UserState},
+    user::{User, UserAccount, UserRole, UserState},
 };
 
+use super::session::find_account;
 use crate::{
     http::{ApiError, ApiResult, ErrorCode},
     state::{
@@ -85,18 +86,17 @@ pub(crate) async fn change_account(
 /// Creates an account.
 ///
 /// # Errors
-/// Returns 409 if any organization has an account with this address, or if the organization has too
-/// many.
+/// Returns 409 if the organization has an account with this address, or too many. Accounts of other
+/// organizations make no difference.
 pub(crate) async fn create_account(state: &AppState, account: UserAccount) -> ApiResult<()> {
     let nonce = RequestId::random();
     let id = account.user.id.clone();
     loop {
         {
             let _guard = state.apply.write_lock.lock().await;
-            if state
-                .backends
-                .catalog
-                .get(EntryKind::User, id.as_str())
+            let User { org_id, email, .. } = &account.user;
+            let catalog = state.backends.catalog.as_ref();
+            if find_account(catalog, &state.secret, org_id, email)
                 .await?
                 .is_some()
             {

@@ -20,6 +20,7 @@ use switchboard_schemas::{
     user::{LinkPurpose, OneTimeLink, User, UserAccount, UserRole, UserState},
 };
 
+use super::session::find_account;
 use crate::audit::record_command;
 
 /// Content of a link: the user id and the secret.
@@ -51,9 +52,6 @@ pub enum LinkIssueError {
     /// The account is disabled.
     #[error("this account is disabled")]
     Disabled,
-    /// The address belongs to an account of another organization.
-    #[error("this address belongs to an account of another organization")]
-    OfAnotherOrganization,
 }
 
 impl LinkText {
@@ -124,20 +122,13 @@ impl LinkMaker {
         org: &OrgId,
         email: &EmailAddress,
     ) -> Result<String, LinkIssueError> {
-        let id = UserId::derive(&self.secret, email);
-        let known = match self.catalog.get(EntryKind::User, id.as_str()).await? {
-            Some(CatalogEntry::User(account)) => Some(*account),
-            _ => None,
-        };
+        let known = find_account(self.catalog.as_ref(), &self.secret, org, email).await?;
         let action = if known.is_some() {
             AuditAction::Link
         } else {
             AuditAction::Create
         };
         let mut account = known.unwrap_or_else(|| self.new_owner(org, email));
-        if account.user.org_id != *org {
-            return Err(LinkIssueError::OfAnotherOrganization);
-        }
         if account.user.state == UserState::Disabled {
             return Err(LinkIssueError::Disabled);
         }
@@ -147,6 +138,7 @@ impl LinkMaker {
             LinkPurpose::SignIn,
             Timestamp::now().after(self.lifetime),
         );
+        let id = account.user.id.clone();
         self.catalog
             .put(&CatalogEntry::User(Box::new(account)))
             .await?;
@@ -193,7 +185,7 @@ pub(crate) fn new_account(
     role: UserRole,
 ) -> UserAccount {
     let user = User {
-        id: UserId::derive(secret, &email),
+        id: UserId::derive(secret, org, &email),
         org_id: org.clone(),
         email,
         name,

@@ -4,12 +4,15 @@
 use axum::extract::FromRequestParts;
 use http::{HeaderMap, StatusCode, request::Parts};
 use switchboard_backends::{
+    StoreError,
     accounts::DashboardSession,
-    catalog::{CatalogEntry, EntryKind},
+    catalog::{CatalogEntry, CatalogEntryStore, EntryKind},
 };
 use switchboard_schemas::{
-    ids::UserId,
+    email::EmailAddress,
+    ids::{OrgId, UserId},
     random_token::{RandomToken, TokenHash, TokenPurpose},
+    secret::InstallationSecret,
     time::Timestamp,
     user::{UserAccount, UserState},
 };
@@ -119,6 +122,29 @@ pub(crate) async fn load_account(state: &AppState, id: &UserId) -> ApiResult<Opt
         Some(CatalogEntry::User(account)) => Ok(Some(*account)),
         _ => Ok(None),
     }
+}
+
+/// Returns the organization's account with this address.
+///
+/// # Errors
+/// The catalog cannot be reached.
+pub(crate) async fn find_account(
+    catalog: &dyn CatalogEntryStore,
+    secret: &InstallationSecret,
+    org: &OrgId,
+    email: &EmailAddress,
+) -> Result<Option<UserAccount>, StoreError> {
+    for id in [
+        UserId::derive(secret, org, email),
+        UserId::of_older_version(secret, email),
+    ] {
+        if let Some(CatalogEntry::User(account)) = catalog.get(EntryKind::User, id.as_str()).await?
+            && account.user.org_id == *org
+        {
+            return Ok(Some(*account));
+        }
+    }
+    Ok(None)
 }
 
 /// Creates a session of `account` with a new token, so that an attacker cannot preset a known one.

@@ -29,7 +29,7 @@ use super::{
     change_account, check_same_site,
     cookie::{expired_cookies, session_cookie},
     link::LinkText,
-    session::{begin_session, end_held, load_account},
+    session::{begin_session, end_held, find_account, load_account},
 };
 use crate::{
     audit::{AuditChange, AuditTrail},
@@ -53,6 +53,7 @@ pub(crate) const LINK_PATH: &str = "/api/dashboard/link";
 pub(crate) const PASSWORD_PATH: &str = "/api/dashboard/password";
 
 const EMAIL: &str = "email";
+const ORGANIZATION: &str = "organization";
 const PASSWORD: &str = "password";
 const LINK: &str = "link";
 const CURRENT_PASSWORD: &str = "currentPassword";
@@ -83,13 +84,14 @@ async fn sign_in(
     let (headers, body): (_, SignInRequest) = read_own_body(&state, request).await?;
     let email = required_text(EMAIL, &body.email)?;
     let password = offered_password(required_text(PASSWORD, &body.password)?);
+    let organization = fields::text_value(ORGANIZATION, &body.organization)?;
     let attempt = state
         .limits
         .begin_sign_in(&email.trim().to_ascii_lowercase(), &address)
         .await?;
     // A malformed address is treated as unknown: response and timing are the same.
     let known = match email.parse::<EmailAddress>() {
-        Ok(email) => load_account(&state, &UserId::derive(&state.secret, &email)).await?,
+        Ok(email) => account_to_sign_in(&state, organization, &email).await?,
         Err(_) => None,
     };
     let known = known.filter(|account| account.user.state == UserState::Active);
@@ -100,10 +102,34 @@ async fn sign_in(
     let Some(account) = known.filter(|_| is_right) else {
         return Err(ApiError::uncoded(
             StatusCode::UNAUTHORIZED,
-            "wrong e-mail address or password",
+            "wrong e-mail address or password, or another organization",
         ));
     };
     start_session(&state, &headers, &trail, &account).await
+}
+
+/// Returns the account of an address in the organization with this slug. Without a slug it is the
+/// only organization, or the account is from a version that had one account per address.
+async fn account_to_sign_in(
+    state: &AppState,
+    slug: Option<&str>,
+    email: &EmailAddress,
+) -> ApiResult<Option<UserAccount>> {
+    let catalog = state.backends.catalog.as_ref();
+    let org = match slug.map(str::trim).filter(|slug| !slug.is_empty()) {
+        Some(slug) => state.apply.organization_id(slug).await?,
+        None => {
+            let mut all = catalog.page(EntryKind::Organization, None, 0, 1).await?;
+            match all.entries.pop().filter(|_| all.total == 1) {
+                Some(only) => only.org_id().clone(),
+                None => {
+                    let id = UserId::of_older_version(&state.secret, email);
+                    return load_account(state, &id).await;
+                }
+            }
+        }
+    };
+    Ok(find_account(catalog, &state.secret, &org, email).await?)
 }
 
 /// Deletes the session and its cookies, even if the session has expired.

@@ -231,7 +231,7 @@ async fn dashboard_change(world: &World, method: &str, path: &str, slug: &str) -
     let body = match (method, path) {
         ("POST", "/api/dashboard/link") => return Some(welcome),
         ("POST", "/api/dashboard/session") => {
-            json!({ "email": format!("{slug}@example.org"), "password": PASS })
+            json!({ "email": format!("{slug}@example.org"), "password": PASS, "organization": "acme" })
         }
         ("POST", "/api/dashboard/password") => {
             json!({ "currentPassword": PASS, "newPassword": "another password" })

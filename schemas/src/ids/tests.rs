@@ -89,9 +89,14 @@ fn audit_ids_contain_their_time_and_sort_by_it() {
 #[test]
 fn spellings_of_an_address_are_one_account() {
     let secret = InstallationSecret::from_bytes([7; 32]);
-    let id = |text: &str| UserId::derive(&secret, &text.parse().unwrap());
-    assert_eq!(id("Ada@Example.org"), id("ada@example.org"));
-    assert_ne!(id("ada@example.org"), id("bob@example.org"));
+    let id = |org: &str, text: &str| {
+        let org = OrgId::derive(&secret, org);
+        UserId::derive(&secret, &org, &text.parse().unwrap())
+    };
+    let ada = id("acme", "ada@example.org");
+    assert_eq!(id("acme", "Ada@Example.org"), ada);
+    assert_ne!(id("acme", "bob@example.org"), ada);
+    assert_ne!(id("other", "ada@example.org"), ada);
 }
 
 #[test]

@@ -85,7 +85,7 @@ async fn changes_by_users_and_the_token_are_listed_latest_first() {
     assert_eq!(entries[..4], expected, "{entries:?}");
     assert_eq!(
         (&items[0]["actor"]["type"], &items[2]["actor"]["email"]),
-        (&json!("token"), &json!(changed.owner.email))
+        (&json!("token"), &json!(changed.owner.login.email))
     );
     let request = items[2]["requestId"].as_str().unwrap();
     assert!(request.starts_with("req_"), "{request}");

@@ -26,7 +26,7 @@ fn changes(organization: &Organization, person: &Person) -> Vec<(Method, String,
     let named = |slug: &str| Some(json!({"slug": slug, "name": "Evil"}));
     let invited = json!({"email": "e@evil.example", "role": "owner"});
     let password = json!({"currentPassword": PASS, "newPassword": "evil evil evil"});
-    let sign_in = json!({"email": person.email, "password": PASS});
+    let sign_in = person.login.with(PASS);
     vec![
         (Method::POST, agents, named("evil")),
         (Method::PATCH, agent.clone(), Some(json!({"name": "Evil"}))),

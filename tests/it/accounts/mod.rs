@@ -84,9 +84,8 @@ impl Browser {
         answer
     }
 
-    async fn sign_in(&mut self, email: &str, password: &str) -> Answer {
-        self.keep(SESSION, &json!({"email": email, "password": password}))
-            .await
+    async fn sign_in(&mut self, login: &Login, password: &str) -> Answer {
+        self.keep(SESSION, &login.with(password)).await
     }
 
     async fn is_signed_in(&self) -> bool {
@@ -98,7 +97,7 @@ impl Browser {
 async fn sign_in_from(
     client: &Client,
     address: &str,
-    email: &str,
+    login: &Login,
     password: &str,
 ) -> (u16, Duration) {
     let began = Instant::now();
@@ -106,14 +105,35 @@ async fn sign_in_from(
         .request(Method::POST, SESSION)
         .header("sec-fetch-site", "same-origin")
         .header("x-forwarded-for", address)
-        .json(&json!({"email": email, "password": password}));
+        .json(&login.with(password));
     (send(request).await.status, began.elapsed())
+}
+
+/// Organization and address of an account.
+#[derive(Clone)]
+struct Login {
+    organization: String,
+    email: String,
+}
+
+impl Login {
+    /// Returns the login of another address in the same organization.
+    fn of_another(&self, email: &str) -> Self {
+        Self {
+            email: email.to_owned(),
+            ..self.clone()
+        }
+    }
+
+    fn with(&self, password: &str) -> Value {
+        json!({"email": self.email, "password": password, "organization": self.organization})
+    }
 }
 
 /// An account that signed in by its invitation.
 struct Person {
     id: String,
-    email: String,
+    login: Login,
     browser: Browser,
 }
 
@@ -126,9 +146,13 @@ impl Person {
             .await;
         answer.assert_status(200);
         let text = |field: &str| user[field].as_str().unwrap().to_owned();
+        let organization = organization.slug().to_owned();
         Self {
             id: text("id"),
-            email: text("email"),
+            login: Login {
+                organization,
+                email: text("email"),
+            },
             browser,
         }
     }

@@ -93,7 +93,7 @@ async fn account_changes_end_all_sessions_on_every_ingress() {
     for way in ["password", "disabled", "removed"] {
         let mut person = Person::new(service, &organization, "viewer").await;
         let mut second = Browser::at(&last);
-        assert_eq!(second.sign_in(&person.email, PASS).await.status, 200);
+        assert_eq!(second.sign_in(&person.login, PASS).await.status, 200);
         let old = person.browser.clone();
         let path = organization.admin_path(&format!("/users/{}", person.id));
         let answer = match way {
@@ -116,13 +116,13 @@ async fn account_changes_end_all_sessions_on_every_ingress() {
             "who set the password stays in"
         );
         assert_eq!(
-            Browser::at(&last).sign_in(&person.email, PASS).await.status,
+            Browser::at(&last).sign_in(&person.login, PASS).await.status,
             401,
             "{way}"
         );
         match way {
             "password" => {
-                let answer = second.sign_in(&person.email, NEW_PASS).await;
+                let answer = second.sign_in(&person.login, NEW_PASS).await;
                 assert_eq!(answer.status, 200, "{}", answer.text);
             }
             "disabled" => {

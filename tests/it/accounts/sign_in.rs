@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use futures::{StreamExt, stream};
 use serde_json::json;
 
-use super::{Browser, PASS, Person, SESSION, invited, sign_in_from};
-use crate::support::{Client, OrganizationDocument, TestService};
+use super::{Browser, LINK, Login, PASS, Person, SESSION, invited, link_of, sign_in_from};
+use crate::support::{Client, OrganizationDocument, SharedService, TestService, unique};
 
 #[tokio::test]
 async fn session_is_valid_on_every_ingress() {
@@ -15,9 +15,10 @@ async fn session_is_valid_on_every_ingress() {
     let person = Person::new(service, &organization, "editor").await;
     let urls = service.public_urls();
     let mut browser = Browser::at(urls.last().unwrap());
-    let answer = browser
-        .sign_in(&format!(" {} ", person.email.to_uppercase()), PASS)
-        .await;
+    let spelled = person
+        .login
+        .of_another(&format!(" {} ", person.login.email.to_uppercase()));
+    let answer = browser.sign_in(&spelled, PASS).await;
     answer.assert_status(200);
     let cookie = answer.header("set-cookie").unwrap();
     assert!(
@@ -30,7 +31,7 @@ async fn session_is_valid_on_every_ingress() {
         let who = who.json();
         assert_eq!(
             (&who["user"]["email"], &who["user"]["role"]),
-            (&json!(person.email), &json!("editor"))
+            (&json!(person.login.email), &json!("editor"))
         );
         assert_eq!(who["organization"]["id"], organization.id.as_str());
         assert!(
@@ -50,20 +51,64 @@ async fn wrong_password_and_unknown_address_get_the_same_answer() {
     let person = Person::new(service, &organization, "owner").await;
     let waiting = invited(service, &organization, "owner").await;
     let mut refusals = vec![];
-    for email in [
-        person.email.as_str(),
-        "unknown@people.example",
-        waiting["email"].as_str().unwrap(),
-        "no address",
-    ] {
+    let elsewhere = Login {
+        organization: unique("none"),
+        ..person.login.clone()
+    };
+    let unknown = ["unknown@people.example", "no address"];
+    let others = [waiting["email"].as_str().unwrap()]
+        .into_iter()
+        .chain(unknown);
+    let others = others.map(|email| person.login.of_another(email));
+    for login in others.chain([person.login.clone(), elsewhere]) {
         let answer = Browser::at(&service.public_urls()[0])
-            .sign_in(email, "quite a wrong one")
+            .sign_in(&login, WRONG)
             .await;
         let problem = answer.assert_problem(401, None);
         assert_eq!(answer.header("set-cookie"), None);
         refusals.push((problem["title"].clone(), problem["detail"].clone()));
     }
     assert!(refusals.iter().all(|it| *it == refusals[0]), "{refusals:?}");
+}
+
+/// An owner could find out who else uses the installation if invitations differed.
+#[tokio::test]
+async fn address_in_two_organizations_has_two_accounts() {
+    let service = SharedService::get().await;
+    let first = OrganizationDocument::new().apply(&service).await;
+    let second = OrganizationDocument::new().apply(&service).await;
+    let here = Person::new(&service, &first, "owner").await;
+    let body = json!({"email": here.login.email, "role": "viewer"});
+    let admin = service.admin();
+    let invitation = admin.post(&second.admin_path("/users"), &body).await;
+    invitation.assert_status(201);
+    let invitation = invitation.json();
+    assert_ne!(invitation["id"], here.id.as_str());
+    let again = admin.post(&second.admin_path("/users"), &body).await;
+    again.assert_problem(409, Some("CONFLICT"));
+    let other_pass = "another correct horse";
+    let mut browser = Browser::at(&service.public_urls()[0]);
+    let body = json!({"link": link_of(&invitation), "password": other_pass});
+    browser.keep(LINK, &body).await.assert_status(200);
+    assert!(here.browser.is_signed_in().await);
+    let there = Login {
+        organization: second.slug().to_owned(),
+        ..here.login.clone()
+    };
+    for (login, right, wrong, role) in [
+        (&here.login, PASS, other_pass, "owner"),
+        (&there, other_pass, PASS, "viewer"),
+    ] {
+        assert_eq!(browser.sign_in(login, wrong).await.status, 401);
+        let session = browser.sign_in(login, right).await.json();
+        assert_eq!(session["organization"]["slug"], login.organization.as_str());
+        assert_eq!(session["user"]["role"], role);
+    }
+    // Without an organization both are refused: an answer would tell which came first.
+    for pass in [PASS, other_pass] {
+        let body = json!({"email": here.login.email, "password": pass});
+        browser.keep(SESSION, &body).await.assert_problem(401, None);
+    }
 }
 
 /// The test acts as the proxy that sets the addresses.
@@ -81,19 +126,20 @@ async fn guesses_slow_an_account_at_one_address_only() {
         .iter()
         .map(|url| Client::new(url))
         .collect();
-    let guess = async |email: &str, address: &str| {
+    let guess = async |login: &Login, address: &str| {
         let mut times = vec![];
         for round in 0..7 {
             let client = &clients[round % clients.len()];
-            let (status, time) = sign_in_from(client, address, email, WRONG).await;
-            assert_eq!(status, 401, "attempt {round} for {email}");
+            let (status, time) = sign_in_from(client, address, login, WRONG).await;
+            assert_eq!(status, 401, "attempt {round} for {}", login.email);
             times.push(time);
         }
         times
     };
+    let unknown = person.login.of_another("unknown@people.example");
     let (known, unknown) = tokio::join!(
-        guess(&person.email, "203.0.113.1"),
-        guess("unknown@people.example", "203.0.113.2"),
+        guess(&person.login, "203.0.113.1"),
+        guess(&unknown, "203.0.113.2"),
     );
     for times in [known, unknown] {
         let delays = [0, 0, 0, 500, 1_000, 2_000, 4_000].map(Duration::from_millis);
@@ -101,9 +147,9 @@ async fn guesses_slow_an_account_at_one_address_only() {
         assert!(waited, "{times:?}");
     }
     let full = Duration::from_secs(8);
-    let (status, time) = sign_in_from(&clients[0], "203.0.113.3", &person.email, PASS).await;
+    let (status, time) = sign_in_from(&clients[0], "203.0.113.3", &person.login, PASS).await;
     assert!(status == 200 && time < full, "{status} after {time:?}");
-    let (status, time) = sign_in_from(&clients[0], "203.0.113.1", &person.email, PASS).await;
+    let (status, time) = sign_in_from(&clients[0], "203.0.113.1", &person.login, PASS).await;
     assert!(status == 200 && time >= full, "{status} after {time:?}");
     assert!(person.browser.is_signed_in().await, "who is in stays in");
 }
@@ -126,7 +172,7 @@ async fn administrator_signs_in_during_a_thousand_guesses() {
     let client = Client::new(&service.public_urls()[0]);
     let guesses = stream::iter(0..1_000).map(async |number| {
         let address = format!("198.51.100.{}", number % 50);
-        sign_in_from(&client, &address, &person.email, WRONG)
+        sign_in_from(&client, &address, &person.login, WRONG)
             .await
             .0
     });
@@ -136,7 +182,7 @@ async fn administrator_signs_in_during_a_thousand_guesses() {
         let mut times = vec![];
         for _ in 0..3 {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            let (status, time) = sign_in_from(&client, "203.0.113.1", &person.email, PASS).await;
+            let (status, time) = sign_in_from(&client, "203.0.113.1", &person.login, PASS).await;
             assert_eq!(status, 200, "after {time:?}");
             times.push(time);
             let key = client.with_key(organization.key_text("unused"));
@@ -167,7 +213,7 @@ async fn sign_in_never_reuses_an_existing_session_token() {
     let person = Person::new(organization.service(), &organization, "owner").await;
     let before = person.browser.clone();
     let mut after = before.clone();
-    assert_eq!(after.sign_in(&person.email, PASS).await.status, 200);
+    assert_eq!(after.sign_in(&person.login, PASS).await.status, 200);
     assert_ne!(before.cookie, after.cookie);
     assert!(after.is_signed_in().await && !before.is_signed_in().await);
     let planted = Browser {
@@ -175,6 +221,6 @@ async fn sign_in_never_reuses_an_existing_session_token() {
         ..before
     };
     let mut victim = planted.clone();
-    assert_eq!(victim.sign_in(&person.email, PASS).await.status, 200);
+    assert_eq!(victim.sign_in(&person.login, PASS).await.status, 200);
     assert!(victim.is_signed_in().await && !planted.is_signed_in().await);
 }

@@ -62,7 +62,7 @@ async fn reset_link_sets_a_password_and_replaces_earlier_links() {
     let asked = asked.assert_problem(400, Some("INVALID_REQUEST_DATA"));
     assert_eq!(
         (&asked["param"], &asked["details"]["email"]),
-        (&json!("password"), &json!(person.email))
+        (&json!("password"), &json!(person.login.email))
     );
     assert_eq!(
         browser
@@ -74,7 +74,7 @@ async fn reset_link_sets_a_password_and_replaces_earlier_links() {
     assert!(browser.is_signed_in().await && !person.browser.is_signed_in().await);
     assert_eq!(
         Browser::at(&service.public_urls()[0])
-            .sign_in(&person.email, PASS)
+            .sign_in(&person.login, PASS)
             .await
             .status,
         401

@@ -213,6 +213,10 @@ impl Organization {
         self.service.as_ref().unwrap()
     }
 
+    pub(crate) fn slug(&self) -> &str {
+        self.document["organizations"][0]["slug"].as_str().unwrap()
+    }
+
     /// Returns the id of an agent.
     #[track_caller]
     pub(crate) fn agent(&self, slug: &str) -> &str {

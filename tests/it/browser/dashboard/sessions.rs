@@ -116,6 +116,12 @@ async fn password_change_ends_the_other_sessions() {
     let person = Person::at(organization.service(), &organization, "viewer", "/agents").await;
     let elsewhere = person.in_another_browser("/sign-in").await;
     elsewhere
+        .does_with(
+            "await type('Organization', input);",
+            json!(organization.slug()),
+        )
+        .await;
+    elsewhere
         .does_with(SIGNS_IN, json!([person.email, PASSWORD]))
         .await;
     elsewhere.does("await control('Agents');").await;

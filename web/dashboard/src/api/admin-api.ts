@@ -2476,6 +2476,8 @@ export interface components {
         /** @description Credentials of a user. */
         SignInRequest: {
             email: string;
+            /** @description Slug of the organization; required if the installation has several. */
+            organization?: string | null;
             /** Format: password */
             password: string;
         };

@@ -2,6 +2,7 @@
 import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useContext } from 'react';
 import { forgetAllDrafts } from '../kept-drafts';
+import { attempt } from '../storage';
 import { HeldSession } from '../use-held-session';
 import { call, Problem } from './client';
 import type { Session } from './types';
@@ -22,8 +23,22 @@ export const sessionQuery = queryOptions({
   staleTime: 60_000,
 });
 
-export function signIn(email: string, password: string): Promise<Session> {
-  return call<Session>('POST', '/api/dashboard/session', { body: { email, password } });
+const ORGANIZATION_KEY = 'switchboard.organization';
+
+/** Returns the short name of the organization in which this browser was signed in last. */
+export function lastOrganization(): string {
+  return attempt(() => localStorage.getItem(ORGANIZATION_KEY)) ?? '';
+}
+
+function rememberOrganization(session: Session): Session {
+  attempt(() => localStorage.setItem(ORGANIZATION_KEY, session.organization.slug));
+  return session;
+}
+
+export async function signIn(email: string, password: string, organization: string): Promise<Session> {
+  const named = organization === '' ? {} : { organization };
+  const body = { email, password, ...named };
+  return rememberOrganization(await call<Session>('POST', '/api/dashboard/session', { body }));
 }
 
 export function signOut(): Promise<void> {
@@ -31,8 +46,9 @@ export function signOut(): Promise<void> {
 }
 
 /** Redeems a one-time link. Invitations and password links need a password, sign-in links do not. */
-export function redeem(link: string, password?: string): Promise<Session> {
-  return call<Session>('POST', '/api/dashboard/link', { body: { link, ...(password !== undefined && { password }) } });
+export async function redeem(link: string, password?: string): Promise<Session> {
+  const body = { link, ...(password !== undefined && { password }) };
+  return rememberOrganization(await call<Session>('POST', '/api/dashboard/link', { body }));
 }
 
 /** Changes the password; users who signed in with a link may have none yet. */

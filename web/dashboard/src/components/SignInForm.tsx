@@ -3,15 +3,16 @@ import { Alert, Button, PasswordInput, Stack, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { Problem } from '../api/client';
-import { SESSION_KEY, signIn } from '../api/session';
+import { lastOrganization, SESSION_KEY, signIn } from '../api/session';
 import { ErrorAlert } from './ErrorAlert';
 
 export function SignInForm() {
   const client = useQueryClient();
   const [email, setEmail] = useState('');
   const [password, setPassword] = useState('');
+  const [organization, setOrganization] = useState(lastOrganization);
   const entering = useMutation({
-    mutationFn: () => signIn(email.trim(), password),
+    mutationFn: () => signIn(email.trim(), password, organization.trim()),
     meta: { isSignIn: true },
     onSuccess: (session) => client.setQueryData(SESSION_KEY, session),
   });
@@ -43,6 +44,13 @@ export function SignInForm() {
           onChange={(event) => setPassword(event.currentTarget.value)}
           description="Forgotten? An owner of your organization can create a link to set a new one; on the server, “switchboard admin link” does."
         />
+        <TextInput
+          label="Organization"
+          description="Its short name. Needed only if several organizations use this installation."
+          autoComplete="organization"
+          value={organization}
+          onChange={(event) => setOrganization(event.currentTarget.value)}
+        />
         <Button type="submit" loading={entering.isPending} fullWidth mt="xs">
           Sign in
         </Button>
@@ -55,7 +63,7 @@ function Refusal({ error }: { error: unknown }) {
   if (error instanceof Problem && error.status === 401) {
     return (
       <Alert color="red" variant="light" role="alert" title="Wrong email or password">
-        Check both and try again.
+        Check both, and the organization, and try again.
       </Alert>
     );
   }
