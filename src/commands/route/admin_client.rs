@@ -151,11 +151,15 @@ impl AdminClient {
 
     /// Returns the team with this slug or id.
     pub(super) async fn get_team(&self, wanted: &str) -> anyhow::Result<TeamResponse> {
-        let teams: Vec<TeamResponse> = self.list_all("/teams").await?;
+        let teams: Vec<ResourceName> = self.list_all("/teams").await?;
         let team = teams
-            .into_iter()
-            .find(|team| team.slug == wanted || team.id.as_str() == wanted);
-        team.with_context(|| format!("team {wanted:?} does not exist"))
+            .iter()
+            .find(|team| team.slug == wanted || team.id == wanted);
+        let id = &team
+            .with_context(|| format!("team {wanted:?} does not exist"))?
+            .id;
+        // Lists leave out what the members are for.
+        self.get_json(&format!("/teams/{id}"), &[]).await
     }
 
     /// Lists the ids of at most `max` conversations of the team, latest first.
