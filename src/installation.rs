@@ -181,7 +181,12 @@ pub(crate) async fn open_account_stores(config: &ServiceConfig) -> anyhow::Resul
         BackendProfile::Embedded => {
             let directory = &config.backends.data_dir;
             let stored = DataDir::read_secret(directory)
-                .context("no service has been started with this data directory");
+                .with_context(|| {
+                    format!(
+                        "no service has been started with the data directory {} (SWITCHBOARD__DATA_DIR)",
+                        directory.display()
+                    )
+                });
             Ok(AccountStores {
                 secret: secret.map_or(stored, Ok)?,
                 catalog: Arc::new(EmbeddedCatalog::open(&directory.join(CATALOG_FILE))?),

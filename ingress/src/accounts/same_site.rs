@@ -51,7 +51,7 @@ pub(crate) fn check_same_site(
     if !is_same_origin(uri, headers, config) {
         return Err(ApiError::new(
             ErrorCode::DomainNotAllowed,
-            "the request was not sent by a page of this service",
+            "the request was not sent by a page of this service, which Sec-Fetch-Site: same-origin shows",
         ));
     }
     // Forms can send three media types, none of them listed here, and no DELETE.

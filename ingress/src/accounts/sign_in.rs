@@ -17,7 +17,8 @@ use switchboard_schemas::{
     audit::{AuditAction, AuditActor, FieldChange},
     email::EmailAddress,
     ids::{OrgId, UserId},
-    user::{LinkPurpose, UserAccount, UserState},
+    organization::Organization,
+    user::{LinkPurpose, User, UserAccount, UserState},
 };
 
 use super::{
@@ -85,13 +86,14 @@ async fn sign_in(
     let email = required_text(EMAIL, &body.email)?;
     let password = offered_password(required_text(PASSWORD, &body.password)?);
     let organization = fields::text_value(ORGANIZATION, &body.organization)?;
+    let organization = signing_in_to(&state, organization).await?;
     let attempt = state
         .limits
         .begin_sign_in(&email.trim().to_ascii_lowercase(), &address)
         .await?;
     // A malformed address is treated as unknown: response and timing are the same.
     let known = match email.parse::<EmailAddress>() {
-        Ok(email) => account_to_sign_in(&state, organization, &email).await?,
+        Ok(email) => account_to_sign_in(&state, organization.as_ref(), &email).await?,
         Err(_) => None,
     };
     let known = known.filter(|account| account.user.state == UserState::Active);
@@ -100,36 +102,46 @@ async fn sign_in(
         .compare(state.passwords.verify(password, hash))
         .await?;
     let Some(account) = known.filter(|_| is_right) else {
-        return Err(ApiError::uncoded(
-            StatusCode::UNAUTHORIZED,
-            "wrong e-mail address or password, or another organization",
-        ));
+        return Err(refused_sign_in(organization.is_some()));
     };
     start_session(&state, &headers, &trail, &account).await
 }
 
-/// Returns the account of an address in the organization with this slug. Without a slug it is the
-/// only organization, or the account is from a version that had one account per address.
+/// Returns the id of the organization with this slug; without a slug, of the only one.
+async fn signing_in_to(state: &AppState, slug: Option<&str>) -> ApiResult<Option<OrgId>> {
+    if let Some(slug) = slug.map(str::trim).filter(|slug| !slug.is_empty()) {
+        return Ok(Some(state.apply.organization_id(slug).await?));
+    }
+    let catalog = &state.backends.catalog;
+    let all = catalog.page(EntryKind::Organization, None, 0, 2).await?;
+    Ok(match all.entries.as_slice() {
+        [only] => Some(only.org_id().clone()),
+        _ => None,
+    })
+}
+
+/// Returns the account of an address. Without an organization, it is from a version that had one
+/// account per address.
 async fn account_to_sign_in(
     state: &AppState,
-    slug: Option<&str>,
+    org: Option<&OrgId>,
     email: &EmailAddress,
 ) -> ApiResult<Option<UserAccount>> {
-    let catalog = state.backends.catalog.as_ref();
-    let org = match slug.map(str::trim).filter(|slug| !slug.is_empty()) {
-        Some(slug) => state.apply.organization_id(slug).await?,
-        None => {
-            let mut all = catalog.page(EntryKind::Organization, None, 0, 1).await?;
-            match all.entries.pop().filter(|_| all.total == 1) {
-                Some(only) => only.org_id().clone(),
-                None => {
-                    let id = UserId::of_older_version(&state.secret, email);
-                    return load_account(state, &id).await;
-                }
-            }
-        }
-    };
-    Ok(find_account(catalog, &state.secret, &org, email).await?)
+    let (catalog, secret) = (state.backends.catalog.as_ref(), &state.secret);
+    match org {
+        Some(org) => Ok(find_account(catalog, secret, org, email).await?),
+        None => load_account(state, &UserId::of_older_version(secret, email)).await,
+    }
+}
+
+/// Returns the error of a sign-in, which is the same whatever was wrong.
+fn refused_sign_in(has_organization: bool) -> ApiError {
+    if has_organization {
+        let detail = "wrong e-mail address, password or organization";
+        return ApiError::uncoded(StatusCode::UNAUTHORIZED, detail);
+    }
+    let detail = "wrong e-mail address or password, or the organization is missing: this installation has several";
+    ApiError::uncoded(StatusCode::UNAUTHORIZED, detail).param(ORGANIZATION)
 }
 
 /// Deletes the session and its cookies, even if the session has expired.
@@ -167,7 +179,9 @@ async fn use_link(
     };
     let password = match fields::text_value(PASSWORD, &body.password)? {
         Some(text) => Some(chosen_password(PASSWORD, text, found.user.email.as_str())?),
-        None if purpose.needs_password() => return Err(missing_password(&found, purpose)),
+        None if purpose.needs_password() => {
+            return Err(missing_password(&state, &found, purpose).await?);
+        }
         None => None,
     };
     let hash = match password {
@@ -284,25 +298,30 @@ async fn start_session(
     Ok(response)
 }
 
+/// Returns the organization of an account.
+///
+/// # Errors
+/// 401 if it was deleted.
+async fn organization_of(state: &AppState, user: &User) -> ApiResult<Organization> {
+    let found = state
+        .backends
+        .catalog
+        .get(EntryKind::Organization, user.org_id.as_str());
+    match found.await? {
+        Some(CatalogEntry::Organization(organization)) => Ok(organization),
+        _ => Err(ApiError::uncoded(
+            StatusCode::UNAUTHORIZED,
+            "the organization was deleted",
+        )),
+    }
+}
+
 async fn session_view(
     state: &AppState,
     UserAccount { user, password, .. }: &UserAccount,
     session: &DashboardSession,
 ) -> ApiResult<SessionView> {
-    let organization = match state
-        .backends
-        .catalog
-        .get(EntryKind::Organization, user.org_id.as_str())
-        .await?
-    {
-        Some(CatalogEntry::Organization(organization)) => organization,
-        _ => {
-            return Err(ApiError::uncoded(
-                StatusCode::UNAUTHORIZED,
-                "the organization was deleted",
-            ));
-        }
-    };
+    let organization = organization_of(state, user).await?;
     Ok(SessionView {
         user: SessionUser {
             id: user.id.clone(),
@@ -388,8 +407,14 @@ fn invalid_link() -> ApiError {
 }
 
 /// Returns the error for a missing password, with details that only the holder of the link may see.
-fn missing_password(account: &UserAccount, purpose: LinkPurpose) -> ApiError {
-    let details =
-        json!({ "email": account.user.email, "name": account.user.name, "purpose": purpose });
-    ApiError::field(PASSWORD, "is missing").details(details)
+async fn missing_password(
+    state: &AppState,
+    account: &UserAccount,
+    purpose: LinkPurpose,
+) -> ApiResult<ApiError> {
+    let user = &account.user;
+    let organization = organization_of(state, user).await?.slug;
+    let details = json!({ "email": user.email, "name": user.name, "purpose": purpose,
+        "organization": organization });
+    Ok(ApiError::field(PASSWORD, "is missing").details(details))
 }

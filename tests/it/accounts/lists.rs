@@ -15,6 +15,9 @@ const AGENTS: usize = 300;
 const INSTRUCTIONS_BYTES: usize = 200_000;
 const VIEWERS: usize = 8;
 const CHATS: usize = 21;
+/// Viewers take processor time, whatever they read. Lists that decoded instructions slowed chats
+/// 30-fold.
+const SLOWDOWN_MAX: u32 = 5;
 /// Difference of medians that other load of the machine explains.
 const MEDIAN_MARGIN: Duration = Duration::from_millis(100);
 
@@ -100,8 +103,7 @@ async fn viewer_of_large_agents_does_not_delay_others() {
     let small = chat_times_beside(&viewers, &path, &other, "one-agent").await;
     add_large_agents(&service, &busy).await;
     let large = chat_times_beside(&viewers, &path, &other, "large-agents").await;
-    // The viewers take processor time, whatever they read.
-    let limit = 2 * small.0 + MEDIAN_MARGIN;
+    let limit = SLOWDOWN_MAX * small.0 + MEDIAN_MARGIN;
     assert!(
         large.0 < limit,
         "{:?}, and {:?} with one agent",

@@ -107,7 +107,9 @@ async fn address_in_two_organizations_has_two_accounts() {
     // Without an organization both are refused: an answer would tell which came first.
     for pass in [PASS, other_pass] {
         let body = json!({"email": here.login.email, "password": pass});
-        browser.keep(SESSION, &body).await.assert_problem(401, None);
+        let refused = browser.keep(SESSION, &body).await;
+        let refused = refused.assert_problem(401, None);
+        assert_eq!(refused["param"], "organization", "{refused}");
     }
 }
 

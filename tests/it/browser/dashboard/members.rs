@@ -76,7 +76,8 @@ async fn disabled_user_is_out_within_two_seconds_and_can_return() {
         "await type('Email', input[0]); await type('Password', input[1]); await press('Sign in');";
     vera.does_with(signs_in, json!([vera.email, PASSWORD]))
         .await;
-    vera.does("await shows('Wrong email or password');").await;
+    vera.does("await shows('Wrong email, password or organization');")
+        .await;
     owner.does("await press('Actions for Vera Voss'); await press('Enable'); await until('she is in', () => !document.body.innerText.includes('Disabled'));").await;
     eventually("she comes in", PROMISED, async || {
         // Not pressed by name: an earlier attempt may succeed at any moment, and its page has no

@@ -26,7 +26,9 @@ async fn signed_out_user_returns_to_the_requested_page() {
     person
         .does_with(SIGNS_IN, json!([person.email, "quite a wrong one"]))
         .await;
-    person.does("await shows('Wrong email or password');").await;
+    person
+        .does("await shows('Wrong email, password or organization');")
+        .await;
     person
         .does_with(SIGNS_IN, json!([person.email, PASSWORD]))
         .await;
@@ -151,7 +153,7 @@ async fn password_change_ends_the_other_sessions() {
         .does_with(SIGNS_IN, json!([person.email, PASSWORD]))
         .await;
     elsewhere
-        .does("await shows('Wrong email or password');")
+        .does("await shows('Wrong email, password or organization');")
         .await;
     elsewhere
         .does_with(SIGNS_IN, json!([person.email, "another quiet evening"]))

@@ -28,7 +28,7 @@ export function usersQuery(org: string) {
   });
 }
 
-export function invite(org: string, person: { email: string; name: string; role: Role }): Promise<User & WithLink> {
+export function invite(org: string, person: { email: string; name?: string; role: Role }): Promise<User & WithLink> {
   return call<User & WithLink>('POST', users(org), { body: person });
 }
 

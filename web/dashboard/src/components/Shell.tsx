@@ -230,7 +230,9 @@ function AccountMenu() {
             <Text size="xs" fw={600} className="break">
               {user.email}
             </Text>
-            <Text size="xs">{ROLES[user.role].label}</Text>
+            <Text size="xs" className="break">
+              {ROLES[user.role].label} of {organization.slug}
+            </Text>
           </Menu.Label>
           <Menu.Divider />
           <Menu.Label>Theme</Menu.Label>

@@ -46,7 +46,7 @@ export function SignInForm() {
         />
         <TextInput
           label="Organization"
-          description="Its short name. Needed only if several organizations use this installation."
+          description="Its short name (slug). Needed if several organizations use this installation."
           autoComplete="organization"
           value={organization}
           onChange={(event) => setOrganization(event.currentTarget.value)}
@@ -61,9 +61,17 @@ export function SignInForm() {
 
 function Refusal({ error }: { error: unknown }) {
   if (error instanceof Problem && error.status === 401) {
+    const lacksOrganization = error.param === 'organization';
     return (
-      <Alert color="red" variant="light" role="alert" title="Wrong email or password">
-        Check both, and the organization, and try again.
+      <Alert
+        color="red"
+        variant="light"
+        role="alert"
+        title={lacksOrganization ? 'Name your organization' : 'Wrong email, password or organization'}
+      >
+        {lacksOrganization
+          ? 'Several organizations use this installation. Enter the short name of yours and try again.'
+          : 'Check all three and try again.'}
       </Alert>
     );
   }

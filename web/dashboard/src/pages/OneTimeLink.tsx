@@ -1,6 +1,6 @@
 // Redeems a one-time link: invitation, password or sign-in. The secret is behind the `#`, which
 // browsers do not send to servers, and is removed from the address bar immediately.
-import { Alert, Button, Center, Loader, PasswordInput, Stack } from '@mantine/core';
+import { Alert, Button, Center, Loader, PasswordInput, Stack, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { Link as RouterLink, useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
@@ -20,18 +20,26 @@ function takeSecret(): string {
   return secret.current;
 }
 
+interface Person {
+  name: string;
+  email: string;
+  /** Short name of the organization. */
+  organization: string;
+  purpose: string;
+}
+
 /** Returns the invited user if the service requires a password. */
-function wanted(error: unknown): { name: string; email: string; purpose: string } | undefined {
+function wanted(error: unknown): Person | undefined {
   const asks = error instanceof Problem && error.param === 'password' && error.details['email'] !== undefined;
-  return asks ? (error.details as { name: string; email: string; purpose: string }) : undefined;
+  return asks ? (error.details as unknown as Person) : undefined;
 }
 
 export function Link() {
   const [held] = useState(takeSecret);
   const client = useQueryClient();
   const navigate = useNavigate();
-  const [person, setPerson] = useState<ReturnType<typeof wanted>>();
-  const [newcomer, setNewcomer] = useState<Session['user']>();
+  const [person, setPerson] = useState<Person>();
+  const [newcomer, setNewcomer] = useState<Session>();
   const goOn = () => void navigate({ to: '/agents', replace: true });
   const redeeming = useMutation({
     mutationFn: (password: string | undefined) => redeem(held, password),
@@ -39,7 +47,7 @@ export function Link() {
     onSuccess: (session) => {
       secret.current = '';
       client.setQueryData(SESSION_KEY, session);
-      if (session.user.hasPassword === false) setNewcomer(session.user);
+      if (session.user.hasPassword === false) setNewcomer(session);
       else goOn();
     },
     onError: (error) => setPerson((known) => wanted(error) ?? known),
@@ -63,7 +71,7 @@ export function Link() {
     return (
       <Dead title="This link is incomplete" about="Open it exactly as it was sent to you, or ask for a new one." />
     );
-  if (newcomer !== undefined) return <OfferPassword user={newcomer} onDone={goOn} />;
+  if (newcomer !== undefined) return <OfferPassword session={newcomer} onDone={goOn} />;
   if (person !== undefined)
     return <ChoosePassword person={person} error={redeeming.error} isPending={redeeming.isPending} onChoose={mutate} />;
   if (redeeming.error instanceof Problem && redeeming.error.status === 401) {
@@ -98,7 +106,8 @@ function Dead({ title, about }: { title: string; about: string }) {
 }
 
 /** Offers a password to a user who is signed in already, because the link does not work again. */
-function OfferPassword({ user, onDone }: { user: Session['user']; onDone: () => void }) {
+function OfferPassword({ session, onDone }: { session: Session; onDone: () => void }) {
+  const { user, organization } = session;
   const client = useQueryClient();
   const choosing = useMutation({
     mutationFn: (password: string) => changePassword(password),
@@ -110,7 +119,7 @@ function OfferPassword({ user, onDone }: { user: Session['user']; onDone: () => 
   });
   return (
     <ChoosePassword
-      person={{ name: user.name, email: user.email, purpose: 'sign-in' }}
+      person={{ name: user.name, email: user.email, organization: organization.slug, purpose: 'sign-in' }}
       error={choosing.error}
       isPending={choosing.isPending}
       onChoose={choosing.mutate}
@@ -125,7 +134,7 @@ const ABOUT: Record<string, string> = {
 };
 
 interface ChoosePasswordProps {
-  person: { name: string; email: string; purpose: string };
+  person: Person;
   error: unknown;
   isPending: boolean;
   onChoose: (password: string) => void;
@@ -155,7 +164,15 @@ function ChoosePassword({ person, error, isPending, onChoose, onSkip }: ChoosePa
           {!isSpent && refused === undefined && wanted(error) === undefined && error !== null && (
             <ErrorAlert error={error} />
           )}
-          <input type="hidden" autoComplete="username" value={person.email} readOnly />
+          <TextInput
+            label="Email"
+            description={`You sign in with it to the organization “${person.organization}”.`}
+            type="email"
+            autoComplete="username"
+            value={person.email}
+            readOnly
+            variant="filled"
+          />
           <PasswordInput
             label="New password"
             description={`At least ${PASSWORD_CHARS_MIN} characters. Long and memorable is better than short and complex.`}

@@ -16,7 +16,10 @@ export function Invite({ onClose }: { onClose: () => void }) {
   const client = useQueryClient();
   const [person, setPerson] = useState({ email: '', name: '', role: 'viewer' as Role });
   const invitation = useMutation({
-    mutationFn: () => invite(org, { ...person, email: person.email.trim(), name: person.name.trim() }),
+    mutationFn: () => {
+      const name = person.name.trim();
+      return invite(org, { email: person.email.trim(), role: person.role, ...(name !== '' && { name }) });
+    },
     onSuccess: () => client.invalidateQueries({ queryKey: [org, 'users'] }),
   });
   const fieldError = (field: string) => findFieldError(invitation.error, field);
@@ -39,14 +42,13 @@ export function Invite({ onClose }: { onClose: () => void }) {
       action="Create invitation link"
       error={invitation.error}
       isPending={invitation.isPending}
-      isIncomplete={person.name.trim() === '' || person.email.trim() === ''}
+      isIncomplete={person.email.trim() === ''}
       onSubmit={() => invitation.mutate()}
       onClose={onClose}
     >
       <TextInput
         label="Name"
-        required
-        withAsterisk={false}
+        description="Optional; the email by default"
         data-autofocus
         maxLength={200}
         value={person.name}

@@ -1,0 +1,1 @@
+import{Dt as e}from"./frame-BWn82-_f.js";import{n as t}from"./colors-CtvpK_gv.js";import{qt as n}from"./first-DqjipvsE.js";var r=n();function i({agent:n,size:i=36}){let a=n.theme.primaryColor;return(0,r.jsx)(e,{size:i,radius:`xl`,"aria-hidden":!0,styles:{placeholder:{background:a,color:t(a),fontWeight:600}},children:n.name.trim().charAt(0).toUpperCase()})}export{i as t};
