@@ -8,7 +8,10 @@
 use std::{
     ffi::CStr,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -24,7 +27,7 @@ use tokio::{
 
 use crate::{
     error::StoreError,
-    sqlite_residue::{SqliteResidue, truncate_log},
+    sqlite_residue::{ResidueStep, SqliteResidue, truncate_log},
 };
 
 pub(crate) mod log_copier;
@@ -91,6 +94,15 @@ struct ReaderPool {
     permits: Arc<Semaphore>,
     idle: Mutex<Vec<Connection>>,
     residue: SqliteResidue,
+    passes: ResiduePasses,
+}
+
+/// The passes over the file that erase residue, one at a time.
+#[derive(Default)]
+struct ResiduePasses {
+    begun: AtomicU64,
+    /// Number of the last pass that came to the end of the file.
+    last_complete: tokio::sync::Mutex<u64>,
 }
 
 impl SqliteDatabase {
@@ -194,19 +206,37 @@ impl SqliteDatabase {
     /// [`StoreError::Unavailable`] if readers needed the log for [`RESIDUE_WAIT`] all the time;
     /// then it is not empty, and the deletion is not finished.
     pub(crate) async fn erase_residue(&self) -> Result<(), StoreError> {
-        let deadline = Instant::now() + RESIDUE_WAIT;
+        let passes = &self.readers.passes;
+        let begun = passes.begun.load(Ordering::SeqCst);
+        let mut complete = passes.last_complete.lock().await;
+        // A pass that began after this call erased what the caller deleted, too.
+        if *complete > begun {
+            return Ok(());
+        }
+        let number = passes.begun.fetch_add(1, Ordering::SeqCst) + 1;
+        let (mut place, mut deadline) = (0, Instant::now() + RESIDUE_WAIT);
         loop {
-            let readers = Arc::clone(&self.readers);
-            let erased = task::spawn_blocking(move || {
-                Ok::<_, StoreError>(readers.residue.erase(&readers.connect_to_write()?)?)
+            let (readers, began) = (Arc::clone(&self.readers), Instant::now());
+            let step = task::spawn_blocking(move || {
+                let connection = readers.connect_to_write()?;
+                Ok::<_, StoreError>(readers.residue.erase_step(&connection, place)?)
             });
-            if erased.await.map_err(|error| unavailable(&error))?? {
-                return Ok(());
+            match step.await.map_err(|error| unavailable(&error))?? {
+                ResidueStep::Complete => {
+                    *complete = number;
+                    return Ok(());
+                }
+                // Other writes have their turn.
+                ResidueStep::Next(next) => {
+                    place = next;
+                    time::sleep(began.elapsed()).await;
+                    deadline = Instant::now() + RESIDUE_WAIT;
+                }
+                ResidueStep::Busy if Instant::now() >= deadline => {
+                    return Err(unavailable(&"readers need the write-ahead log"));
+                }
+                ResidueStep::Busy => time::sleep(RESIDUE_PAUSE).await,
             }
-            if Instant::now() >= deadline {
-                return Err(unavailable(&"readers need the write-ahead log"));
-            }
-            time::sleep(RESIDUE_PAUSE).await;
         }
     }
 }
@@ -251,6 +281,7 @@ impl ReaderPool {
             permits: Arc::new(Semaphore::new(READERS)),
             idle: Mutex::default(),
             residue: SqliteResidue::open(path).map_err(|error| unavailable(&error))?,
+            passes: ResiduePasses::default(),
         })
     }
 

@@ -10,7 +10,8 @@ use std::{
     ops::Range,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -21,6 +22,20 @@ const LOG_TRUNCATION_TRY: Duration = Duration::from_millis(200);
 const FILE_HEADER_BYTES: usize = 100;
 /// Position of the page size in the file header.
 const PAGE_SIZE_AT: u64 = 16;
+
+/// Bytes of the file that one step looks at, a multiple of every page size; writes wait meanwhile.
+const STEP_BYTES: u64 = 8 << 20;
+
+/// Result of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResidueStep {
+    /// Position from which the next step goes on.
+    Next(u64),
+    /// The whole file has been looked at.
+    Complete,
+    /// A reader or a write was in the way.
+    Busy,
+}
 
 /// A database file whose unallocated bytes are erased.
 pub(crate) struct SqliteResidue {
@@ -40,27 +55,57 @@ impl SqliteResidue {
         })
     }
 
-    /// Erases the residue of all committed deletions. `connection` must be one that writes nothing
-    /// else. Returns `false` if a reader or a write was in the way.
+    /// Erases the residue of all committed deletions, with a pause as long as each step, so that
+    /// others write meanwhile. `connection` must be one that writes nothing else. Returns `false`
+    /// if a reader or a write was in the way.
     pub(crate) fn erase(&self, connection: &Connection) -> rusqlite::Result<bool> {
+        let mut place = 0;
+        loop {
+            let began = Instant::now();
+            match self.erase_step(connection, place)? {
+                ResidueStep::Next(next) => place = next,
+                ResidueStep::Complete => return Ok(true),
+                ResidueStep::Busy => return Ok(false),
+            }
+            thread::sleep(began.elapsed());
+        }
+    }
+
+    /// Erases the residue in the next part of the file, from a position that the last step
+    /// returned; the first is 0. Rows that are moved between two steps leave residue behind, but
+    /// none of the rows that were deleted before the first step.
+    pub(crate) fn erase_step(
+        &self,
+        connection: &Connection,
+        from: u64,
+    ) -> rusqlite::Result<ResidueStep> {
         if !truncate_log(connection)? {
-            return Ok(false);
+            return Ok(ResidueStep::Busy);
         }
         // Nobody else writes until the commit, and with an empty log every page is in the file.
         let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
         if std::fs::metadata(&self.log).map_err(failure)?.len() > 0 {
-            return Ok(false);
+            return Ok(ResidueStep::Busy);
         }
-        self.zero_unallocated().map_err(failure)?;
-        // Any change makes the other connections drop their copies of pages, which they would write
-        // again.
-        let version: i64 =
-            transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        transaction.pragma_update(None, "user_version", version)?;
-        transaction.commit().map(|()| true)
+        let end = self.file.metadata().map_err(failure)?.len();
+        let to = end.min(from + STEP_BYTES);
+        if self.zero_unallocated(from..to).map_err(failure)? {
+            // Any change makes the other connections drop their copies of pages, which they would
+            // write again.
+            let version: i64 =
+                transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+            transaction.pragma_update(None, "user_version", version)?;
+        }
+        transaction.commit()?;
+        Ok(if to < end {
+            ResidueStep::Next(to)
+        } else {
+            ResidueStep::Complete
+        })
     }
 
-    fn zero_unallocated(&self) -> io::Result<()> {
+    /// Returns true if there was anything to overwrite.
+    fn zero_unallocated(&self, part: Range<u64>) -> io::Result<bool> {
         let mut size = [0; 2];
         self.file.read_exact_at(&mut size, PAGE_SIZE_AT)?;
         // The size 65,536 is written as 1.
@@ -68,8 +113,8 @@ impl SqliteResidue {
             1 => 1 << 16,
             size => usize::from(size),
         };
-        let mut page = vec![0; size];
-        for start in (0..self.file.metadata()?.len()).step_by(size.max(1)) {
+        let (mut page, mut has_changed) = (vec![0; size], false);
+        for start in part.step_by(size.max(1)) {
             self.file.read_exact_at(&mut page, start)?;
             let header = if start == 0 { FILE_HEADER_BYTES } else { 0 };
             let Some(range) = unallocated(&page, header) else {
@@ -80,9 +125,13 @@ impl SqliteResidue {
             if unallocated.iter().any(|byte| *byte != 0) {
                 unallocated.fill(0);
                 self.file.write_all_at(unallocated, at)?;
+                has_changed = true;
             }
         }
-        self.file.sync_data()
+        if has_changed {
+            self.file.sync_data()?;
+        }
+        Ok(has_changed)
     }
 }
 

@@ -52,8 +52,8 @@ pub trait MessageBus: Send + Sync {
     /// nothing; there, records are kept until their retention ends.
     async fn erase_records(&self, key: &str) -> Result<(), BusError>;
 
-    /// Removes the records of an organization, like those of a conversation; events for its
-    /// configuration stay.
+    /// Removes all records of an organization, also of jobs that wait; events for its configuration
+    /// stay.
     async fn erase_organization(&self, org: &OrgId) -> Result<(), BusError>;
 
     /// Creates missing topics; existing ones are not changed.

@@ -1,24 +1,46 @@
-//! Removal of the records of a conversation or an organization from the file.
+//! The thread that removes the records of conversations and organizations from the file.
 //!
-//! A record is removed if it can be no longer needed: a job once every consumer group has finished
-//! it, so that its redelivery would run nothing. Events, dead letters and hints about lost workers
-//! are removed at once. A job that waits belongs to the conversation that begins anew.
+//! It looks for them on a connection of its own, page by page, and all erasures that wait share one
+//! look. Publishing waits for the deletion of a few rows at a time, however large the file is.
+//!
+//! A record of a conversation is removed if it can be no longer needed: a job once every consumer
+//! group has finished it, so that its redelivery would run nothing. Events, dead letters and hints
+//! about lost workers are removed at once. A job that waits belongs to the conversation that begins
+//! anew. Of an organization nothing begins anew, so that all of its records go.
 
-use std::{path::Path, thread, time::Duration};
+use std::{
+    collections::HashSet,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
 
+use memchr::memmem::Finder;
 use rusqlite::{Connection, params};
 use switchboard_schemas::{ids::OrgId, topics::Topic};
+use tokio::sync::oneshot;
 
-use super::{file, tails::RecordTails};
+use super::{file, tails::RecordTails, writer::LogWriter};
 use crate::{
     bus::{
         BusError, CommitMark, PartitionId,
         ledger::{OffsetLedger, OffsetState},
     },
-    sqlite_residue::{SqliteResidue, truncate_log},
+    sqlite_residue::{ResidueStep, SqliteResidue},
 };
 
-/// Number of tries to erase the residue, each of which waits a moment for readers.
+/// Maximum number of waiting erasures; further ones fail with [`BusError::Unavailable`].
+const WAITING_MAX: usize = 1024;
+/// Records that are looked at in one read.
+const PAGE_ROWS: i64 = 256;
+/// Records that are deleted in one write.
+const DELETED_AT_ONCE: usize = 32;
+/// Number of tries of a step to erase the residue, each of which waits a moment for readers.
 const RESIDUE_TRIES_MAX: u32 = 10;
 const RESIDUE_PAUSE: Duration = Duration::from_millis(20);
 
@@ -31,97 +53,230 @@ pub(super) enum RecordFilter {
     Organization(OrgId),
 }
 
-/// The residue of the log file, with a connection of its own.
-pub(super) struct LogResidue {
-    connection: Connection,
-    residue: SqliteResidue,
+/// The handle of the thread. Dropping it interrupts the thread.
+pub(super) struct LogEraser {
+    queue: Option<SyncSender<Erasure>>,
+    is_stopping: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
 }
 
-impl LogResidue {
-    /// Opens the residue of an existing file.
-    pub(super) fn open(path: &Path) -> Result<Self, BusError> {
-        let fatal = |error: String| BusError::Fatal(format!("log file: {error}"));
+struct Erasure {
+    filter: RecordFilter,
+    answer: oneshot::Sender<Result<(), BusError>>,
+}
+
+impl LogEraser {
+    /// Starts the thread for an existing file.
+    pub(super) fn start(
+        path: &Path,
+        tails: Arc<RecordTails>,
+        writer: Arc<LogWriter>,
+    ) -> Result<Self, BusError> {
+        let fatal = |error: &dyn std::fmt::Display| BusError::Fatal(format!("log file: {error}"));
+        let (queue, erasures) = sync_channel(WAITING_MAX);
+        let is_stopping = Arc::new(AtomicBool::default());
+        let eraser = EraserThread {
+            connection: file::open(path).map_err(|error| fatal(&error))?,
+            residue: SqliteResidue::open(path).map_err(|error| fatal(&error))?,
+            tails,
+            writer,
+            is_stopping: Arc::clone(&is_stopping),
+        };
+        let thread = thread::Builder::new()
+            .name("bus-eraser".to_owned())
+            .spawn(move || eraser.run(&erasures))
+            .map_err(|error| fatal(&error))?;
         Ok(Self {
-            connection: file::open(path).map_err(|error| fatal(error.to_string()))?,
-            residue: SqliteResidue::open(path).map_err(|error| fatal(error.to_string()))?,
+            queue: Some(queue),
+            is_stopping,
+            thread: Some(thread),
         })
     }
 
-    /// Empties the write-ahead log, which holds copies of deleted records until it is overwritten.
-    /// A log that a reader needs stays until the next time.
-    pub(super) fn empty_log(&self) {
-        if let Err(error) = truncate_log(&self.connection) {
-            tracing::warn!(%error, "write-ahead log not emptied");
+    /// Removes the records that were published before.
+    pub(super) async fn erase(&self, filter: RecordFilter) -> Result<(), BusError> {
+        let (answer, answered) = oneshot::channel();
+        let erasure = Erasure { filter, answer };
+        let queue = self.queue.as_ref().ok_or_else(stopped)?;
+        queue.try_send(erasure).map_err(|error| match error {
+            TrySendError::Full(_) => BusError::Unavailable("log eraser is behind".to_owned()),
+            TrySendError::Disconnected(_) => stopped(),
+        })?;
+        answered.await.map_err(|_| stopped())?
+    }
+}
+
+impl Drop for LogEraser {
+    fn drop(&mut self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
+        self.queue = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("log eraser panicked");
         }
     }
+}
 
-    /// Erases what deleted records left in the file.
-    pub(super) fn erase(&self) -> Result<(), BusError> {
-        for _ in 0..RESIDUE_TRIES_MAX {
-            let erased = self.residue.erase(&self.connection);
-            if erased.map_err(|error| file::unavailable(&error))? {
-                return Ok(());
+fn stopped() -> BusError {
+    BusError::Unavailable("log eraser has stopped".to_owned())
+}
+
+/// The state of the thread.
+struct EraserThread {
+    connection: Connection,
+    residue: SqliteResidue,
+    tails: Arc<RecordTails>,
+    writer: Arc<LogWriter>,
+    is_stopping: Arc<AtomicBool>,
+}
+
+impl EraserThread {
+    fn run(self, erasures: &Receiver<Erasure>) {
+        while let Ok(first) = erasures.recv() {
+            let waiting: Vec<_> = std::iter::once(first)
+                .chain(erasures.try_iter())
+                // Nobody waits for the others any more; who still wants one asks again.
+                .filter(|erasure| !erasure.answer.is_closed())
+                .collect();
+            if waiting.is_empty() {
+                continue;
             }
-            thread::sleep(RESIDUE_PAUSE);
+            let filters = FilterSet::new(waiting.iter().map(|erasure| &erasure.filter));
+            let result = self.erase(&filters);
+            for erasure in waiting {
+                drop(erasure.answer.send(result.clone()));
+            }
         }
-        Err(BusError::Unavailable("readers need the log file".into()))
+    }
+
+    fn erase(&self, filters: &FilterSet<'_>) -> Result<(), BusError> {
+        // The marks in the file show which records are finished.
+        self.writer.flush_and_wait()?;
+        for partition in self.tails.partitions() {
+            self.erase_in(partition, filters)?;
+        }
+        self.erase_residue()
+    }
+
+    fn erase_in(&self, partition: PartitionId, filters: &FilterSet<'_>) -> Result<(), BusError> {
+        let mut from = Some(0);
+        while let Some(place) = from {
+            self.check_running()?;
+            let began = Instant::now();
+            let found = find_page(&self.connection, partition, place, filters);
+            let found = found.map_err(|error| file::unavailable(&error))?;
+            let began_to_delete = Instant::now();
+            for offsets in found.offsets.chunks(DELETED_AT_ONCE) {
+                self.writer.delete_and_wait(partition, offsets.to_vec())?;
+            }
+            // Half of one processor's time is left to others.
+            thread::sleep(began_to_delete - began);
+            from = found.next;
+        }
+        Ok(())
+    }
+
+    fn erase_residue(&self) -> Result<(), BusError> {
+        let (mut place, mut tries) = (0, 0);
+        loop {
+            self.check_running()?;
+            let began = Instant::now();
+            let step = self.residue.erase_step(&self.connection, place);
+            match step.map_err(|error| file::unavailable(&error))? {
+                ResidueStep::Complete => return Ok(()),
+                ResidueStep::Next(next) => {
+                    (place, tries) = (next, 0);
+                    thread::sleep(began.elapsed());
+                }
+                ResidueStep::Busy if tries < RESIDUE_TRIES_MAX => {
+                    tries += 1;
+                    thread::sleep(RESIDUE_PAUSE);
+                }
+                ResidueStep::Busy => {
+                    return Err(BusError::Unavailable("readers need the log file".into()));
+                }
+            }
+        }
+    }
+
+    fn check_running(&self) -> Result<(), BusError> {
+        if self.is_stopping.load(Ordering::Relaxed) {
+            return Err(stopped());
+        }
+        Ok(())
     }
 }
 
-/// Removes records. The marks in the file must be the latest ones.
-pub(super) fn erase_records(
-    connection: &mut Connection,
-    tails: &RecordTails,
-    filter: &RecordFilter,
-) -> rusqlite::Result<()> {
-    let transaction = connection.transaction()?;
-    for partition in tails.partitions() {
-        let mut offsets = filter.offsets(&transaction, partition)?;
-        if offsets.is_empty() {
-            continue;
-        }
-        if matches!(partition.topic, Topic::Route | Topic::Jobs) {
-            offsets = finished_by_all(offsets, &file::marks_on(&transaction, partition)?);
-        }
-        for offset in offsets {
-            transaction
-                .prepare_cached(
-                    "DELETE FROM records WHERE topic = ?1 AND partition = ?2 AND offset = ?3",
-                )?
-                .execute(params![
-                    partition.topic.name(),
-                    partition.number,
-                    file::signed(offset)
-                ])?;
-        }
-        file::write_next_offset(&transaction, partition, tails.end(partition))?;
-        tails.forget(partition);
-    }
-    transaction.commit()
+/// The filters of erasures that share one look at the file.
+#[derive(Default)]
+struct FilterSet<'a> {
+    keys: HashSet<&'a str>,
+    organizations: Vec<Finder<'a>>,
 }
 
-impl RecordFilter {
-    /// Returns the offsets of the records, in ascending order.
-    fn offsets(
-        &self,
-        connection: &Connection,
-        partition: PartitionId,
-    ) -> rusqlite::Result<Vec<u64>> {
-        let (condition, value) = match self {
-            // Hints about lost workers and their dead letters have `/` and a number behind the key.
-            Self::Key(key) => ("key = ?3 OR key GLOB ?3 || '/*'", key.as_str()),
-            Self::Organization(_) if partition.topic == Topic::Control => return Ok(Vec::new()),
-            Self::Organization(org) => ("instr(payload, CAST(?3 AS BLOB)) > 0", org.as_str()),
-        };
-        let mut statement = connection.prepare_cached(&format!(
-            "SELECT offset FROM records WHERE topic = ?1 AND partition = ?2 AND ({condition})
-             ORDER BY offset"
-        ))?;
-        let place = params![partition.topic.name(), partition.number, value];
-        statement
-            .query_map(place, |row| row.get(0).map(file::unsigned))?
-            .collect()
+impl<'a> FilterSet<'a> {
+    fn new(filters: impl Iterator<Item = &'a RecordFilter>) -> Self {
+        let mut set = Self::default();
+        for filter in filters {
+            match filter {
+                RecordFilter::Key(key) => drop(set.keys.insert(key)),
+                RecordFilter::Organization(org) => {
+                    set.organizations.push(Finder::new(org.as_str()));
+                }
+            }
+        }
+        set
     }
+
+    fn has_key(&self, key: &str) -> bool {
+        // Hints about lost workers and their dead letters have `/` and a number behind the key.
+        let owner = key.split_once('/').map_or(key, |(owner, _)| owner);
+        self.keys.contains(owner)
+    }
+
+    fn has_organization(&self, payload: &[u8]) -> bool {
+        let mut organizations = self.organizations.iter();
+        organizations.any(|organization| organization.find(payload).is_some())
+    }
+}
+
+/// Records of a page that are to be deleted, and the place of the next page.
+struct FoundRecords {
+    offsets: Vec<u64>,
+    next: Option<u64>,
+}
+
+fn find_page(
+    connection: &Connection,
+    partition: PartitionId,
+    from: u64,
+    filters: &FilterSet<'_>,
+) -> rusqlite::Result<FoundRecords> {
+    let is_searched = !filters.organizations.is_empty() && partition.topic != Topic::Control;
+    let mut statement = connection.prepare_cached(
+        "SELECT offset, key, CASE WHEN ?4 THEN payload END FROM records
+         WHERE topic = ?1 AND partition = ?2 AND offset >= ?3 ORDER BY offset LIMIT ?5",
+    )?;
+    let (topic, number) = (partition.topic.name(), partition.number);
+    let bounds = params![topic, number, file::signed(from), is_searched, PAGE_ROWS];
+    let (mut of_keys, mut offsets, mut last, mut count) = (Vec::new(), Vec::new(), None, 0);
+    let mut rows = statement.query(bounds)?;
+    while let Some(row) = rows.next()? {
+        let offset = file::unsigned(row.get(0)?);
+        if is_searched && filters.has_organization(row.get_ref(2)?.as_blob()?) {
+            offsets.push(offset);
+        } else if filters.has_key(row.get_ref(1)?.as_str()?) {
+            of_keys.push(offset);
+        }
+        (last, count) = (Some(offset), count + 1);
+    }
+    if matches!(partition.topic, Topic::Route | Topic::Jobs) && !of_keys.is_empty() {
+        of_keys = finished_by_all(of_keys, &file::marks_on(connection, partition)?);
+    }
+    offsets.extend(of_keys);
+    let next = last.filter(|_| count == PAGE_ROWS).map(|last| last + 1);
+    Ok(FoundRecords { offsets, next })
 }
 
 /// Returns the offsets, in ascending order, that every group has finished; none without a group.

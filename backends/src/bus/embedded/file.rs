@@ -201,8 +201,30 @@ pub(super) fn marks_on(
     rows.collect()
 }
 
+/// Deletes records of a partition whose next record has the offset `end`.
+pub(super) fn delete(
+    connection: &mut Connection,
+    partition: PartitionId,
+    offsets: &[u64],
+    end: u64,
+) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    for offset in offsets {
+        let mut delete = transaction.prepare_cached(
+            "DELETE FROM records WHERE topic = ?1 AND partition = ?2 AND offset = ?3",
+        )?;
+        delete.execute(params![
+            partition.topic.name(),
+            partition.number,
+            signed(*offset)
+        ])?;
+    }
+    write_next_offset(&transaction, partition, end)?;
+    transaction.commit()
+}
+
 /// Records the offset of the next record, before the last record of a partition is deleted.
-pub(super) fn write_next_offset(
+fn write_next_offset(
     transaction: &Transaction<'_>,
     partition: PartitionId,
     next: u64,

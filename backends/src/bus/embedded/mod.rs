@@ -2,6 +2,7 @@
 //! installations without Kafka.
 //!
 //! [`writer`] is the only thread that writes and combines waiting commands into one transaction.
+//! [`erasure`] finds what it is to delete.
 //! [`tails`] keeps the newest records in memory, [`file`] the others. [`groups`] assigns
 //! partitions, [`consumer`] delivers.
 
@@ -26,13 +27,12 @@ use switchboard_schemas::{ids::OrgId, topics::Topic};
 use super::{BusConsumer, BusError, MessageBus, OutgoingRecord, PartitionId};
 use crate::sqlite::log_copier;
 use consumer::EmbeddedConsumer;
-use erasure::{LogResidue, RecordFilter};
+use erasure::{LogEraser, RecordFilter};
 use groups::ConsumerGroups;
 use tails::RecordTails;
 use writer::LogWriter;
 
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
-const ERASURE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The embedded bus. Only one process at a time may open a file. Dropping the bus and its consumers
 /// closes the file after all queued commands have been written.
@@ -44,7 +44,9 @@ pub struct EmbeddedBus {
 struct SharedLog {
     tails: Arc<RecordTails>,
     groups: Arc<ConsumerGroups>,
-    writer: LogWriter,
+    /// Dropped before the writer, which it needs.
+    eraser: LogEraser,
+    writer: Arc<LogWriter>,
     reader: Arc<Mutex<Connection>>,
 }
 
@@ -64,12 +66,15 @@ impl EmbeddedBus {
         let groups = Arc::new(ConsumerGroups::default());
         let reader = Arc::new(Mutex::new(file::open(path).map_err(fatal)?));
         log_copier::start(&mut connection, file::open(path).map_err(fatal)?).map_err(fatal)?;
-        let residue = LogResidue::open(path)?;
-        let writer = LogWriter::start(connection, residue, tails.clone(), groups.clone())?;
+        let log_emptier = file::open(path).map_err(fatal)?;
+        let writer = LogWriter::start(connection, log_emptier, tails.clone(), groups.clone())?;
+        let writer = Arc::new(writer);
+        let eraser = LogEraser::start(path, tails.clone(), Arc::clone(&writer))?;
         Ok(Self {
             shared: Arc::new(SharedLog {
                 tails,
                 groups,
+                eraser,
                 writer,
                 reader,
             }),
@@ -100,12 +105,12 @@ impl MessageBus for EmbeddedBus {
 
     async fn erase_records(&self, key: &str) -> Result<(), BusError> {
         let filter = RecordFilter::Key(key.to_owned());
-        self.shared.writer.erase(filter, ERASURE_TIMEOUT).await
+        self.shared.eraser.erase(filter).await
     }
 
     async fn erase_organization(&self, org: &OrgId) -> Result<(), BusError> {
         let filter = RecordFilter::Organization(org.clone());
-        self.shared.writer.erase(filter, ERASURE_TIMEOUT).await
+        self.shared.eraser.erase(filter).await
     }
 
     /// Has nothing to do, because opening creates the tables.

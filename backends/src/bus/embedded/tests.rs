@@ -8,8 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures::FutureExt;
-use switchboard_schemas::{time::Timestamp, topics::Topic};
+use futures::{FutureExt, future::join_all};
+use switchboard_schemas::{ids::OrgId, secret::InstallationSecret, time::Timestamp, topics::Topic};
 use tempfile::TempDir;
 
 use super::{EmbeddedBus, file};
@@ -307,4 +307,56 @@ async fn offsets_of_erased_records_are_not_reused() {
         (next.offset, &next.payload[..]),
         (gone.offset + 1, &b"next"[..])
     );
+}
+
+#[tokio::test]
+async fn erased_organization_leaves_no_waiting_job() {
+    let (bus, directory) = fresh().await;
+    let secret = InstallationSecret::from_bytes([7; 32]);
+    let (gone, other) = (
+        OrgId::derive(&secret, "gone"),
+        OrgId::derive(&secret, "other"),
+    );
+    for number in 0..600 {
+        let org = if number % 2 == 0 { &gone } else { &other };
+        publish(&bus, &number.to_string(), &format!("{number} of {org}")).await;
+    }
+    let mut consumer = bus.consume("workers", &[Topic::Jobs]).await.unwrap();
+    records(&mut *consumer, 10).await;
+    bus.erase_organization(&gone).await.unwrap();
+    let file = std::fs::read(directory.path().join("bus.sqlite")).unwrap();
+    let id = gone.as_str().as_bytes();
+    assert!(!file.windows(id.len()).any(|part| part == id));
+    let mut late = bus.consume("late", &[Topic::Jobs]).await.unwrap();
+    let left = texts(&records(&mut *late, 300).await);
+    assert!(left.iter().all(|text| text.contains(other.as_str())));
+}
+
+/// Publishing once waited for each erasure, which reads the whole file.
+#[tokio::test(flavor = "multi_thread")]
+async fn erasures_share_a_look_and_publishing_does_not_wait_for_it() {
+    let (bus, _directory) = fresh().await;
+    let text = "x".repeat(8_000);
+    for _ in 0..4 {
+        join_all((0..500).map(|_| publish(&bus, "busy", &text))).await;
+    }
+    let began = Instant::now();
+    bus.erase_records("0").await.unwrap();
+    let one = began.elapsed();
+    let began = Instant::now();
+    let many: Vec<_> = (0..100).map(|key| key.to_string()).collect();
+    let many = join_all(many.iter().map(|key| bus.erase_records(key)));
+    let (mut many, mut slowest) = (std::pin::pin!(many), Duration::ZERO);
+    let erased = loop {
+        let publishing = Instant::now();
+        tokio::select! {
+            biased;
+            erased = &mut many => break erased,
+            () = publish(&bus, "quick", "text") => slowest = slowest.max(publishing.elapsed()),
+        }
+    };
+    assert!(erased.into_iter().all(|erased| erased.is_ok()));
+    let all = began.elapsed();
+    assert!(all < 20 * one, "{all:?} for a hundred, {one:?} for one");
+    assert!(slowest < one, "{slowest:?} for a publish, {one:?} for one");
 }

@@ -15,16 +15,11 @@ use rusqlite::Connection;
 use switchboard_schemas::time::Timestamp;
 use tokio::sync::oneshot;
 
-use super::{
-    erasure::{self, LogResidue, RecordFilter},
-    file,
-    groups::ConsumerGroups,
-    sweep::ExpirySweep,
-    tails::RecordTails,
-};
+use super::{file, groups::ConsumerGroups, sweep::ExpirySweep, tails::RecordTails};
 use crate::{
-    bus::{BusError, IncomingRecord, OutgoingRecord},
+    bus::{BusError, IncomingRecord, OutgoingRecord, PartitionId},
     sqlite::execute_cached,
+    sqlite_residue::truncate_log,
 };
 
 /// Maximum number of queued commands; further publishes fail with [`BusError::Unavailable`].
@@ -46,21 +41,21 @@ type WriteResult = oneshot::Sender<Result<(), BusError>>;
 enum WriteCommand {
     Publish(OutgoingRecord, WriteResult),
     Flush(WriteResult),
-    Erase(RecordFilter, WriteResult),
+    Delete(PartitionId, Vec<u64>, WriteResult),
 }
 
 impl LogWriter {
     /// Starts the writer thread.
     pub(super) fn start(
         connection: Connection,
-        residue: LogResidue,
+        log_emptier: Connection,
         tails: Arc<RecordTails>,
         groups: Arc<ConsumerGroups>,
     ) -> Result<Self, BusError> {
         let (queue, commands) = sync_channel(QUEUE_COMMANDS_MAX);
         let log = LogThread {
             connection,
-            residue,
+            log_emptier,
             tails,
             groups,
             sweep: ExpirySweep::default(),
@@ -91,14 +86,25 @@ impl LogWriter {
         self.ask(WriteCommand::Flush, timeout).await
     }
 
-    /// Removes records from the file, after the commands queued before.
-    pub(super) async fn erase(
+    /// Writes all recorded marks like [`Self::flush`], for threads.
+    pub(super) fn flush_and_wait(&self) -> Result<(), BusError> {
+        self.wait_for(WriteCommand::Flush)
+    }
+
+    /// Deletes records of a partition, for threads.
+    pub(super) fn delete_and_wait(
         &self,
-        filter: RecordFilter,
-        timeout: Duration,
+        partition: PartitionId,
+        offsets: Vec<u64>,
     ) -> Result<(), BusError> {
-        self.ask(|answer| WriteCommand::Erase(filter, answer), timeout)
-            .await
+        self.wait_for(|answer| WriteCommand::Delete(partition, offsets, answer))
+    }
+
+    fn wait_for(&self, command: impl FnOnce(WriteResult) -> WriteCommand) -> Result<(), BusError> {
+        let (answer, answered) = oneshot::channel();
+        let queue = self.queue.as_ref().ok_or_else(stopped)?;
+        queue.send(command(answer)).map_err(|_| stopped())?;
+        answered.blocking_recv().map_err(|_| stopped())?
     }
 
     async fn ask(
@@ -142,7 +148,8 @@ fn stopped() -> BusError {
 /// The state of the writer thread.
 struct LogThread {
     connection: Connection,
-    residue: LogResidue,
+    /// Connection that empties the write-ahead log and writes nothing.
+    log_emptier: Connection,
     tails: Arc<RecordTails>,
     groups: Arc<ConsumerGroups>,
     sweep: ExpirySweep,
@@ -152,7 +159,7 @@ struct LogThread {
 impl LogThread {
     fn run(mut self, commands: &Receiver<WriteCommand>) {
         // A process that was killed leaves deleted text in the log.
-        self.residue.empty_log();
+        self.empty_log();
         loop {
             match commands.recv_timeout(MARKS_INTERVAL) {
                 Ok(first) => self.answer(first, commands),
@@ -163,7 +170,7 @@ impl LogThread {
                 .sweep
                 .step(&mut self.connection, &self.tails, &self.groups);
             if has_deleted {
-                self.residue.empty_log();
+                self.empty_log();
             }
         }
         if let Err(error) = self.write(&[], true) {
@@ -173,7 +180,7 @@ impl LogThread {
 
     fn answer(&mut self, first: WriteCommand, commands: &Receiver<WriteCommand>) {
         let (mut records, mut answers, mut flush) = (Vec::new(), Vec::new(), false);
-        let mut erasures = Vec::new();
+        let mut deletions = Vec::new();
         for command in std::iter::once(first)
             .chain(commands.try_iter())
             .take(BATCH_COMMANDS_MAX)
@@ -187,10 +194,8 @@ impl LogThread {
                     flush = true;
                     answers.push(answer);
                 }
-                // The marks show which records are finished.
-                WriteCommand::Erase(filter, answer) => {
-                    flush = true;
-                    erasures.push((filter, answer));
+                WriteCommand::Delete(partition, offsets, answer) => {
+                    deletions.push((partition, offsets, answer));
                 }
             }
         }
@@ -203,16 +208,20 @@ impl LogThread {
             // A caller that gave up does not withdraw its record.
             drop(answer.send(result.clone()));
         }
-        for (filter, answer) in erasures {
-            let erased = result.clone().and_then(|()| self.erase(&filter));
-            drop(answer.send(erased));
+        for (partition, offsets, answer) in deletions {
+            let end = self.tails.end(partition);
+            let deleted = file::delete(&mut self.connection, partition, &offsets, end);
+            self.tails.forget(partition);
+            drop(answer.send(deleted.map_err(|error| file::unavailable(&error))));
         }
     }
 
-    fn erase(&mut self, filter: &RecordFilter) -> Result<(), BusError> {
-        erasure::erase_records(&mut self.connection, &self.tails, filter)
-            .map_err(|error| file::unavailable(&error))?;
-        self.residue.erase()
+    /// Empties the write-ahead log, which holds copies of deleted records until it is overwritten.
+    /// A log that a reader needs stays until the next time.
+    fn empty_log(&self) {
+        if let Err(error) = truncate_log(&self.log_emptier) {
+            tracing::warn!(%error, "write-ahead log not emptied");
+        }
     }
 
     fn write_due_marks(&mut self) {
