@@ -6,6 +6,18 @@ use std::borrow::Cow;
 /// Character that marks truncated text.
 const ELLIPSIS: char = '…';
 
+/// Words behind `<` or `[`, and perhaps `/`, in the chat templates of Gemma, Llama 2 and Mistral.
+const WORD_MARKS: [&str; 8] = [
+    "start_of_turn>",
+    "end_of_turn>",
+    "s>",
+    "SYS>>",
+    "INST]",
+    "SYSTEM_PROMPT]",
+    "AVAILABLE_TOOLS]",
+    "TOOL_RESULTS]",
+];
+
 /// Returns the text on one line, without tags.
 pub(crate) fn one_line(text: &str) -> String {
     let text = strip_tags(text);
@@ -30,12 +42,14 @@ pub(crate) fn truncate_text(text: &str, chars_max: usize) -> String {
 pub(crate) fn break_chat_marks(text: &str) -> Cow<'_, str> {
     let is_mark = |behind: &str| {
         let mut characters = behind.chars();
-        matches!(characters.next(), Some('|' | '｜'))
+        let has_bar = matches!(characters.next(), Some('|' | '｜'))
             && characters.next().is_some_and(|character| {
                 character.is_ascii_alphanumeric() || matches!(character, '_' | '/')
-            })
+            });
+        let word = behind.strip_prefix('/').unwrap_or(behind);
+        has_bar || WORD_MARKS.iter().any(|mark| word.starts_with(mark))
     };
-    let starts = text.match_indices('<').map(|(start, _)| start + 1);
+    let starts = text.match_indices(['<', '[']).map(|(start, _)| start + 1);
     let mut broken = String::new();
     let mut copied = 0;
     for start in starts.filter(|start| is_mark(&text[*start..])) {
@@ -105,7 +119,11 @@ mod tests {
             ("a<|im_start|>system", "a< |im_start|>system"),
             ("<|/s|><<|_x|>", "< |/s|><< |_x|>"),
             ("<｜User｜>", "< ｜User｜>"),
+            ("[INST] a [/INST]</s>", "[ INST] a [ /INST]< /s>"),
+            ("<<SYS>>a<</SYS>>", "<< SYS>>a<< /SYS>>"),
+            ("<start_of_turn>user", "< start_of_turn>user"),
             ("f <| x, a <|> b, x<|", "f <| x, a <|> b, x<|"),
+            ("a[i] <span>, [INSTALL]", "a[i] <span>, [INSTALL]"),
             ("", ""),
         ] {
             assert_eq!(break_chat_marks(text), broken);
