@@ -200,7 +200,14 @@ impl CatalogEntryStore for ScyllaCatalog {
             Some(entry) if entry.org_id() == org => {
                 self.write(entry, (REMOVED, REMOVED), &current).await?;
             }
-            _ => return Ok(()),
+            Some(_) => return Ok(()),
+            // A crash between the writes of a long entry leaves its row in the list.
+            None => {
+                let stamp = Timestamp::now().micros();
+                let row = (list_owner(kind, org), kind.name(), id, REMOVED, stamp);
+                let prepared = self.prepared_statements().await?;
+                return self.link.write(&prepared.put_by_org, row).await;
+            }
         }
         if kind == EntryKind::Key {
             let values = (Timestamp::now().micros(), org.as_str(), id);
@@ -363,5 +370,25 @@ mod real_tests {
                 [new.summary()]
             );
         }
+    }
+
+    #[tokio::test]
+    async fn removal_clears_the_list_of_an_entry_that_was_half_written() {
+        let catalog = ScyllaCatalog::connect(link().await);
+        let org = organization("acme").org_id().clone();
+        let entry = agent(&org, "shop", "Shop");
+        let summary = encode(&entry.summary()).unwrap();
+        let none = StoredEntry::default();
+        catalog
+            .write(&entry, (REMOVED, &summary), &none)
+            .await
+            .unwrap();
+        let list = async || catalog.list(EntryKind::Agent, Some(&org)).await.unwrap();
+        assert_eq!(list().await, [entry.summary()]);
+        catalog
+            .remove(EntryKind::Agent, &org, entry.id())
+            .await
+            .unwrap();
+        assert_eq!(list().await, []);
     }
 }

@@ -176,7 +176,17 @@ pub(in crate::admin) async fn delete<R: Resource>(
 ) -> ApiResult<DeletedResource> {
     let (catalog, org) = (&admin.state.apply.catalog, admin.org());
     let _write_lock = admin.state.apply.write_lock.lock().await;
-    let found = find(&admin.state, org, R::KIND, &id).await?;
+    let found = match find(&admin.state, org, R::KIND, &id).await {
+        Ok(found) => found,
+        Err(missing) => {
+            // A process that died while it wrote the entry can have left it in the list.
+            let listed = catalog.list(R::KIND, Some(org)).await?;
+            if listed.iter().any(|entry| entry.id() == id) {
+                catalog.remove(R::KIND, org, &id).await?;
+            }
+            return Err(missing);
+        }
+    };
     precondition.check(found.version)?;
     let mut references = Vec::new();
     for kind in R::REFERENCED_BY {
