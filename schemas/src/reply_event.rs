@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use crate::{
     conversation::{FinishReason, ReplyStatus, TokenUsage},
-    ids::{AgentId, ConversationId, EventId, MessageId},
+    ids::{AgentId, ConversationId, EventId, MessageId, OrgId},
     playground::PlaygroundRouting,
     provider::ProviderError,
 };
@@ -166,6 +166,8 @@ pub enum IngressEnvelope {
     Patch(EventId, PatchOutcome),
     /// Routing result of a team's playground run.
     Playground(MessageId, PlaygroundRouting),
+    /// So many messages of the organization wait that a worker will soon read no others.
+    Crowded(OrgId),
 }
 
 /// The outcome of a metadata change or a deletion.
@@ -193,6 +195,7 @@ const END: u8 = 5;
 const REPLY: u8 = 0;
 const PATCH: u8 = 1;
 const PLAYGROUND: u8 = 2;
+const CROWDED: u8 = 3;
 
 impl ReplyEnd {
     /// Creates the end of a reply that was cancelled before anything of it was generated.
@@ -318,6 +321,7 @@ impl IngressEnvelope {
             Self::Reply(id, signal) => (address(REPLY, id.as_str()), signal.encode()),
             Self::Patch(id, outcome) => (address(PATCH, id.as_str()), json(outcome)),
             Self::Playground(id, routing) => (address(PLAYGROUND, id.as_str()), json(routing)),
+            Self::Crowded(org) => (address(CROWDED, org.as_str()), Bytes::new()),
         };
         [head, body].concat().into()
     }
@@ -335,18 +339,10 @@ impl IngressEnvelope {
         let address = bytes.split_to(length);
         let address = std::str::from_utf8(&address).map_err(|_| MalformedFrame)?;
         match kind {
-            REPLY => Ok(Self::Reply(
-                address.parse().map_err(|_| MalformedFrame)?,
-                ReplySignal::decode(bytes)?,
-            )),
-            PATCH => Ok(Self::Patch(
-                address.parse().map_err(|_| MalformedFrame)?,
-                parse(&bytes)?,
-            )),
-            PLAYGROUND => Ok(Self::Playground(
-                address.parse().map_err(|_| MalformedFrame)?,
-                parse(&bytes)?,
-            )),
+            REPLY => Ok(Self::Reply(id_in(address)?, ReplySignal::decode(bytes)?)),
+            PATCH => Ok(Self::Patch(id_in(address)?, parse(&bytes)?)),
+            PLAYGROUND => Ok(Self::Playground(id_in(address)?, parse(&bytes)?)),
+            CROWDED => Ok(Self::Crowded(id_in(address)?)),
             _ => Err(MalformedFrame),
         }
     }
@@ -359,6 +355,10 @@ fn address(kind: u8, address: &str) -> Bytes {
     bytes.put_u8(u8::try_from(address.len()).unwrap_or(u8::MAX));
     bytes.put_slice(address.as_bytes());
     bytes.freeze()
+}
+
+fn id_in<T: std::str::FromStr>(address: &str) -> Result<T, MalformedFrame> {
+    address.parse().map_err(|_| MalformedFrame)
 }
 
 /// Serializes a value. Types with string keys and finite numbers always serialize.

@@ -8,6 +8,7 @@ use std::{
 
 use futures::future::join_all;
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use crate::support::{
     Answer, Organization, PATIENCE, Reply, Script, TestService, eventually, report, shop_saying,
@@ -245,7 +246,10 @@ async fn eight_messages_may_queue_and_the_ninth_is_refused() {
         waiting.push(answer.json()["messageId"].as_str().unwrap().to_owned());
     }
     let refused = organization.chat("s", "one too many").await.into_answer();
-    refused.assert_problem(429, Some("RATE_LIMITED"));
+    assert_eq!(
+        (refused.status, refused.headers.contains_key("retry-after")),
+        (429, true)
+    );
     assert!(refused.header("retry-after").is_some());
     Reply::read(running).await.complete();
     for message in waiting {
@@ -300,4 +304,37 @@ async fn slow_replies_of_one_organization_leave_slots_to_another() {
     for reply in replies {
         assert_eq!(reply.complete(), "slow");
     }
+}
+
+/// The queue of a worker has a bound; messages of others would wait behind it in their partitions.
+#[tokio::test]
+async fn organization_that_crowds_the_queue_is_refused() {
+    const AT_ONCE: usize = 25;
+    let service = TestService::start_with(&[
+        ("SWITCHBOARD__WORKERS__IN_FLIGHT_MAX", "2"),
+        ("SWITCHBOARD__WORKERS__QUEUED_JOBS_MAX", "40"),
+    ])
+    .await;
+    let (script, _gate) = Script::says("slow").gated();
+    let slow = Organization::with_agent(&service, script).await;
+    let other = Organization::with_agent(&service, Script::says("other")).await;
+    let url = service.public_urls()[0].clone();
+    let chat = |number: usize| {
+        let (client, agent) = (slow.client_at(&url), slow.shop().to_owned());
+        async move { client.chat(&agent, &format!("s{number}"), "hi").await }
+    };
+    let mut crowd: JoinSet<_> = (0..AT_ONCE).map(chat).collect();
+    let mut number = AT_ONCE;
+    let refused = loop {
+        number += 1;
+        let mut next = Box::pin(chat(number));
+        match tokio::time::timeout(Duration::from_millis(500), &mut next).await {
+            Ok(reply) => break reply,
+            Err(_) => crowd.spawn(next),
+        };
+        assert!(number < 100, "all are accepted");
+    };
+    let may_retry = refused.headers.contains_key("retry-after");
+    assert_eq!((refused.status, may_retry), (429, true));
+    assert_eq!(other.chat("s", "hi").await.complete(), "other");
 }

@@ -116,6 +116,11 @@ async fn reject_deleted(state: &AppState, turn: &Turn, since: Timestamp) -> ApiR
 }
 
 async fn enqueue_and_publish(state: &AppState, shape: ReplyShape, job: &TurnJob) -> ApiResult<()> {
+    if state.pending_replies.is_crowded(&job.turn().org_id) {
+        let detail = "too many messages of this organization are waiting for replies";
+        let refusal = ApiError::new(ErrorCode::RateLimited, detail);
+        return Err(refusal.retry_after(RETRY_AFTER_FULL_QUEUE));
+    }
     if !job.is_playground() {
         reserve_slot(state, job).await?;
     }

@@ -14,11 +14,14 @@ use std::{
 use parking_lot::Mutex;
 use switchboard_backends::relay::ReplyLog;
 use switchboard_schemas::{
-    ids::{EventId, IngressId, MessageId},
+    ids::{EventId, IngressId, MessageId, OrgId},
     playground::PlaygroundRouting,
     reply_event::{IngressEnvelope, PatchOutcome, ReplySignal},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
 
 use super::shared_reads::SharedReads;
 use crate::metrics::IngressMetrics;
@@ -26,9 +29,14 @@ use crate::metrics::IngressMetrics;
 /// Pause before the reply channel is opened again after a failure.
 const LISTEN_RETRY: Duration = Duration::from_millis(500);
 
+/// Time for which a sign of crowding counts; workers repeat it every 5 s.
+const CROWDED_TIME: Duration = Duration::from_secs(12);
+
 /// Registry of the requests that wait for replies, patch outcomes and playground routings.
 pub(crate) struct PendingReplies {
     waiting: Mutex<PendingTables>,
+    /// Organizations that fill the queue of a worker, with the time of its last sign.
+    crowded: Mutex<HashMap<OrgId, Instant>>,
     queue_frames_max: usize,
     metrics: IngressMetrics,
 }
@@ -82,9 +90,18 @@ impl PendingReplies {
     pub(crate) fn new(queue_frames_max: usize, metrics: IngressMetrics) -> Arc<Self> {
         Arc::new(Self {
             waiting: Mutex::default(),
+            crowded: Mutex::default(),
             queue_frames_max,
             metrics,
         })
+    }
+
+    /// Returns true if so many messages of the organization wait that a worker would soon read no
+    /// others.
+    pub(crate) fn is_crowded(&self, org: &OrgId) -> bool {
+        let mut crowded = self.crowded.lock();
+        crowded.retain(|_, since| since.elapsed() < CROWDED_TIME);
+        crowded.contains_key(org)
     }
 
     /// Subscribes to a reply. Must be called before its job is published.
@@ -166,6 +183,10 @@ impl PendingReplies {
                 .playground_runs
                 .remove(&run)
                 .is_some_and(|slot| slot.send(routing).is_ok()),
+            IngressEnvelope::Crowded(org) => {
+                self.crowded.lock().insert(org, Instant::now());
+                true
+            }
         };
         if !claimed {
             self.metrics.envelopes_unclaimed.inc();

@@ -240,7 +240,9 @@ impl JobHandler for InferenceHandler {
     }
 
     async fn announce_waiting(&self, jobs: Vec<Self::Job>) {
-        waiting_signs::send_signs(&self.backends.relay, &jobs).await;
+        let (relay, places) = (&self.backends.relay, self.config.queued_jobs_max);
+        waiting_signs::send_crowding(relay, &jobs, places).await;
+        waiting_signs::send_signs(relay, &jobs).await;
     }
 
     fn on_assigned(&self) {
