@@ -6,7 +6,7 @@
 //! without `Secure` is used there, so that the product can be tried locally. Installations with an
 //! https dashboard accept no plain name.
 
-use cookie::{Cookie, SameSite, time::Duration};
+use cookie::{Cookie, CookieBuilder, SameSite, time::Duration};
 use http::{HeaderMap, HeaderValue, Method, Uri, header};
 use switchboard_schemas::random_token::RandomToken;
 
@@ -26,12 +26,17 @@ pub(super) fn session_tokens(headers: &HeaderMap, config: &IngressConfig) -> Vec
     } else {
         &[SECURE_NAME, PLAIN_NAME]
     };
-    let value = |name: &str| {
-        parse_cookies(headers)
-            .find(|cookie| cookie.name() == name)
-            .and_then(|cookie| cookie.value().parse().ok())
-    };
-    names.iter().filter_map(|name| value(name)).collect()
+    let value = |name| find_cookies(headers, &[name]).next()?.parse().ok();
+    names.iter().filter_map(|name| value(*name)).collect()
+}
+
+/// Returns the values of the cookies with these names.
+pub(super) fn find_cookies<'a>(
+    headers: &'a HeaderMap,
+    names: &[&'a str],
+) -> impl Iterator<Item = String> {
+    let cookies = parse_cookies(headers).filter(|cookie| names.contains(&cookie.name()));
+    cookies.map(|cookie| cookie.value().to_owned())
 }
 
 /// Returns true if the request has a session cookie, valid or not.
@@ -45,11 +50,8 @@ pub(super) fn session_cookie(
     headers: &HeaderMap,
     config: &IngressConfig,
 ) -> ApiResult<HeaderValue> {
-    format_cookie(
-        token.expose(),
-        Duration::seconds((config.session_lifetime_ms / 1000).cast_signed()),
-        is_https(headers, config),
-    )
+    let lifetime = Duration::seconds((config.session_lifetime_ms / 1000).cast_signed());
+    format_session(token.expose(), lifetime, is_https(headers, config))
 }
 
 /// Returns the headers that delete the session cookies.
@@ -61,7 +63,7 @@ pub(super) fn expired_cookies(config: &IngressConfig) -> ApiResult<Vec<HeaderVal
     };
     names
         .iter()
-        .map(|secure| format_cookie("", Duration::ZERO, *secure))
+        .map(|secure| format_session("", Duration::ZERO, *secure))
         .collect()
 }
 
@@ -72,13 +74,17 @@ pub(crate) fn may_change_data(method: &Method) -> bool {
     )
 }
 
-fn format_cookie(value: &str, max_age: Duration, is_secure: bool) -> ApiResult<HeaderValue> {
+fn format_session(value: &str, max_age: Duration, is_secure: bool) -> ApiResult<HeaderValue> {
     let name = if is_secure { SECURE_NAME } else { PLAIN_NAME };
-    let cookie = Cookie::build((name, value))
+    format_cookie(Cookie::build((name, value)).max_age(max_age), is_secure)
+}
+
+/// Returns the header that stores a cookie which no script and no other host reads.
+pub(super) fn format_cookie(cookie: CookieBuilder<'_>, is_secure: bool) -> ApiResult<HeaderValue> {
+    let cookie = cookie
         .path("/")
         .http_only(true)
         .same_site(SameSite::Lax)
-        .max_age(max_age)
         .secure(is_secure);
     let mut value =
         HeaderValue::from_str(&cookie.to_string()).map_err(|error| ApiError::internal(&error))?;
@@ -88,7 +94,7 @@ fn format_cookie(value: &str, max_age: Duration, is_secure: bool) -> ApiResult<H
 
 /// Returns true if the browser uses https. Browsers send their origin with every changing request,
 /// and sign-in is one.
-fn is_https(headers: &HeaderMap, config: &IngressConfig) -> bool {
+pub(super) fn is_https(headers: &HeaderMap, config: &IngressConfig) -> bool {
     let origin = headers
         .get(header::ORIGIN)
         .and_then(|origin| origin.to_str().ok())

@@ -7,6 +7,7 @@
 pub(crate) mod bodies;
 mod change;
 mod cookie;
+mod known_browser;
 pub mod link;
 mod same_site;
 pub(crate) mod session;

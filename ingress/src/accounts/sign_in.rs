@@ -29,6 +29,7 @@ use super::{
     },
     change_account, check_same_site,
     cookie::{expired_cookies, session_cookie},
+    known_browser::{browser_cookie, known_browser},
     link::LinkText,
     session::{begin_session, end_held, find_account, load_account},
 };
@@ -87,9 +88,10 @@ async fn sign_in(
     let password = offered_password(required_text(PASSWORD, &body.password)?);
     let organization = fields::text_value(ORGANIZATION, &body.organization)?;
     let organization = signing_in_to(&state, organization).await?;
+    let browser = known_browser(&headers, &state.secret, email);
     let attempt = state
         .limits
-        .begin_sign_in(&email.trim().to_ascii_lowercase(), &address)
+        .begin_sign_in(&email.trim().to_ascii_lowercase(), &address, browser)
         .await?;
     // A malformed address is treated as unknown: response and timing are the same.
     let known = match email.parse::<EmailAddress>() {
@@ -248,10 +250,9 @@ async fn change_password(
     // Users who signed in by link may not have a password.
     if found.password.is_some() {
         let current = offered_password(required_text(CURRENT_PASSWORD, &body.current_password)?);
-        let attempt = state
-            .limits
-            .begin_sign_in(found.user.email.as_str(), &address)
-            .await?;
+        let email = found.user.email.as_str();
+        let browser = known_browser(&headers, &state.secret, email);
+        let attempt = state.limits.begin_sign_in(email, &address, browser).await?;
         let verification = state.passwords.verify(current, found.password.clone());
         if !attempt.compare(verification).await? {
             return Err(ApiError::field(CURRENT_PASSWORD, "is not the password"));
@@ -291,10 +292,13 @@ async fn start_session(
     let (token, session) = begin_session(state, account).await?;
     record_own(state, trail, account, AuditAction::SignIn, &[]).await;
     let mut response = Json(session_view(state, account, &session).await?).into_response();
-    response.headers_mut().append(
-        header::SET_COOKIE,
+    let email = &account.user.email;
+    for cookie in [
         session_cookie(&token, headers, &state.config)?,
-    );
+        browser_cookie(headers, &state.secret, email, &state.config)?,
+    ] {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
     Ok(response)
 }
 

@@ -288,7 +288,8 @@ impl RateLimits {
     }
 
     /// Counts a sign-in attempt of an account, existing or not, and delays it after many of them.
-    /// The account is counted per address, so that strangers elsewhere do not delay its owner.
+    /// The account is counted per address, so that strangers elsewhere do not delay its owner. A
+    /// browser in which the owner has signed in before counts as an address of its own.
     ///
     /// # Errors
     /// Returns `RATE_LIMITED` if the address has too many attempts under way.
@@ -296,8 +297,9 @@ impl RateLimits {
         &self,
         account: &str,
         RateLimitAddress(address): &RateLimitAddress,
+        known_browser: Option<String>,
     ) -> ApiResult<SignInAttempt<'_>> {
-        let address = address.as_deref();
+        let address = known_browser.as_deref().or(address.as_deref());
         let account = format!("{account}\n{}", address.unwrap_or_default());
         let account = self.pseudonym(RateLimitSubject::Account(&account));
         self.sign_ins.begin(&account, address).await

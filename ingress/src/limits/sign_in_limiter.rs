@@ -14,6 +14,7 @@ use std::{
 use parking_lot::Mutex;
 use serde_json::json;
 use switchboard_backends::limiter::RateLimitOutcome;
+use switchboard_schemas::network::mask_address;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::site_limiter::SubjectLimiter;
@@ -23,6 +24,9 @@ use crate::http::{ApiError, ApiResult, ErrorCode};
 const DELAYS_MS: [u64; 5] = [500, 1_000, 2_000, 4_000, 8_000];
 /// Attempts of one address that wait or are compared at the same time in one process.
 const AT_ONCE_MAX: usize = 16;
+/// Prefix lengths of a whole IPv4 address, and of a network that an IPv6 customer gets at most.
+const ADDRESS_BITS_V4: u8 = 32;
+const SITE_BITS_V6: u8 = 48;
 /// Timeout of waiting for one of these places.
 const PLACE_WAIT: Duration = Duration::from_secs(20);
 const RETRY_AFTER: Duration = Duration::from_millis(DELAYS_MS[DELAYS_MS.len() - 1]);
@@ -31,7 +35,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(DELAYS_MS[DELAYS_MS.len() - 
 pub(super) struct SignInLimiter {
     accounts: SubjectLimiter,
     addresses: SubjectLimiter,
-    /// Addresses with attempts under way.
+    /// Addresses with attempts under way, for IPv6 by site.
     lanes: Mutex<HashMap<String, Arc<AddressLane>>>,
 }
 
@@ -98,8 +102,9 @@ impl SignInLimiter {
     }
 
     fn enter(&self, address: &str) -> SignInAttempt<'_> {
+        let address = lane_of(address);
         let mut lanes = self.lanes.lock();
-        let lane = lanes.entry(address.to_owned()).or_insert_with(|| {
+        let lane = lanes.entry(address.clone()).or_insert_with(|| {
             Arc::new(AddressLane {
                 places: Arc::new(Semaphore::new(AT_ONCE_MAX)),
                 hashing: tokio::sync::Mutex::default(),
@@ -107,8 +112,8 @@ impl SignInLimiter {
         });
         SignInAttempt {
             limiter: self,
-            address: address.to_owned(),
             lane: Arc::clone(lane),
+            address,
             place: None,
         }
     }
@@ -140,6 +145,15 @@ impl Drop for SignInAttempt<'_> {
         {
             lane.remove();
         }
+    }
+}
+
+/// Returns the address whose attempts share places: that of the whole site for IPv6, because one
+/// customer can have thousands of the networks that are counted.
+fn lane_of(address: &str) -> String {
+    match address.parse() {
+        Ok(parsed) => mask_address(parsed, ADDRESS_BITS_V4, SITE_BITS_V6).to_string(),
+        Err(_) => address.to_owned(),
     }
 }
 
@@ -225,6 +239,28 @@ mod tests {
         assert!(limiter.begin("ada", Some("b")).await.is_ok());
         drop(held);
         assert!(limiter.begin("ada", Some("a")).await.is_ok());
+        assert!(limiter.lanes.lock().is_empty(), "a lane is left");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn networks_of_one_ipv6_site_share_places() {
+        let limiter = limiter(0, 0);
+        let address = |site: usize, network: usize| format!("2001:db8:{site}:{network}::");
+        let networks: Vec<_> = (0..AT_ONCE_MAX)
+            .map(|network| address(1, network))
+            .collect();
+        let held = networks
+            .iter()
+            .map(|network| limiter.begin("ada", Some(network)));
+        let held = join_all(held).await;
+        assert!(
+            limiter
+                .begin("ada", Some(&address(1, 99)))
+                .now_or_never()
+                .is_none()
+        );
+        assert!(limiter.begin("ada", Some(&address(2, 0))).await.is_ok());
+        drop(held);
         assert!(limiter.lanes.lock().is_empty(), "a lane is left");
     }
 

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use futures::{StreamExt, stream};
+use futures::{StreamExt, future::join_all, stream};
+use reqwest::Method;
 use serde_json::json;
 
 use super::{Browser, LINK, Login, PASS, Person, SESSION, invited, link_of, sign_in_from};
-use crate::support::{Client, OrganizationDocument, SharedService, TestService, unique};
+use crate::support::{Client, OrganizationDocument, SharedService, TestService, send, unique};
 
 #[tokio::test]
 async fn session_is_valid_on_every_ingress() {
@@ -207,6 +208,44 @@ async fn administrator_signs_in_during_a_thousand_guesses() {
     // One attempt of each address is in the queue before it: a twentieth of all guesses.
     let slowest = times.iter().max().unwrap();
     assert!(*slowest < began.elapsed() / 4, "{times:?}");
+}
+
+#[tokio::test]
+async fn known_browser_is_not_delayed_by_guesses_at_its_address() {
+    const GUESSES: usize = 60;
+    let free = ("SWITCHBOARD__INGRESS__SIGN_INS_PER_ACCOUNT", "2");
+    let service = TestService::start_with(&[TRUSTED, free]).await;
+    let organization = OrganizationDocument::new().apply(&service).await;
+    let person = Person::new(&service, &organization, "owner").await;
+    let client = Client::new(&service.public_urls()[0]);
+    let begin = |cookies: &str, password| {
+        client
+            .request(Method::POST, SESSION)
+            .header("sec-fetch-site", "same-origin")
+            .header("x-forwarded-for", "203.0.113.1")
+            .header("cookie", cookies)
+            .json(&person.login.with(password))
+    };
+    let first = send(begin("", PASS)).await;
+    let cookies = first.headers.get_all("set-cookie").into_iter();
+    let cookies: Vec<_> = cookies
+        .map(|cookie| cookie.to_str().unwrap().split(';').next().unwrap())
+        .collect();
+    let guesses = join_all((0..GUESSES).map(|_| send(begin("", WRONG))));
+    let knows = async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let began = Instant::now();
+        let answer = send(begin(cookies[1], PASS)).await;
+        (answer.status, began.elapsed())
+    };
+    // Guesses that wait for a place end with the client.
+    let (status, time) = tokio::select! {
+        biased;
+        known = knows => known,
+        _ = guesses => panic!("the guesses ended early"),
+    };
+    let longest = Duration::from_secs(8);
+    assert!(status == 200 && time < longest, "{status} after {time:?}");
 }
 
 #[tokio::test]
