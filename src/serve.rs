@@ -335,7 +335,14 @@ impl ServiceBuilder {
             let (backends, files) = (context.backends.clone(), &self.config.backends.files);
             let interval = Duration::from_millis(files.sweep_interval_ms);
             let removing = context.backends.clone();
-            let delay = Duration::from_millis(self.config.workers.removal_delay_ms);
+            let workers = &self.config.workers;
+            let delay = Duration::from_millis(workers.removal_delay_ms);
+            if workers.removal_delay_ms < workers.removal_delay_needed_ms() {
+                tracing::warn!(
+                    needed_ms = workers.removal_delay_needed_ms(),
+                    "workers.removal_delay_ms is too short: replies that run can leave data of a deleted organization"
+                );
+            }
             self.supervisor
                 .start_role("removals", Duration::ZERO, move |stop| {
                     switchboard_workers::run_removals(removing, delay, stop)

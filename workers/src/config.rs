@@ -175,6 +175,9 @@ impl Default for WorkersConfig {
     }
 }
 
+/// Time between the deletion of an organization and the last turn of it that may begin.
+const REMOVAL_SLACK_MS: u64 = 60_000;
+
 impl WorkersConfig {
     /// Returns every invalid setting as key and reason.
     pub fn invalid_settings(&self) -> Vec<(&'static str, &'static str)> {
@@ -222,6 +225,16 @@ impl WorkersConfig {
         problems
     }
 
+    /// Returns the time after which nothing of a deleted organization is running any more, for
+    /// `removal_delay_ms`.
+    #[must_use]
+    pub fn removal_delay_needed_ms(&self) -> u64 {
+        let products = &self.products;
+        let turn = self.job_deadline_ms + self.store_grace_ms + REMOVAL_SLACK_MS;
+        let fetch = products.feed_timeout_ms.max(products.upload_timeout_ms);
+        turn.max(fetch)
+    }
+
     /// Returns the number of turns that run at once.
     pub(crate) fn turns_max(&self) -> usize {
         match self.in_flight_max {
@@ -257,7 +270,9 @@ mod tests {
 
     #[test]
     fn defaults_are_valid() {
-        assert!(WorkersConfig::default().invalid_settings().is_empty());
+        let config = WorkersConfig::default();
+        assert!(config.invalid_settings().is_empty());
+        assert!(config.removal_delay_ms >= config.removal_delay_needed_ms());
     }
 
     #[test]

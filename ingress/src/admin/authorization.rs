@@ -346,17 +346,15 @@ async fn check_token(parts: &mut Parts, state: &AppState) -> ApiResult<()> {
     let failures = &state.limits.failed_authentications;
     failures.record_failure(subject.as_deref()).await?;
     let (code, detail) = match (is_missing, is_set) {
-        (true, _) => (
+        (true, true) => (ErrorCode::MissingApiKey, "the admin token is needed"),
+        (true, false) => (
             ErrorCode::MissingApiKey,
-            "the administrator's token is needed",
+            "the admin token is needed, and this service has none; set SWITCHBOARD__ADMIN__TOKEN where it runs",
         ),
-        (false, true) => (
-            ErrorCode::InvalidApiKey,
-            "this is not the administrator's token",
-        ),
+        (false, true) => (ErrorCode::InvalidApiKey, "this is not the admin token"),
         (false, false) => (
             ErrorCode::InvalidApiKey,
-            "this service has no administrator's token; set SWITCHBOARD__ADMIN__TOKEN where it runs",
+            "this service has no admin token; set SWITCHBOARD__ADMIN__TOKEN where it runs",
         ),
     };
     Err(ApiError::new(code, detail))

@@ -110,5 +110,9 @@ pub(in crate::admin) fn refuse_if_referenced(references: &[CatalogEntry]) -> Api
         |entry| json!({ "kind": entry.kind().name(), "id": entry.id(), "slug": entry.label() }),
     );
     let details = json!({ "usedBy": shown.collect::<Vec<_>>(), "total": references.len() });
-    Err(ApiError::new(ErrorCode::Conflict, "other resources refer to this one").details(details))
+    Err(ApiError::new(
+        ErrorCode::Conflict,
+        "other resources refer to this one or belong to it; delete or change them first",
+    )
+    .details(details))
 }
