@@ -10,8 +10,7 @@ use std::{
     ops::Range,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -55,25 +54,24 @@ impl SqliteResidue {
         })
     }
 
-    /// Erases the residue of all committed deletions, with a pause as long as each step, so that
-    /// others write meanwhile. `connection` must be one that writes nothing else. Returns `false`
-    /// if a reader or a write was in the way.
+    /// Erases the residue of all committed deletions without a pause, for files that nobody else
+    /// writes meanwhile. `connection` is as for [`Self::erase_step`]. Returns `false` if a reader
+    /// or a write was in the way.
     pub(crate) fn erase(&self, connection: &Connection) -> rusqlite::Result<bool> {
         let mut place = 0;
         loop {
-            let began = Instant::now();
             match self.erase_step(connection, place)? {
                 ResidueStep::Next(next) => place = next,
                 ResidueStep::Complete => return Ok(true),
                 ResidueStep::Busy => return Ok(false),
             }
-            thread::sleep(began.elapsed());
         }
     }
 
     /// Erases the residue in the next part of the file, from a position that the last step
-    /// returned; the first is 0. Rows that are moved between two steps leave residue behind, but
-    /// none of the rows that were deleted before the first step.
+    /// returned; the first is 0. `connection` must be one that writes nothing else. Rows that are
+    /// moved between two steps leave residue behind, but none of the rows that were deleted before
+    /// the first step.
     pub(crate) fn erase_step(
         &self,
         connection: &Connection,

@@ -2,7 +2,8 @@
 //!
 //! Start with `sign_in`, the routes below `/api/dashboard`. `link` and `state::passwords`
 //! verify users, `session` is created by sign-in, carried by `cookie` and protected against other
-//! sites by `same_site`. `change` is the only way to change accounts.
+//! sites by `same_site`. `known_browser` keeps the guesses of others from delaying a person.
+//! `change` is the only way to change accounts.
 
 pub(crate) mod bodies;
 mod change;
